@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use skills_registry::{Catalogue, Entry};
+use skills_registry::{Catalog, Entry};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane};
@@ -16,14 +16,14 @@ use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
 use skills_tui::widgets::render::render;
 use support::answers::{INTENT, fits};
-use support::catalogues::{catalogue, detail, levels, skill};
+use support::catalogues::{catalog, detail, levels, skill};
 use support::screen::Screen;
 
 const SKILLS: usize = 4_483;
 const NAMES: usize = 14_639;
 
-fn large(count: usize) -> Catalogue {
-    let mut large = Catalogue { roots: catalogue().roots, ..Catalogue::default() };
+fn large(count: usize) -> Catalog {
+    let mut large = Catalog { roots: catalog().roots, ..Catalog::default() };
     for i in 0..count {
         let id = if i == 0 { "pdf-tables".to_owned() } else { format!("skill-{i:05}-pdf-{}", i % 97) };
         let skill = skill(&id, Role::Procedure, "Extracts tables from PDF files.", Vec::new());
@@ -39,7 +39,7 @@ fn type_text(pane: &mut dyn Pane, text: &str) -> Vec<Effect> {
 
 fn browse(count: usize) -> (Browse, Screen) {
     let mut pane = Browse::new();
-    pane.message(&Message::Catalogue(Arc::new(large(count))));
+    pane.message(&Message::Catalog(Arc::new(large(count))));
     let id = SkillId::new("pdf-tables");
     pane.message(&Message::Detail(id, Ok(Arc::new(detail("pdf-tables")))));
     let mut screen = Screen::new(200, 60);
@@ -83,7 +83,7 @@ fn keys(c: &mut Criterion) {
     c.bench_function("frame/browse/filtered/14639", |b| b.iter(|| black_box(screen.draw(&mut pane))));
     let next = Arc::new(large(NAMES));
     c.bench_function("catalogue/change/14639", |b| {
-        b.iter(|| pane.message(&Message::Catalogue(Arc::clone(&next))));
+        b.iter(|| pane.message(&Message::Catalog(Arc::clone(&next))));
     });
 }
 

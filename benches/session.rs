@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
-use skills_api::{Client as _, Local, Needs, SessionClient as _, SettingsChange};
+use skills_api::{Client as _, CoreParts, Local, SessionClient as _, SettingsChange};
 use skills_config::{Config, Env};
 use skills_session::{ComposeInput, Form, Instructions, Listed, ToolNameFormat, catalogue_text, compose};
 use tokio::runtime::Runtime;
@@ -63,9 +63,9 @@ async fn bench() -> Bench {
     );
     let mut config = Config::defaults(home.path(), &Env::at(home.path()));
     config.argument_roots = vec![root];
-    let core = Local::open_once(config, Needs::Catalogue).await.expect("a core");
-    let catalogue = core.catalogue().await.expect("a catalog");
-    let listed: Vec<Listed> = catalogue
+    let core = Local::open_once(config, CoreParts::Catalog).await.expect("a core");
+    let catalog = core.catalog().await.expect("a catalog");
+    let listed: Vec<Listed> = catalog
         .entries
         .iter()
         .map(|entry| Listed {

@@ -6,7 +6,7 @@ use super::git::{History, git_roots, history};
 use super::golden::invalid;
 use super::{Code, Error};
 use skills_discovery::{Hit, Request, Router};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// The parameters of a search.
@@ -61,8 +61,8 @@ pub struct Bisection {
 ///
 /// # Errors
 /// `invalid_request` for an empty request and where no root is in a repository, `not_found` for an unknown commit.
-pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result<Bisection, Error> {
-    let roots = git_roots(catalogue);
+pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bisection, Error> {
+    let roots = git_roots(catalog);
     let Some(first) = roots.first() else {
         return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
     };
@@ -72,8 +72,8 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
     let mut router = router.snapshot();
     let mut histories = Vec::with_capacity(roots.len());
     for root in &roots {
-        let mut history = History::at(root, &newest, catalogue)?;
-        history.apply(&mut router, catalogue)?;
+        let mut history = History::at(root, &newest, catalog)?;
+        history.apply(&mut router, catalog)?;
         histories.push(history);
     }
     let commits = history(&roots, &newest, job.max_commits.saturating_add(1))?;

@@ -9,12 +9,12 @@ use super::{
     BudgetFit, BudgetFitRequest, CallerView, ClientView, CollisionFilter, CollisionReport, Connection,
     Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
     GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
-    LintFilter, LintReport, ListFilter, MetricsReport, OperatorClient, ProposalFilter, ProposalList,
-    ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, RunClient, SkillDetail,
-    SkillList, SkillRivals,
+    LintFilter, LintReport, ListFilter, MetricsReport, OperatorClient, ProposalAction, ProposalActionOptions,
+    ProposalActionResult, ProposalFilter, ProposalList, ProposalRequest, ProposalView, RunClient,
+    SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// Everything that adapters call: operations on skills, on runs, and for operators.
@@ -58,7 +58,7 @@ pub trait Client: Send + Sync + 'static {
     async fn wait_for_bodies(&self) {}
 
     /// Returns the current snapshot: roots, entries, shadowed and rejected bundles.
-    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error>;
+    async fn catalog(&self) -> Result<Arc<Catalog>, Error>;
 
     /// Ranks the skills for a request.
     ///
@@ -137,9 +137,9 @@ pub trait Client: Send + Sync + 'static {
     async fn order_proposal(
         &self,
         proposal: &str,
-        order: ProposalOrder,
-        by: ProposalOrderedBy,
-    ) -> Result<ProposalOrdered, Error>;
+        order: ProposalAction,
+        by: ProposalActionOptions,
+    ) -> Result<ProposalActionResult, Error>;
 
     /// Returns which skills match each other's requests, or the progress of the computation: a large collection takes
     /// up to a minute in the background.

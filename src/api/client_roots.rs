@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::AssumedFolder;
 use skills_config::Config;
-use skills_registry::{Catalogue, Root, RootOrigin, RootState};
+use skills_registry::{Catalog, Root, RootOrigin, RootState};
 use skills_skill::client::{Depth, Folder, Links, Profile, Reading, Scope, profiles};
 use skills_skill::is_main_file;
 
@@ -69,10 +69,10 @@ pub(super) enum Missed {
 /// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, where the
 /// catalog shows them: if no root has a skill, and in a demonstration, which reads none of the user's folders. Folders
 /// that are not its own are marked as assumed.
-pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
+pub(super) fn places(profile: &Profile, catalog: &Catalog, config: &Config) -> Vec<ClientFolder> {
     let named = |origin: &RootOrigin, scope: Scope| -> Vec<ClientFolder> {
         let is_named = |root: &&Root| root.origin == *origin && root.state == RootState::Present;
-        let roots = catalogue.roots.iter().filter(is_named);
+        let roots = catalog.roots.iter().filter(is_named);
         let shipped = *origin == RootOrigin::Shipped;
         let assumed = |path: &Path| Some(AssumedFolder { path: path.to_owned(), shipped });
         let folder = |path: &Path| ClientFolder::new(path.to_owned(), scope, profile, None);

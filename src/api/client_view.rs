@@ -16,10 +16,10 @@ use super::client_settings::{ClientSettings, Level, Selected};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
 use skills_config::Config;
-use skills_registry::{Catalogue, Root, RootOrigin};
+use skills_registry::{Catalog, Root, RootOrigin};
 use skills_session::Listed;
 use skills_skill::client::{
-    Among, AsRead, Bundled, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
+    AsRead, Bundled, BundledListing, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
 };
 use skills_skill::{MAX_BYTES, RefusalReason, RejectedBundle, Skill, SkillId};
 
@@ -149,10 +149,10 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(catalogue: &'a Catalogue) -> Self {
+    fn of(catalog: &'a Catalog) -> Self {
         let all = || {
-            let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
-            catalogue.entries.iter().map(|entry| &entry.skill).chain(losers)
+            let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
+            catalog.entries.iter().map(|entry| &entry.skill).chain(losers)
         };
         let mut skills: HashMap<&Path, &Arc<Skill>> = HashMap::new();
         for skill in all() {
@@ -161,14 +161,14 @@ impl<'a> Known<'a> {
             }
         }
         skills.extend(all().map(|skill| (skill.location.as_path(), skill)));
-        for alias in &catalogue.aliases {
+        for alias in &catalog.aliases {
             if let Some(skill) = skills.get(alias.same_as.as_path()).copied() {
                 skills.entry(&alias.location).or_insert(skill);
             }
         }
-        let refused = catalogue.refused.iter().map(|refusal| (refusal.location.as_path(), refusal)).collect();
+        let refused = catalog.refused.iter().map(|refusal| (refusal.location.as_path(), refusal)).collect();
         let links =
-            catalogue.refused.iter().filter(|refusal| refusal.reason == RefusalReason::LeavesRoot).collect();
+            catalog.refused.iter().filter(|refusal| refusal.reason == RefusalReason::LeavesRoot).collect();
         Self { skills, refused, links }
     }
 
@@ -187,13 +187,13 @@ impl<'a> Known<'a> {
 #[must_use]
 pub fn sight<'a>(
     profile: &Profile,
-    catalogue: &'a Catalogue,
+    catalog: &'a Catalog,
     config: &Config,
     files: &SkillFiles,
     settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
-    let places = places(profile, catalogue, config);
-    let known = Known::of(catalogue);
+    let places = places(profile, catalog, config);
+    let known = Known::of(catalog);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
     let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut candidates: Vec<Candidate<'a>> = Vec::new();
@@ -257,7 +257,7 @@ pub fn sight<'a>(
             rows.push(writing.row(one, other));
         }
     }
-    let ids: HashSet<&str> = everything(catalogue).map(|(id, ..)| id.as_str()).collect();
+    let ids: HashSet<&str> = everything(catalog).map(|(id, ..)| id.as_str()).collect();
     for at in unlisted {
         let one = &candidates[at];
         let Some(why) = one.why.clone() else { continue };
@@ -280,15 +280,15 @@ pub fn sight<'a>(
             bundles.push(one.bundle(id));
         }
     }
-    for (id, location, refusal) in everything(catalogue) {
+    for (id, location, refusal) in everything(catalog) {
         if seen_bundles.insert(id.as_str()) {
             let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
-            let missed = || missed(id, location, catalogue, &places, profile, &config.dirs.home);
+            let missed = || missed(id, location, catalog, &places, profile, &config.dirs.home);
             bundles.push(without_file.unwrap_or_else(missed));
         }
     }
     let is_in = |folder: &AssumedFolder| {
-        everything(catalogue).any(|(_, location, _)| location.starts_with(&folder.path))
+        everything(catalog).any(|(_, location, _)| location.starts_with(&folder.path))
     };
     let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
     ClientCatalog { rows, bundles, foreign, others, assumed_folders }
@@ -318,11 +318,11 @@ fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder])
 }
 
 /// Returns the ids and locations of all bundles of the catalog, and the rejected ones.
-fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path, Option<&RejectedBundle>)> {
-    let skills = catalogue.entries.iter().map(|entry| &entry.skill);
-    let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
+fn everything(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, &Path, Option<&RejectedBundle>)> {
+    let skills = catalog.entries.iter().map(|entry| &entry.skill);
+    let skills = skills.chain(catalog.shadowed.iter().map(|loser| &loser.skill));
     let skills = skills.map(|skill| (&skill.id, skill.location.as_path(), None));
-    let refused = catalogue.refused.iter();
+    let refused = catalog.refused.iter();
     skills.chain(refused.map(|refusal| (&refusal.id, refusal.location.as_path(), Some(refusal))))
 }
 
@@ -601,12 +601,12 @@ fn apply_settings(candidates: &mut [Candidate<'_>], settings: &ClientSettings) {
 fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFolder]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let of = |at: &usize| &candidates[*at];
-    let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
+    let among = profile.bundled.value().map_or(BundledListing::Last, |bundled| bundled.among);
     // Included skills have their own order, before or after the others.
     let precedence = |one: &Candidate<'_>| match (one.bundled, among) {
-        (true, Among::First) => (0, one.found.at),
-        (true, Among::Last) => (2, one.found.at),
-        (true, Among::Sorted) | (false, _) => (1, 0),
+        (true, BundledListing::First) => (0, one.found.at),
+        (true, BundledListing::Last) => (2, one.found.at),
+        (true, BundledListing::Sorted) | (false, _) => (1, 0),
     };
     let by_path = |a: &Candidate<'_>, b: &Candidate<'_>| a.found.file.cmp(&b.found.file);
     match profile.order.value() {
@@ -752,7 +752,7 @@ impl Writing<'_> {
 fn missed(
     id: &SkillId,
     location: &Path,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     places: &[ClientFolder],
     profile: &Profile,
     home: &Path,
@@ -762,7 +762,7 @@ fn missed(
         let entry = ClientViewEntry { skill_id: id.clone(), state, help, setting: None, assumed };
         ClientBundle { entry, why: Some(why) }
     };
-    let aliases = catalogue.aliases.iter().filter(|alias| alias.same_as == location);
+    let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == location);
     let paths: Vec<&Path> =
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
     let name = &profile.name;
@@ -788,7 +788,7 @@ fn missed(
         }
     }
     let is_here = |root: &&Root| location.starts_with(&root.path);
-    let is_shipped = catalogue.roots.iter().filter(is_here).any(|root| root.origin == RootOrigin::Shipped);
+    let is_shipped = catalog.roots.iter().filter(is_here).any(|root| root.origin == RootOrigin::Shipped);
     let out = bundle(ClientViewState::NotLooked, format!("not in a folder that {name} searches"), None, None);
     // The user did not put the skills of this program anywhere: no client is expected to list them.
     ClientBundle { why: out.why.filter(|_| !is_shipped), ..out }

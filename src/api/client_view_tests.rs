@@ -37,17 +37,17 @@ impl Home {
         Config::defaults(&self.path("repo"), &Env::at(self.path("")))
     }
 
-    fn catalogue(skills: Vec<Skill>) -> Catalogue {
+    fn catalog(skills: Vec<Skill>) -> Catalog {
         let entries = skills.into_iter().map(|skill| Entry { skill: Arc::new(skill), root: 0 }).collect();
-        Catalogue { entries, ..Catalogue::default() }
+        Catalog { entries, ..Catalog::default() }
     }
 
     /// Returns why the client does not list each skill.
     fn whys(&self, client: &str, skills: Vec<Skill>) -> HashMap<String, String> {
-        let catalogue = Self::catalogue(skills);
+        let catalog = Self::catalog(skills);
         let profile = client::profile(client).unwrap();
         let sight =
-            sight(profile, &catalogue, &self.config(), &SkillFiles::default(), &ClientSettings::default());
+            sight(profile, &catalog, &self.config(), &SkillFiles::default(), &ClientSettings::default());
         sight
             .bundles
             .into_iter()
@@ -113,14 +113,13 @@ fn the_clients_order_decides_who_wins_not_ours() {
         lost: user.id.clone(),
         identical: false,
     };
-    let catalogue = Catalogue {
+    let catalog = Catalog {
         entries: vec![Entry { skill: user, root: 0 }],
         shadowed: vec![shadowed],
-        ..Catalogue::default()
+        ..Catalog::default()
     };
     let profile = client::profile("gemini-cli").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let state =
         |id: &str| &sight.bundles.iter().find(|one| one.entry.skill_id.as_str() == id).unwrap().entry.state;
     assert_eq!(state("a@12345678"), &ClientViewState::Found);
@@ -132,10 +131,9 @@ fn what_nobody_published_is_told_and_not_taken_for_found() {
     let home = Home::new();
     let skill = home.skill("repo/.cursor/skills/a", "a");
     fs::write(&skill.location, "---\ndescription: No name.\n---\nBODY\n").unwrap();
-    let catalogue = Home::catalogue(vec![skill]);
+    let catalog = Home::catalog(vec![skill]);
     let profile = client::profile("cursor").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let message = "what Cursor does with no name is not documented".to_owned();
     assert_eq!(sight.bundles[0].entry.state, ClientViewState::Unknown(message));
     assert_eq!(sight.rows.len(), 1);
@@ -159,11 +157,10 @@ fn reasons_are_counted_without_what_is_particular_to_one_skill() {
 fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
     let home = Home::new();
     let own = |home: &Home| {
-        let catalogue = Catalogue::default();
+        let catalog = Catalog::default();
         let profile = client::profile("codex").unwrap();
         let rows =
-            sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default())
-                .rows;
+            sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
         rows.into_iter().map(|row| (row.entry.name, row.entry.bundled)).collect::<Vec<_>>()
     };
     assert_eq!(own(&home).len(), 4, "those of its profile");
@@ -189,10 +186,9 @@ fn what_codex_has_unpacked_is_listed_as_its_own() {
     fs::create_dir_all(users_only.root_dir.join("agents")).unwrap();
     let policy = "policy:\n  allow_implicit_invocation: false\n";
     fs::write(users_only.root_dir.join("agents/openai.yaml"), policy).unwrap();
-    let catalogue = Home::catalogue(vec![own, users_only]);
+    let catalog = Home::catalog(vec![own, users_only]);
     let profile = client::profile("codex").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let states: Vec<_> =
         sight.bundles.iter().map(|one| (one.entry.skill_id.as_str(), &one.entry.state)).collect();
     assert!(
@@ -212,10 +208,9 @@ fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
     let good = home.skill("repo/.agents/skills/tool", "tool");
     let bad = home.skill("repo/.agents/skills/node_modules/tool", "tool");
     fs::write(&bad.location, "---\nname: tool\ndescription: Bad.\nname: other\n---\n").unwrap();
-    let catalogue = Home::catalogue(vec![good]);
+    let catalog = Home::catalog(vec![good]);
     let profile = client::profile("codex").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let names: Vec<_> = sight.others.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, [bad.location.to_str().unwrap()]);
     assert_eq!(sight.bundles[0].entry.state, ClientViewState::Found);
@@ -232,13 +227,12 @@ fn shipped_skills_stand_in_for_folders_without_a_skill() {
         state: skills_registry::RootState::Present,
         live: false,
     };
-    let catalogue = Catalogue { roots: vec![root], ..Catalogue::default() };
+    let catalog = Catalog { roots: vec![root], ..Catalog::default() };
     let names = |demo: bool| {
         let profile = client::profile("openclaw").unwrap();
         let mut config = home.config();
         config.demo = demo;
-        let rows =
-            sight(profile, &catalogue, &config, &SkillFiles::default(), &ClientSettings::default()).rows;
+        let rows = sight(profile, &catalog, &config, &SkillFiles::default(), &ClientSettings::default()).rows;
         let rows = rows.into_iter().filter(|row| !row.entry.bundled);
         rows.map(|row| row.entry.name).collect::<Vec<_>>()
     };
@@ -257,10 +251,10 @@ fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
         fs::create_dir_all(home.path(folder)).unwrap();
         std::os::unix::fs::symlink(home.path(target), home.path(&format!("{folder}/linked"))).unwrap();
     }
-    let catalogue = Catalogue::default();
+    let catalog = Catalog::default();
     let profile = client::profile("openclaw").unwrap();
     let rows =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["personal"]);
 }
@@ -271,10 +265,10 @@ fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
     for (folder, name) in [("aa", "same"), ("bb", "same"), ("cc", "dd"), ("dd", "dd"), ("ee", "with blank")] {
         home.skill(&format!("repo/.claude/skills/{folder}"), name);
     }
-    let catalogue = Catalogue::default();
+    let catalog = Catalog::default();
     let profile = client::profile("claude-code").unwrap();
     let rows =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let shown = rows.into_iter().filter(|row| !row.entry.bundled);
     let shown: Vec<_> = shown.map(|row| row.entry.title.unwrap_or(row.entry.name)).collect();
     assert_eq!(shown, ["aa (same)", "bb", "cc", "dd", "ee"]);
@@ -289,10 +283,10 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
         home.skill(&format!("repo/.github/skills/{folder}"), name);
     }
     home.skill("repo/.agents/skills/g", "Alpha");
-    let catalogue = Catalogue::default();
+    let catalog = Catalog::default();
     let profile = client::profile("copilot").unwrap();
     let rows =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["1x", "Zeta", "_x", "beta", "within", "Alpha"]);
 }
@@ -305,10 +299,10 @@ fn opencode_enters_hidden_folders_of_other_clients_only() {
     {
         home.skill(&format!("{folder}/skills/.hidden/a"), folder);
     }
-    let catalogue = Catalogue::default();
+    let catalog = Catalog::default();
     let profile = client::profile("opencode").unwrap();
     let rows =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, [".claude", "repo/.agents", "repo/.claude"]);
 }
@@ -319,10 +313,9 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
     fs::write(home.path("secret"), "the secret line\n").unwrap();
     fs::create_dir_all(home.path("repo/.claude/skills/a")).unwrap();
     std::os::unix::fs::symlink(home.path("secret"), home.path("repo/.claude/skills/a/SKILL.md")).unwrap();
-    let catalogue = Catalogue::default();
+    let catalog = Catalog::default();
     let profile = client::profile("claude-code").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     assert!(
         sight.rows.iter().all(|row| !row.entry.description.contains("secret")),
         "hidden skills are not listed"
@@ -337,10 +330,9 @@ fn what_only_the_client_finds_has_its_state() {
     let broken = home.skill("repo/skills/broken", "broken");
     fs::write(&broken.location, "No frontmatter.\n").unwrap();
     let known = home.skill("repo/.agents/skills/known", "known");
-    let catalogue = Home::catalogue(vec![known]);
+    let catalog = Home::catalog(vec![known]);
     let profile = client::profile("openclaw").unwrap();
-    let sight =
-        sight(profile, &catalogue, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let found: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
     assert!(
         matches!(found[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),

@@ -85,7 +85,7 @@ pub async fn save_description(
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
         Connection::Local if new.propose => Some("as requested".to_owned()),
-        Connection::Local => local::read_only(&*core.catalogue().await?, &detail.skill),
+        Connection::Local => local::read_only(&*core.catalog().await?, &detail.skill),
     };
     if let Some(obstacle) = obstacle {
         let request = ProposalRequest {

@@ -9,7 +9,7 @@ use super::lint::{Neighbors, checked};
 use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
 use skills_base::files::OpenError;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{BundleFile, Skill, lint};
 
 /// Maximum number of bytes read of a text file.
@@ -30,19 +30,18 @@ pub fn source(skill: &Skill) -> Result<String, Error> {
 ///
 /// # Errors
 /// Returns `not_found` if its file no longer exists, `invalid_configuration` if it cannot be read.
-pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail, Error> {
+pub fn describe(catalog: &Catalog, skill: &Arc<Skill>) -> Result<SkillDetail, Error> {
     let source = source(skill)?;
-    let loser = catalogue.shadowed_by_id(skill.id.as_str());
-    let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
-    let mut summary =
-        summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
+    let loser = catalog.shadowed_by_id(skill.id.as_str());
+    let root = loser.map(|l| l.root).or_else(|| catalog.entry(skill.id.as_str()).map(|e| e.root));
+    let mut summary = summary(catalog, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
     let mentions_skills = || {
         let found = lint::references(skills_skill::body(&source));
         found.iter().any(|found| found.kind == lint::ReferenceKind::Skill)
     };
     let needs_neighbors =
         !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() || mentions_skills();
-    let known = needs_neighbors.then(|| Neighbors::of(catalogue));
+    let known = needs_neighbors.then(|| Neighbors::of(catalog));
     let (mut findings, _) = checked(skill, &source, known.as_ref());
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = findings.len();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::GoldenQuery;
-use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange, SignalSums};
+use skills_discovery::{Advice, AttractingWord, ClauseValue, GoldenChange, SignalSums};
 use skills_skill::{Finding, SkillId};
 
 /// How much of a draft is measured: an editor requests little at each key, and more when its user pauses.
@@ -143,7 +143,7 @@ pub struct DraftReport {
     pub prompt: Option<String>,
     /// Words of the draft that attract queries of other skills, or of none, if clauses are requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attractions: Vec<Attraction>,
+    pub attractions: Vec<AttractingWord>,
     /// Findings of lint about the file with the draft.
     pub findings: Vec<Finding>,
     /// What clients would show of the description, if they list the skill; empty if only the request is measured.

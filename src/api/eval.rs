@@ -13,7 +13,7 @@ use skills_discovery::{
     self, Advice, Baseline, Case, ChangedQuery, Document, EvalOptions, EvalReport, Expect, GoldenError,
     Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
-use skills_registry::{Catalogue, RootState};
+use skills_registry::{Catalog, RootState};
 use skills_skill::SkillId;
 
 /// File name of a root's golden set.
@@ -100,9 +100,9 @@ pub struct Golden {
 ///
 /// # Errors
 /// Returns `invalid_configuration` for an unreadable golden set, `not_found` if there is none.
-pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Error> {
+pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error> {
     let mut golden = Golden::default();
-    for file in golden_files(catalogue, own) {
+    for file in golden_files(catalog, own) {
         let folder = file.parent().unwrap_or(&file);
         let open = || -> io::Result<String> { Ok(Folder::follow(folder)?.read_text(GOLDEN, GOLDEN_LIMIT)?) };
         match open() {
@@ -116,7 +116,7 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
     }
     // An evaluation file may have been imported.
     let queries: HashSet<String> = golden.cases.iter().map(|case| case.query.clone()).collect();
-    for entry in &catalogue.entries {
+    for entry in &catalog.entries {
         let Ok(bundle) = entry.skill.open() else { continue };
         let Ok(files) = bundle.entries(EVALS) else { continue };
         let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
@@ -160,8 +160,8 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
 }
 
 /// Returns the paths of the `golden.yaml` files, whether they exist or not: those of the roots, and the user's own one.
-pub fn golden_files(catalogue: &Catalogue, own: Option<&Path>) -> Vec<PathBuf> {
-    let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+pub fn golden_files(catalog: &Catalog, own: Option<&Path>) -> Vec<PathBuf> {
+    let roots = catalog.roots.iter().filter(|root| root.state == RootState::Present);
     let mut files: Vec<PathBuf> = roots.map(|root| root.path.join(GOLDEN)).collect();
     if let Some(own) = own {
         // A project may itself be a root.
@@ -281,10 +281,10 @@ pub fn measure(
     mut golden: Golden,
     job: &EvalJob,
     earlier: Option<&Router>,
-    catalogue: Option<&Catalogue>,
+    catalog: Option<&Catalog>,
 ) -> Result<Evaluation, Error> {
     if let Some(skill) = &job.skill {
-        let skill = &id_of(catalogue, skill);
+        let skill = &id_of(catalog, skill);
         golden.cases.retain(|case| match &case.expect {
             Expect::AnyOf(ids) => ids.contains(skill),
             Expect::Not(id) => id == skill,
@@ -342,8 +342,8 @@ pub fn measure(
         .collect();
     missing.sort();
     missing.dedup();
-    let advice = match catalogue.filter(|_| job.advice) {
-        Some(catalogue) => advice(router, catalogue, &golden.cases, &report, options).map_err(invalid)?,
+    let advice = match catalog.filter(|_| job.advice) {
+        Some(catalog) => advice(router, catalog, &golden.cases, &report, options).map_err(invalid)?,
         None => Vec::new(),
     };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
@@ -352,11 +352,11 @@ pub fn measure(
 }
 
 /// Returns the id of a skill that is named by its id, or by a name that only it has.
-fn id_of(catalogue: Option<&Catalogue>, wanted: &SkillId) -> SkillId {
-    let Some(catalogue) = catalogue.filter(|catalogue| catalogue.by_id(wanted.as_str()).is_none()) else {
+fn id_of(catalog: Option<&Catalog>, wanted: &SkillId) -> SkillId {
+    let Some(catalog) = catalog.filter(|catalog| catalog.by_id(wanted.as_str()).is_none()) else {
         return wanted.clone();
     };
-    let mut named = catalogue.entries.iter().filter(|entry| entry.skill.name == wanted.as_str());
+    let mut named = catalog.entries.iter().filter(|entry| entry.skill.name == wanted.as_str());
     match (named.next(), named.next()) {
         (Some(only), None) => only.skill.id.clone(),
         _ => wanted.clone(),
@@ -388,7 +388,7 @@ pub const MAX_ADVISED: usize = 10;
 
 fn advice(
     router: &Router,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     cases: &[Case],
     report: &EvalReport,
     options: EvalOptions,
@@ -396,7 +396,7 @@ fn advice(
     let current = skills_discovery::outcomes(router, cases, options)?;
     let mut found = Vec::new();
     for lost in report.lost.iter().take(MAX_ADVISED) {
-        let Some(skill) = lost.expected.first().and_then(|id| catalogue.by_id(id.as_str())) else { continue };
+        let Some(skill) = lost.expected.first().and_then(|id| catalog.by_id(id.as_str())) else { continue };
         let text = skills_skill::read_index_text(skill).ok();
         let document = Document { digest: None, ..Document::from_skill(skill, text) };
         found.extend(skills_discovery::advise(router, &document, &lost.query, cases, &current)?);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::{AssumedFolder, ClientView, ClientViewEntry, ForeignBundle};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
 use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
@@ -12,16 +12,16 @@ use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 /// the path if a name is taken.
 pub(super) fn foreign<'v>(
     views: impl IntoIterator<Item = &'v ClientView>,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
 ) -> Vec<(SkillId, &'v ForeignBundle)> {
     let (mut files, mut names) = (HashSet::new(), HashSet::new());
-    let refused: HashSet<&str> = catalogue.refused.iter().map(|refusal| refusal.id.as_str()).collect();
+    let refused: HashSet<&str> = catalog.refused.iter().map(|refusal| refusal.id.as_str()).collect();
     let bundles = views.into_iter().flat_map(|view| &view.foreign);
     let bundles = bundles.filter(|one| files.insert(one.location.as_path()));
     let with_id = |one: &'v ForeignBundle| {
         let name = one.name.as_str();
         let is_free = !name.is_empty()
-            && catalogue.by_id(name).is_none()
+            && catalog.by_id(name).is_none()
             && !refused.contains(name)
             && names.insert(name);
         let id = if is_free { SkillId::new(name) } else { SkillId::new(one.location.display().to_string()) };

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::{Code, Error};
 use skills_discovery::{Document, Router};
-use skills_registry::{Catalogue, RootState};
+use skills_registry::{Catalog, RootState};
 use skills_skill::{MAX_BYTES, SkillId, index_text, parse};
 
 /// Separates commits in the output of `git log`; does not occur in the text of a commit.
@@ -82,8 +82,8 @@ fn output(mut command: Command, what: &str) -> Result<String, Error> {
 }
 
 /// Returns the roots of a catalog that are in a git work tree.
-pub fn git_roots(catalogue: &Catalogue) -> Vec<GitRoot> {
-    let present = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+pub fn git_roots(catalog: &Catalog) -> Vec<GitRoot> {
+    let present = catalog.roots.iter().filter(|root| root.state == RootState::Present);
     present.filter_map(|root| GitRoot::of(&root.path)).collect()
 }
 
@@ -299,9 +299,9 @@ impl History {
     ///
     /// # Errors
     /// Returns the error of git.
-    pub fn at(root: &GitRoot, commit: &str, catalogue: &Catalogue) -> Result<Self, Error> {
+    pub fn at(root: &GitRoot, commit: &str, catalog: &Catalog) -> Result<Self, Error> {
         let inside = |location: &Path| location.starts_with(&root.folder);
-        let others = catalogue.entries.iter().filter(|entry| !inside(&entry.skill.location));
+        let others = catalog.entries.iter().filter(|entry| !inside(&entry.skill.location));
         Ok(Self {
             blobs: root.blobs()?,
             files: root.files(commit)?,
@@ -315,9 +315,9 @@ impl History {
     ///
     /// # Errors
     /// Returns the error of git.
-    pub fn apply(&mut self, router: &mut Router, catalogue: &Catalogue) -> Result<(), Error> {
+    pub fn apply(&mut self, router: &mut Router, catalog: &Catalog) -> Result<(), Error> {
         let inside =
-            catalogue.entries.iter().filter(|entry| entry.skill.location.starts_with(&self.root.folder));
+            catalog.entries.iter().filter(|entry| entry.skill.location.starts_with(&self.root.folder));
         let present: Vec<SkillId> = inside.map(|entry| entry.skill.id.clone()).collect();
         let ids: BTreeSet<String> = self.files.keys().map(|path| id_of(path)).collect();
         let mut documents = Vec::new();
@@ -391,8 +391,8 @@ fn id_of(path: &str) -> String {
 ///
 /// # Errors
 /// Returns `not_found` for a reference that no repository has, `invalid_request` if no root is in a repository.
-pub fn router_at(router: &Router, catalogue: &Catalogue, reference: &str) -> Result<Router, Error> {
-    let roots = git_roots(catalogue);
+pub fn router_at(router: &Router, catalog: &Catalog, reference: &str) -> Result<Router, Error> {
+    let roots = git_roots(catalog);
     if roots.is_empty() {
         return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
     }
@@ -403,7 +403,7 @@ pub fn router_at(router: &Router, catalogue: &Catalogue, reference: &str) -> Res
         match root.resolve(reference) {
             Ok(commit) => {
                 is_known = true;
-                History::at(&root, &commit, catalogue)?.apply(&mut at, catalogue)?;
+                History::at(&root, &commit, catalog)?.apply(&mut at, catalog)?;
             }
             Err(error) => unknown = Some(error),
         }

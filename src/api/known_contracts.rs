@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::trusting;
+use super::trust;
 use skills_base::files::FileStamp;
 
 /// Maximum number of cached bundles.
@@ -22,7 +22,7 @@ struct Known {
 }
 
 impl KnownContracts {
-    /// Like [`trusting::has_contract`]; reads the file only if it is not the one that was read before.
+    /// Like [`trust::has_contract`]; reads the file only if it is not the one that was read before.
     pub fn has(&self, bundle: &Path) -> bool {
         // Without a file there is no contract.
         let file = bundle.join("skill.yaml");
@@ -34,7 +34,7 @@ impl KnownContracts {
             return known.has;
         }
         let at = SystemTime::now();
-        let has = trusting::has_contract(bundle);
+        let has = trust::has_contract(bundle);
         let mut all = self.all();
         if all.len() >= CACHE_SIZE {
             all.clear();

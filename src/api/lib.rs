@@ -62,7 +62,7 @@ mod skill_drift;
 #[cfg(test)]
 mod testing;
 mod trace;
-mod trusting;
+mod trust;
 mod types;
 mod user_invocable;
 mod visibility;
@@ -96,7 +96,7 @@ pub use lint::{
 };
 pub use listing::{MatchKind, QueryWords};
 pub use local::{
-    AuditLogs, Local, Needs, PolicyViews, StoreMaintenance, TrustPins, account, bisect, config_problems,
+    AuditLogs, CoreParts, Local, PolicyViews, StoreMaintenance, TrustPins, account, bisect, config_problems,
     eval, lint, usual_request,
 };
 pub use local_files::LocalFiles;
@@ -107,7 +107,7 @@ pub use operator_types::{
     ViewList, WorkerList, WorkerState, WorkerView,
 };
 pub use origin::Origin;
-pub use orphaned_run::{PENDING_MS, unworked};
+pub use orphaned_run::{PENDING_MS, orphaned_run_reason};
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
     validate as package_validate,
@@ -115,8 +115,8 @@ pub use package::{
 pub use paging::LARGEST_PAGE;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use proposals::{
-    ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
-    ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
+    ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalCheck, ProposalCheckKind,
+    ProposalFilter, ProposalList, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::{RunClient, first_events};
@@ -124,11 +124,11 @@ pub use run_columns::{deadline_text, run_cell, sort_runs};
 pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
-pub use run_sidecars::{ControlOutcome, ControlRequest, pause_wanted, sidecar_wishes};
+pub use run_sidecars::{ControlOutcome, ControlRequest, control_requests, requested_pause};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CommandResult,
-    DecisionSheet, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand, RunDetail,
-    StepState, StepView, StoredArtifact, TargetChoice,
+    DecisionPreview, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand,
+    RunDetail, StepState, StepView, StoredArtifact, TargetChoice,
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};
@@ -138,8 +138,9 @@ pub use service_types::{
 };
 pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
-    Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
+    AgentView, BudgetView, CallSize, ComposedView, DescriptionChanges, DiffLine, GivenBody, HiddenSkills,
+    LevelSize, LevelsView, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast,
+    ToolAnswer,
 };
 pub use single_flight::SingleFlight;
 pub use skill_drift::{LoadedFile, LoadedFrom, SkillDrift};
@@ -150,7 +151,7 @@ pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use skills_runs::{Reminder, TerminalSignals, terminal_bytes, withdrawal_bytes};
 pub use skills_session::call_order;
 pub use trace::new_trace_id;
-pub use trusting::TrustSubject;
+pub use trust::TrustSubject;
 pub use types::{
     AssumedFolder, ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics,
     Event, FileContent, FileEntry, FileText, ForeignBundle, IndexProgress, LevelTokens, ListFilter,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use self::machine::Machine;
 use super::{Code, Error, names, paging};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
 use skills_skill::contract::{self, Contract, KnownContracts, StepAction};
@@ -259,7 +259,7 @@ pub enum LintStyle {
     /// Like a compiler's, with the source line.
     Report {
         /// With ANSI colors.
-        colours: bool,
+        colors: bool,
         /// Whether to print non-ASCII characters.
         unicode: bool,
         /// Width in terminal cells.
@@ -275,7 +275,7 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
     let only: Vec<Finding> = findings.iter().map(|found| found.finding.clone()).collect();
     match style {
         LintStyle::Github => lint::github(&only, shown),
-        LintStyle::Report { colours, unicode, width } => {
+        LintStyle::Report { colors, unicode, width } => {
             // A file without located findings is not opened: a rejected link has none.
             let bytes = findings
                 .iter()
@@ -290,36 +290,36 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
                     String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned()
                 }
             };
-            lint::report(&only, shown, &source, lint::ReportStyle { colours, unicode, width })
+            lint::report(&only, shown, &source, lint::ReportStyle { colors, unicode, width })
         }
     }
 }
 
 /// Returns the findings of a catalog: those of the parser and the linter, and those across bundles.
 #[must_use]
-pub fn catalogue(catalogue: &Catalogue) -> LintReport {
-    checked_catalogue(catalogue, false)
+pub fn catalog(catalog: &Catalog) -> LintReport {
+    checked_catalogue(catalog, false)
 }
 
 /// Like [`catalogue`], and with `environment` also checks commands and environment variables of this machine.
 #[must_use]
-pub fn checked_catalogue(catalogue: &Catalogue, environment: bool) -> LintReport {
-    let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalogue) };
-    let winners = catalogue.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
-    let losers = catalogue.shadowed.par_iter().map(|loser| {
+pub fn checked_catalogue(catalog: &Catalog, environment: bool) -> LintReport {
+    let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
+    let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
+    let losers = catalog.shadowed.par_iter().map(|loser| {
         let shadowed = lint::shadowed(&loser.skill, &loser.winner, loser.identical);
         let mut own = of_skill(&loser.skill, Some(&known));
         own.findings.push(found(&loser.skill.id, &loser.skill.location, shadowed));
         own
     });
-    let refused = catalogue.refused.par_iter().map(|refusal| {
+    let refused = catalog.refused.par_iter().map(|refusal| {
         let all = refusal.findings.iter();
         let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding.clone())).collect();
         LintReport { findings, ..LintReport::default() }
     });
-    let undefined = LintReport { findings: undefined(catalogue), ..LintReport::default() };
+    let undefined = LintReport { findings: undefined(catalog), ..LintReport::default() };
     let reports: Vec<LintReport> = winners.chain(losers).chain(refused).collect();
-    let skills = catalogue.entries.len() + catalogue.shadowed.len() + catalogue.refused.len();
+    let skills = catalog.entries.len() + catalog.shadowed.len() + catalog.refused.len();
     joined(skills, reports.into_iter().chain([undefined]))
 }
 
@@ -334,17 +334,17 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
 }
 
 /// Returns the findings of these skills, which are not shadowed.
-pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
-    let known = Neighbors::of(catalogue);
+pub fn winners(catalog: &Catalog, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
+    let known = Neighbors::of(catalog);
     let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)).findings);
     let mut all: Vec<LintFinding> = own.collect();
     let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
-    all.extend(undefined(catalogue).into_iter().filter(|found| locations.contains(found.location.as_path())));
+    all.extend(undefined(catalog).into_iter().filter(|found| locations.contains(found.location.as_path())));
     all
 }
 
 /// Returns findings for skills of the same name in folders of a client that keeps one of them, and not always the same.
-fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
+fn undefined(catalog: &Catalog) -> Vec<LintFinding> {
     let clients = skills_skill::client::profiles();
     let races = clients.iter().filter(|client| client.same_name.value() == Some(&SameName::Undefined));
     let mut findings = Vec::new();
@@ -355,8 +355,8 @@ fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
                 skill.location.ancestors().any(|above| above.ends_with(at))
             })
         };
-        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
-        let all = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers);
+        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
+        let all = catalog.entries.iter().map(|entry| &entry.skill).chain(losers);
         let mut first: HashMap<&str, &Skill> = HashMap::new();
         for skill in all.filter(|skill| reads(skill)) {
             let Some(other) = first.get(skill.name.as_str()) else {
@@ -444,17 +444,16 @@ pub struct Neighbors {
 impl Neighbors {
     /// Collects the neighbors of a catalog.
     #[must_use]
-    pub fn of(catalogue: &Catalogue) -> Self {
-        let winners = catalogue.entries.iter().map(|entry| &*entry.skill);
-        let skills: Vec<&Skill> =
-            winners.chain(catalogue.shadowed.iter().map(|loser| &*loser.skill)).collect();
-        let roots = catalogue.roots.iter().map(|root| root.path.clone());
+    pub fn of(catalog: &Catalog) -> Self {
+        let winners = catalog.entries.iter().map(|entry| &*entry.skill);
+        let skills: Vec<&Skill> = winners.chain(catalog.shadowed.iter().map(|loser| &*loser.skill)).collect();
+        let roots = catalog.roots.iter().map(|root| root.path.clone());
         Self {
             folders: roots.chain(skills.iter().map(|skill| skill.root_dir.clone())).collect(),
             skills: Some(
                 skills.iter().flat_map(|skill| [skill.id.to_string(), skill.name.clone()]).collect(),
             ),
-            bundles: catalogue
+            bundles: catalog
                 .entries
                 .iter()
                 .map(|entry| (entry.skill.id.to_string(), entry.skill.root_dir.clone()))
@@ -673,11 +672,8 @@ mod tests {
             report.by_file().filter(|found| found[0].finding.file == Path::new("skill.yaml")).collect();
         let [own] = own.as_slice() else { panic!("{report:?}") };
         assert_eq!((own[0].path(), own[0].finding.span.unwrap().line), (contract, 2));
-        let text = lint_text(
-            own,
-            "notes/skill.yaml",
-            LintStyle::Report { colours: false, unicode: true, width: 80 },
-        );
+        let text =
+            lint_text(own, "notes/skill.yaml", LintStyle::Report { colors: false, unicode: true, width: 80 });
         assert!(text.contains("type: int"), "{text}");
     }
 

@@ -7,7 +7,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{Error, ListFilter, SkillList, SkillSummary, names, paging};
-use skills_registry::{Catalogue, TrustSummary};
+use skills_registry::{Catalog, TrustSummary};
 use skills_skill::Skill;
 
 /// A skill of the catalog before it is summarized.
@@ -22,10 +22,10 @@ struct Found<'a> {
 ///
 /// # Errors
 /// Returns `invalid_request` for a limit outside 1 to 1,000, and for an invalid cursor.
-pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Error> {
+pub fn list(catalog: &Catalog, filter: &ListFilter) -> Result<SkillList, Error> {
     let winners =
-        catalogue.entries.iter().map(|entry| Found { skill: &entry.skill, root: entry.root, winner: None });
-    let shadowed = catalogue.shadowed.iter().map(|loser| Found {
+        catalog.entries.iter().map(|entry| Found { skill: &entry.skill, root: entry.root, winner: None });
+    let shadowed = catalog.shadowed.iter().map(|loser| Found {
         skill: &loser.skill,
         root: loser.root,
         winner: Some(&loser.winner),
@@ -35,7 +35,7 @@ pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Err
     if let Some(query) = filter.query.as_deref().filter(|query| !query.trim().is_empty()) {
         skills = by_match(skills, query);
     }
-    let refused = if filter.keeps_all() { catalogue.refused.as_slice() } else { &[] };
+    let refused = if filter.keeps_all() { catalog.refused.as_slice() } else { &[] };
     let total = skills.len();
     let id = |at: usize| match skills.get(at) {
         Some(found) => found.skill.id.as_str(),
@@ -47,13 +47,13 @@ pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Err
     Ok(SkillList {
         skills: skills[of_skills]
             .iter()
-            .map(|found| summary(catalogue, found.skill, found.root, found.winner))
+            .map(|found| summary(catalog, found.skill, found.root, found.winner))
             .collect(),
         refused: refused[of_refused].to_vec(),
         total,
         next,
         hints: if total == 0 {
-            unknown_values(catalogue, &filter.domain, filter.status.as_deref())
+            unknown_values(catalog, &filter.domain, filter.status.as_deref())
         } else {
             Vec::new()
         },
@@ -61,12 +61,12 @@ pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Err
 }
 
 /// Reports values of a filter that no skill has, with similar ones that skills have.
-pub fn unknown_values(catalogue: &Catalogue, domains: &[String], status: Option<&str>) -> Vec<String> {
+pub fn unknown_values(catalog: &Catalog, domains: &[String], status: Option<&str>) -> Vec<String> {
     if domains.is_empty() && status.is_none() {
         return Vec::new();
     }
-    let skills = catalogue.entries.iter().map(|entry| &entry.skill);
-    let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
+    let skills = catalog.entries.iter().map(|entry| &entry.skill);
+    let skills = skills.chain(catalog.shadowed.iter().map(|loser| &loser.skill));
     let (mut statuses, mut known) = (BTreeSet::new(), BTreeSet::new());
     for skill in skills {
         statuses.insert(skill.status.value.as_str());
@@ -172,7 +172,7 @@ impl QueryWords {
 
 /// Returns the summary of one skill for `list`.
 #[must_use]
-pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
+pub fn summary(catalog: &Catalog, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
     let class = &skill.classification;
     let inferred = [
         ("role", class.role.inferred),
@@ -196,7 +196,7 @@ pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option
         attach_targets: class.attach_targets.clone(),
         inferred: inferred.into_iter().filter(|(_, yes)| *yes).map(|(name, _)| name.to_owned()).collect(),
         location: skill.location.clone(),
-        root: catalogue.roots.get(root).map_or_else(String::new, |root| root.label.clone()),
+        root: catalog.roots.get(root).map_or_else(String::new, |root| root.label.clone()),
         digest: skill.digest,
         findings: skill.findings.len(),
         shadowed_by: winner.map(Path::to_path_buf),
@@ -209,8 +209,8 @@ pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{catalogue, refused};
-    use skills_skill::{Role, Stated};
+    use crate::testing::{catalog, refused};
+    use skills_skill::{Role, WithOrigin};
 
     fn ids(list: &SkillList) -> Vec<&str> {
         list.skills.iter().map(|skill| skill.skill_id.as_str()).collect()
@@ -218,64 +218,64 @@ mod tests {
 
     #[test]
     fn no_filter_keeps_the_catalogues_order() {
-        let catalogue = catalogue(&[("b", "b"), ("a", "a")]);
-        assert_eq!(ids(&list(&catalogue, &ListFilter::default()).unwrap()), ["b", "a"]);
+        let catalog = catalog(&[("b", "b"), ("a", "a")]);
+        assert_eq!(ids(&list(&catalog, &ListFilter::default()).unwrap()), ["b", "a"]);
     }
 
     #[test]
     fn a_query_is_fuzzy_and_sorts_by_match() {
-        let catalogue = catalogue(&[("deploy-check", "x"), ("p-d-f", "x"), ("pdf", "x")]);
+        let catalog = catalog(&[("deploy-check", "x"), ("p-d-f", "x"), ("pdf", "x")]);
         let filter = ListFilter { query: Some("pdf".into()), ..ListFilter::default() };
-        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["pdf", "p-d-f"]);
+        assert_eq!(ids(&list(&catalog, &filter).unwrap()), ["pdf", "p-d-f"]);
     }
 
     #[test]
     fn a_query_finds_words_of_descriptions_behind_names() {
-        let mut catalogue = catalogue(&[("a", "a"), ("log-sum", "log-sum"), ("c", "c")]);
-        for (entry, text) in catalogue.entries.iter_mut().zip(["Reads log files", "Sums", "Catalogs books"]) {
+        let mut catalog = catalog(&[("a", "a"), ("log-sum", "log-sum"), ("c", "c")]);
+        for (entry, text) in catalog.entries.iter_mut().zip(["Reads log files", "Sums", "Catalogs books"]) {
             std::sync::Arc::make_mut(&mut entry.skill).description = text.to_owned();
         }
         let filter = |query: &str| ListFilter { query: Some(query.into()), ..ListFilter::default() };
-        assert_eq!(ids(&list(&catalogue, &filter("log")).unwrap()), ["log-sum", "a"]);
-        assert_eq!(ids(&list(&catalogue, &filter("files LOG")).unwrap()), ["a"]);
+        assert_eq!(ids(&list(&catalog, &filter("log")).unwrap()), ["log-sum", "a"]);
+        assert_eq!(ids(&list(&catalog, &filter("files LOG")).unwrap()), ["a"]);
     }
 
     #[test]
     fn words_of_descriptions_rank_before_scattered_letters() {
         let names = [("s-t-r-i-p-e", "x"), ("pay", "pay"), ("my-stripe", "x")];
-        let mut catalogue = catalogue(&names);
-        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).description = "Uses Stripe.".to_owned();
+        let mut catalog = catalog(&names);
+        std::sync::Arc::make_mut(&mut catalog.entries[1].skill).description = "Uses Stripe.".to_owned();
         let filter = ListFilter { query: Some("stripe".into()), ..ListFilter::default() };
-        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["my-stripe", "pay", "s-t-r-i-p-e"]);
+        assert_eq!(ids(&list(&catalog, &filter).unwrap()), ["my-stripe", "pay", "s-t-r-i-p-e"]);
     }
 
     #[test]
     fn filters_join_and_do_not_mind_case() {
-        let mut catalogue = catalogue(&[("a", "a"), ("b", "b")]);
-        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).domain =
-            Some(Stated::written("Docs".into()));
+        let mut catalog = catalog(&[("a", "a"), ("b", "b")]);
+        std::sync::Arc::make_mut(&mut catalog.entries[1].skill).domain =
+            Some(WithOrigin::written("Docs".into()));
         let filter = ListFilter {
             domain: vec!["docs".into()],
             role: Some(Role::Procedure),
             status: Some("STABLE".into()),
             ..ListFilter::default()
         };
-        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["b"]);
+        assert_eq!(ids(&list(&catalog, &filter).unwrap()), ["b"]);
     }
 
     #[test]
     fn what_the_reader_filled_in_is_said() {
-        let catalogue = catalogue(&[("a", "a")]);
-        let list = list(&catalogue, &ListFilter::default()).unwrap();
+        let catalog = catalog(&[("a", "a")]);
+        let list = list(&catalog, &ListFilter::default()).unwrap();
         assert_eq!(list.skills[0].inferred, ["role", "invocation", "effect_mode", "status", "kind"]);
     }
 
     #[test]
     fn a_page_counts_all_and_names_what_was_refused_behind_the_last_skill() {
-        let mut catalogue = catalogue(&[("a", "a"), ("b", "b"), ("c", "c")]);
-        catalogue.refused.push(refused("broken", "there is no description"));
+        let mut catalog = catalog(&[("a", "a"), ("b", "b"), ("c", "c")]);
+        catalog.refused.push(refused("broken", "there is no description"));
         let page = |limit: Option<usize>, cursor: Option<String>| {
-            list(&catalogue, &ListFilter { limit, cursor, ..ListFilter::default() }).unwrap()
+            list(&catalog, &ListFilter { limit, cursor, ..ListFilter::default() }).unwrap()
         };
         let first = page(Some(2), None);
         assert_eq!((ids(&first), first.total, first.refused.len()), (vec!["a", "b"], 3, 0));
@@ -287,6 +287,6 @@ mod tests {
             (3, 1, 3, None)
         );
         let filter = ListFilter { query: Some("b".into()), limit: Some(5), ..ListFilter::default() };
-        assert!(list(&catalogue, &filter).unwrap().refused.is_empty());
+        assert!(list(&catalog, &filter).unwrap().refused.is_empty());
     }
 }

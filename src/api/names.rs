@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Code, Error};
-use skills_registry::{Catalogue, is_shipped_id};
+use skills_registry::{Catalog, is_shipped_id};
 use skills_skill::Skill;
 
 /// Minimum similarity of suggested names (Jaro-Winkler, 0 to 1).
@@ -20,30 +20,30 @@ const MAX_COMPARED_BYTES: usize = 256;
 ///
 /// # Errors
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
-pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
+pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
     let wanted = wanted.trim();
     if wanted.is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a skill id, name or location is required"));
     }
-    if let Some(skill) = catalogue.by_id(wanted) {
+    if let Some(skill) = catalog.by_id(wanted) {
         return Ok(Arc::clone(skill));
     }
-    let winners: Vec<_> = catalogue.entries.iter().map(|e| &e.skill).filter(|s| s.name == wanted).collect();
+    let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(|s| s.name == wanted).collect();
     match winners.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
         several => return Err(ambiguous(wanted, several)),
     }
-    let losers: Vec<_> = catalogue.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == wanted).collect();
+    let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == wanted).collect();
     match losers.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
         several => return Err(ambiguous(wanted, several)),
     }
-    if let Some(skill) = place.and_then(|place| catalogue.by_location(place)) {
+    if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
         return Ok(Arc::clone(skill));
     }
-    if let Some(refusal) = catalogue
+    if let Some(refusal) = catalog
         .refused
         .iter()
         .find(|refusal| refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place))
@@ -61,8 +61,8 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
     let linked = |alias: &&skills_registry::Alias| {
         alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == wanted)
     };
-    if let Some(alias) = catalogue.aliases.iter().find(linked)
-        && let Some(skill) = catalogue.by_location(&alias.same_as)
+    if let Some(alias) = catalog.aliases.iter().find(linked)
+        && let Some(skill) = catalog.by_location(&alias.same_as)
     {
         let id = skill.id.to_string();
         let message = format!("{wanted} is a symbolic link to the folder of {id}: use that");
@@ -75,7 +75,7 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
         );
         return Err(Error::new(Code::NotFound, message));
     }
-    let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    let skills = catalog.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
         ..Error::new(Code::NotFound, format!("skill `{wanted}` not found; `skills list` lists skills"))
@@ -137,62 +137,62 @@ fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{catalogue, refused};
+    use crate::testing::{catalog, refused};
 
     #[test]
     fn an_id_wins_over_a_name_and_a_name_over_nothing() {
-        let catalogue = catalogue(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
-        assert_eq!(resolve(&catalogue, "pdf-tables", None).unwrap().name, "PDF Tables");
-        assert_eq!(resolve(&catalogue, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
+        let catalog = catalog(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
+        assert_eq!(resolve(&catalog, "pdf-tables", None).unwrap().name, "PDF Tables");
+        assert_eq!(resolve(&catalog, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
     }
 
     #[test]
     fn a_location_names_a_skill_by_its_file_or_its_folder() {
-        let catalogue = catalogue(&[("pdf", "pdf")]);
+        let catalog = catalog(&[("pdf", "pdf")]);
         for place in ["/skills/pdf", "/skills/pdf/SKILL.md"] {
-            assert_eq!(resolve(&catalogue, place, Some(Path::new(place))).unwrap().id.as_str(), "pdf");
+            assert_eq!(resolve(&catalog, place, Some(Path::new(place))).unwrap().id.as_str(), "pdf");
         }
     }
 
     #[test]
     fn an_ambiguous_name_lists_the_ids() {
-        let catalogue = catalogue(&[("a", "same"), ("b", "same")]);
-        let error = resolve(&catalogue, "same", None).unwrap_err();
+        let catalog = catalog(&[("a", "same"), ("b", "same")]);
+        let error = resolve(&catalog, "same", None).unwrap_err();
         assert_eq!(error.code, Code::InvalidRequest);
         assert_eq!(error.message, "2 skills are named same: a, b; use an id");
     }
 
     #[test]
     fn an_unknown_name_offers_near_ones() {
-        let catalogue = catalogue(&[("pdf-tables", "pdf-tables"), ("invoice", "invoice")]);
-        let error = resolve(&catalogue, "pdf-tabels", None).unwrap_err();
+        let catalog = catalog(&[("pdf-tables", "pdf-tables"), ("invoice", "invoice")]);
+        let error = resolve(&catalog, "pdf-tabels", None).unwrap_err();
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
-        assert!(resolve(&catalogue, "zebra", None).unwrap_err().suggestions.is_empty());
+        assert!(resolve(&catalog, "zebra", None).unwrap_err().suggestions.is_empty());
     }
 
     #[test]
     fn a_skill_is_offered_once_though_its_name_and_its_id_are_near() {
-        let catalogue = catalogue(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
-        let error = resolve(&catalogue, "PDF Procesing", None).unwrap_err();
+        let catalog = catalog(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
+        let error = resolve(&catalog, "PDF Procesing", None).unwrap_err();
         assert_eq!(error.suggestions, ["pdf-processing", "pdf-process"]);
     }
 
     #[test]
     fn a_folder_that_is_a_link_names_the_skill_it_leads_to() {
-        let mut catalogue = catalogue(&[("beta", "beta")]);
-        let same_as = catalogue.entries[0].skill.location.clone();
+        let mut catalog = catalog(&[("beta", "beta")]);
+        let same_as = catalog.entries[0].skill.location.clone();
         let location = "/skills/linked/SKILL.md".into();
-        catalogue.aliases.push(skills_registry::Alias { location, root: 0, same_as });
-        let error = resolve(&catalogue, "linked", None).unwrap_err();
+        catalog.aliases.push(skills_registry::Alias { location, root: 0, same_as });
+        let error = resolve(&catalog, "linked", None).unwrap_err();
         assert_eq!(error.message, "linked is a symbolic link to the folder of beta: use that");
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["beta".to_owned()]));
     }
 
     #[test]
     fn a_refused_bundle_says_why_instead_of_not_found() {
-        let mut catalogue = catalogue(&[]);
-        catalogue.refused.push(refused("broken", "there is no description"));
-        let error = resolve(&catalogue, "broken", None).unwrap_err();
+        let mut catalog = catalog(&[]);
+        catalog.refused.push(refused("broken", "there is no description"));
+        let error = resolve(&catalog, "broken", None).unwrap_err();
         assert_eq!(error.code, Code::InvalidConfiguration);
         assert!(error.message.contains("there is no description"), "{error}");
     }

@@ -11,7 +11,7 @@ pub const PENDING_MS: i64 = 5_000;
 /// Returns why no worker executes a run that is due; `None` if one does, or if none has to. `age` formats milliseconds
 /// for the adapter.
 #[must_use]
-pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
+pub fn orphaned_run_reason(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(lease) = &run.lease else {
         let waits = run.state == RunState::Pending && !run.paused;
         return waits.then(|| "not yet claimed by a worker".to_owned());

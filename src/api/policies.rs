@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Code, Error};
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_registry::policy::{self, Criteria, Effect, Policy, Subject, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
@@ -100,43 +100,43 @@ impl PolicyFile {
     ///
     /// # Errors
     /// Same as [`Self::current`].
-    pub fn adjustments(&self, catalogue: &Catalogue) -> Result<Arc<Adjustments>, Error> {
+    pub fn adjustments(&self, catalog: &Catalog) -> Result<Arc<Adjustments>, Error> {
         let policy = self.current()?;
         let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = adjusted.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
-            && known.generation == catalogue.generation
+            && known.generation == catalog.generation
         {
             return Ok(Arc::clone(&known.adjustments));
         }
-        let adjustments = Arc::new(adjustments(&policy, catalogue));
-        let generation = catalogue.generation;
+        let adjustments = Arc::new(adjustments(&policy, catalog));
+        let generation = catalog.generation;
         *adjusted = Some(Adjusted { policy, generation, adjustments: Arc::clone(&adjustments) });
         Ok(adjustments)
     }
 }
 
 /// Returns the label of the root that a skill came from.
-pub fn root_label<'c>(catalogue: &'c Catalogue, skill: &Skill) -> &'c str {
+pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     let id = skill.id.as_str();
-    let winner = catalogue.entry(id).map(|entry| entry.root);
-    let root = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| loser.root));
-    root.and_then(|root| catalogue.roots.get(root)).map_or("", |root| &root.label)
+    let winner = catalog.entry(id).map(|entry| entry.root);
+    let root = winner.or_else(|| catalog.shadowed_by_id(id).map(|loser| loser.root));
+    root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
 }
 
 /// Returns the policy's verdict on a skill of the catalog.
 #[must_use]
-pub fn verdict(policy: &Policy, catalogue: &Catalogue, skill: &Skill) -> Verdict {
-    policy.verdict(&Subject::of(skill, root_label(catalogue, skill)))
+pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
+    policy.verdict(&Subject::of(skill, root_label(catalog, skill)))
 }
 
-fn adjustments(policy: &Policy, catalogue: &Catalogue) -> Adjustments {
+fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
     if policy.is_empty() {
         return Adjustments::default();
     }
-    let label = |root: usize| catalogue.roots.get(root).map_or("", |root| root.label.as_str());
-    let winners = catalogue.entries.iter().map(|entry| (&entry.skill, label(entry.root)));
-    let losers = catalogue.shadowed.iter().map(|loser| (&loser.skill, label(loser.root)));
+    let label = |root: usize| catalog.roots.get(root).map_or("", |root| root.label.as_str());
+    let winners = catalog.entries.iter().map(|entry| (&entry.skill, label(entry.root)));
+    let losers = catalog.shadowed.iter().map(|loser| (&loser.skill, label(loser.root)));
     let changed = winners.chain(losers).filter_map(|(skill, root)| {
         let verdict = policy.verdict(&Subject::of(skill, root));
         let terms: Vec<(String, f64)> = verdict
@@ -209,13 +209,13 @@ pub struct PolicyRule {
 
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
 #[must_use]
-pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
+pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.
         let criteria = Criteria { label: Vec::new(), ..rule.criteria.clone() };
-        let fits = |skill: &Skill| criteria.fit(&Subject::of(skill, root_label(catalogue, skill)));
-        let winners = catalogue.entries.iter().map(|entry| &entry.skill);
-        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        let fits = |skill: &Skill| criteria.fit(&Subject::of(skill, root_label(catalog, skill)));
+        let winners = catalog.entries.iter().map(|entry| &entry.skill);
+        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {
             effect: rule.effect,
             rule: rule.describe(),
@@ -233,7 +233,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::testing::catalogue;
+    use crate::testing::catalog;
     use skills_config::Env;
 
     fn file(dir: &Path) -> PolicyFile {
@@ -249,24 +249,24 @@ mod tests {
         let path = policy.path().unwrap().to_owned();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "deny: [{id: pdf}]\n").unwrap();
-        let catalogue = catalogue(&[("pdf", "pdf"), ("mail", "mail")]);
-        let adjusted = policy.adjustments(&catalogue).unwrap();
+        let catalog = catalog(&[("pdf", "pdf"), ("mail", "mail")]);
+        let adjusted = policy.adjustments(&catalog).unwrap();
         let left = adjusted.of(&SkillId::new("pdf")).unwrap().leave_out.clone();
         assert_eq!(left.unwrap(), "deny id pdf (line 1)");
         assert!(adjusted.of(&SkillId::new("mail")).is_none());
         fs::write(&path, "deny: [{id: mail}]\n").unwrap();
-        let adjusted = policy.adjustments(&catalogue).unwrap();
+        let adjusted = policy.adjustments(&catalog).unwrap();
         assert!(adjusted.of(&SkillId::new("pdf")).is_none());
         #[cfg(unix)]
         {
             fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink(dir.path().join("missing"), &path).unwrap();
-            let error = policy.adjustments(&catalogue).unwrap_err();
+            let error = policy.adjustments(&catalog).unwrap_err();
             assert_eq!(error.code, Code::InvalidConfiguration, "a link without a target is not “no policy”");
             fs::remove_file(&path).unwrap();
         }
         fs::write(&path, "denny: []\n").unwrap();
-        let error = policy.adjustments(&catalogue).unwrap_err();
+        let error = policy.adjustments(&catalog).unwrap_err();
         assert_eq!(error.code, Code::InvalidConfiguration);
         assert!(error.message.contains("policy.yaml:1:1"), "{}", error.message);
     }

@@ -191,7 +191,7 @@ pub struct ProposalView {
 
 /// A command on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProposalOrder {
+pub enum ProposalAction {
     /// Write the change.
     Approve {
         /// The digest of the proposal that was reviewed.
@@ -207,7 +207,7 @@ pub enum ProposalOrder {
 
 /// Who gives a command, with notes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProposalOrderedBy {
+pub struct ProposalActionOptions {
     /// Who; default: the local account.
     pub by: Option<String>,
     /// Notes, stored with the decision.
@@ -218,7 +218,8 @@ pub struct ProposalOrderedBy {
 
 /// The result of a command on a proposal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProposalOrdered {
+#[schemars(rename = "ProposalOrdered")]
+pub struct ProposalActionResult {
     /// The proposal.
     pub proposal: ProposalSummary,
     /// What happened, as a sentence without a final period.

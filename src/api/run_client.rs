@@ -45,7 +45,7 @@ pub trait RunClient: Send + Sync + 'static {
     async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error>;
 
     /// Like [`Self::order`] for an authenticated caller: rules about approvals apply to their name and scopes.
-    async fn order_as(
+    async fn command_as(
         &self,
         run: &str,
         order: RunCommand,

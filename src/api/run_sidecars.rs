@@ -122,7 +122,7 @@ fn state_label(state: RunState) -> &'static str {
 }
 
 /// Returns all control requests of sidecars for a run, or of this run as a sidecar, oldest first.
-pub fn sidecar_wishes<'e>(
+pub fn control_requests<'e>(
     run: &RunRecord,
     events: impl Iterator<Item = &'e RunEvent>,
 ) -> Vec<ControlRequest> {
@@ -198,14 +198,14 @@ fn outcome_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usiz
 
 /// Returns the sidecar that requested to pause a run that waits for approval or a signal, with its reason, if any.
 #[must_use]
-pub fn pause_wanted<'a>(
+pub fn requested_pause<'a>(
     run: &RunRecord,
     events: impl DoubleEndedIterator<Item = &'a RunEvent>,
 ) -> Option<String> {
     if !run.paused || !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
         return None;
     }
-    let wishes = sidecar_wishes(run, events);
+    let wishes = control_requests(run, events);
     let wish =
         wishes.iter().rev().find(|wish| wish.on_this && wish.description == "pause" && wish.is_active());
     Some(wish.map_or_else(

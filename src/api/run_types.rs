@@ -238,7 +238,7 @@ pub struct StepView {
     pub p95_ms: Option<u64>,
 }
 
-impl DecisionSheet {
+impl DecisionPreview {
     /// Returns the labels of the run on one line: `env=prod, team=web`.
     #[must_use]
     pub fn labels_text(&self) -> String {
@@ -252,7 +252,8 @@ impl DecisionSheet {
 
 /// Everything needed to decide a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct DecisionSheet {
+#[schemars(rename = "DecisionSheet")]
+pub struct DecisionPreview {
     /// The run.
     pub run: RunId,
     /// The skill.
@@ -332,7 +333,7 @@ pub struct RunDetail {
     /// Decisions on it.
     pub decisions: Vec<RecordedDecision>,
     /// What to decide, when it waits for a person.
-    pub sheet: Option<DecisionSheet>,
+    pub sheet: Option<DecisionPreview>,
     /// Runs that were replayed or forked from it.
     pub descendants: Vec<RunId>,
     /// The isolation of this run's scripts on this machine, as text.

@@ -218,12 +218,13 @@ pub struct SinceLast {
     pub reordered: Vec<String>,
     /// Entries of both calls with a shorter or longer description in this one.
     #[serde(default)]
-    pub redescribed: Redescribed,
+    pub redescribed: DescriptionChanges,
 }
 
 /// Catalog entries of two calls, counted by the change of their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Redescribed {
+#[schemars(rename = "Redescribed")]
+pub struct DescriptionChanges {
     /// Shortened.
     pub shortened: usize,
     /// Description omitted: only the name is shown.
@@ -234,7 +235,7 @@ pub struct Redescribed {
     pub rewritten: usize,
 }
 
-impl Redescribed {
+impl DescriptionChanges {
     /// Returns whether every description is unchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -294,7 +295,8 @@ impl SinceLast {
 
 /// Skills hidden from a model, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct NotListed {
+#[schemars(rename = "NotListed")]
+pub struct HiddenSkills {
     /// Why, as text.
     pub why: String,
     /// How many there are.
@@ -338,7 +340,7 @@ pub struct ComposedView {
     pub allowance: Option<Fill>,
     /// Skills that exist but are not in the catalog, by reason, with some of their names.
     #[serde(default)]
-    pub not_listed: Vec<NotListed>,
+    pub not_listed: Vec<HiddenSkills>,
     /// The tools that are offered.
     pub tools: Vec<ToolSpec>,
 }
@@ -418,7 +420,7 @@ pub struct BudgetView {
     pub allowance: Allowance,
     /// Skills that this client does not list, by reason.
     #[serde(default)]
-    pub not_listed: Vec<NotListed>,
+    pub not_listed: Vec<HiddenSkills>,
     /// Tokens of the catalog as written and as shown, which is what a session adds to every call.
     pub tokens: (u32, u32),
     /// One of `tokens` is an estimate.

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState};
+use skills_registry::{Catalog, Entry, Root, RootOrigin, RootState};
 use skills_skill::{
     Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, RefusalReason,
-    RejectedBundle, Role, Severity, Skill, SkillId, Stated, Status,
+    RejectedBundle, Role, Severity, Skill, SkillId, Status, WithOrigin,
 };
 
 /// Returns a catalog of `(id, name)` in `/skills`, with default properties.
-pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
+pub fn catalog(skills: &[(&str, &str)]) -> Catalog {
     let entries =
         skills.iter().map(|(id, name)| Entry { skill: Arc::new(skill(id, name)), root: 0 }).collect();
     let root = Root {
@@ -20,7 +20,7 @@ pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
         state: RootState::Present,
         live: false,
     };
-    Catalogue { generation: 1, roots: vec![root], entries, ..Catalogue::default() }
+    Catalog { generation: 1, roots: vec![root], entries, ..Catalog::default() }
 }
 
 /// Returns a skill with only an id and a name.
@@ -32,16 +32,16 @@ pub fn skill(id: &str, name: &str) -> Skill {
         description: format!("What {name} does"),
         location: root_dir.join("SKILL.md"),
         root_dir,
-        kind: Stated::inferred(Kind::HostKnowledge),
-        status: Stated::inferred(Status::Stable),
+        kind: WithOrigin::inferred(Kind::HostKnowledge),
+        status: WithOrigin::inferred(Status::Stable),
         domain: None,
         tags: Vec::new(),
         requires: Vec::new(),
         classification: Classification {
-            role: Stated::inferred(Role::Procedure),
-            invocation: Stated::inferred(Invocation::Direct),
+            role: WithOrigin::inferred(Role::Procedure),
+            invocation: WithOrigin::inferred(Invocation::Direct),
             attach_targets: Vec::new(),
-            effect_mode: Stated::inferred(EffectMode::Enrich),
+            effect_mode: WithOrigin::inferred(EffectMode::Enrich),
         },
         properties: Properties::default(),
         clients: Clients::default(),

@@ -67,7 +67,7 @@ pub struct IndexProgress {
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A new snapshot.
-    Catalogue(Arc<Change>),
+    Catalog(Arc<Change>),
     /// Progress of a scan.
     Scan(ScanProgress),
     /// Progress of the index.
@@ -417,7 +417,7 @@ pub struct ClientView {
     pub list: Allowance,
     /// Skills that are not in that list, by reason.
     #[serde(default)]
-    pub not_listed: Vec<super::NotListed>,
+    pub not_listed: Vec<super::HiddenSkills>,
     /// Folders that the client does not search and is shown as if it did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed_folders: Vec<AssumedFolder>,

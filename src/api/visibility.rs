@@ -12,7 +12,7 @@ use super::foreign::{foreign, is_named, linked_description};
 use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
 use skills_skill::SkillId;
 
@@ -249,23 +249,23 @@ pub async fn visibility(
     };
     // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
-    let catalogue = core.catalogue().await?;
+    let catalog = core.catalog().await?;
     let wanted = match &request.skill {
         Some(wanted) => Some((wanted.as_str(), why::subject_id(core, wanted).await)),
         None => None,
     };
-    in_place(|| matrix(&catalogue, &views, request, wanted))
+    in_place(|| matrix(&catalog, &views, request, wanted))
 }
 
 /// Computes the matrix from the views of the clients. `wanted` is the requested skill with its id, or the error of
 /// looking it up in the catalog.
 fn matrix(
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     views: &[ClientView],
     request: &VisibilityRequest,
     wanted: Option<(&str, Result<SkillId, Error>)>,
 ) -> Result<VisibilityReport, Error> {
-    let mut subjects = subjects(catalogue, views);
+    let mut subjects = subjects(catalog, views);
     match wanted {
         Some((_, Ok(id))) => subjects.retain(|subject| subject.id == id),
         Some((wanted, Err(error))) => {
@@ -297,7 +297,7 @@ fn matrix(
     let rows = subjects[page].iter().map(|subject| VisibilityRow {
         skill_id: subject.id.clone(),
         location: subject.location.clone(),
-        root: root_of(catalogue, subject.location),
+        root: root_of(catalog, subject.location),
         words: words(subject.description),
         description: single.then(|| subject.description.to_owned()),
         cells: indexes.iter().map(|index| index.cell(subject, single)).collect(),
@@ -306,22 +306,22 @@ fn matrix(
     Ok(VisibilityReport { clients, skills, total: subjects.len(), next })
 }
 
-fn subjects<'c>(catalogue: &'c Catalogue, views: &'c [ClientView]) -> Vec<Subject<'c>> {
-    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
-    let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers);
+fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c>> {
+    let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
+    let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(losers);
     let parsed = skills.map(|skill| Subject {
         id: skill.id.clone(),
         location: &skill.location,
         description: &skill.description,
         is_refused: false,
     });
-    let refused = catalogue.refused.iter().map(|refusal| Subject {
+    let refused = catalog.refused.iter().map(|refusal| Subject {
         id: refusal.id.clone(),
         location: &refusal.location,
         description: linked_description(views, refusal).unwrap_or_default(),
         is_refused: true,
     });
-    let foreign = foreign(views, catalogue).into_iter().map(|(id, one)| Subject {
+    let foreign = foreign(views, catalog).into_iter().map(|(id, one)| Subject {
         id,
         location: &one.location,
         description: &one.description,
@@ -330,8 +330,8 @@ fn subjects<'c>(catalogue: &'c Catalogue, views: &'c [ClientView]) -> Vec<Subjec
     parsed.chain(refused).chain(foreign).collect()
 }
 
-fn root_of(catalogue: &Catalogue, location: &Path) -> String {
-    let roots = catalogue.roots.iter().filter(|root| location.starts_with(&root.path));
+fn root_of(catalog: &Catalog, location: &Path) -> String {
+    let roots = catalog.roots.iter().filter(|root| location.starts_with(&root.path));
     let nearest = roots.max_by_key(|root| root.path.as_os_str().len());
     nearest.map_or_else(|| "in no root of this catalog".to_owned(), |root| root.label.clone())
 }

@@ -16,7 +16,7 @@ use super::{
 use skills_discovery::{
     Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, VerdictReason, matched_exclusion,
 };
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
@@ -453,11 +453,11 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     let views = futures::future::try_join_all(views).await?;
     let subject = match subject(core, &request.skill_id).await {
         Err(error) if error.code == Code::NotFound => {
-            foreign_subject(&*core.catalogue().await?, &views, &request.skill_id).ok_or(error)?
+            foreign_subject(&*core.catalog().await?, &views, &request.skill_id).ok_or(error)?
         }
         Ok(subject) if !subject.parsed => {
             let is_id = subject.id.as_str() == request.skill_id;
-            as_clients_read(&*core.catalogue().await?, &views, subject, is_id)
+            as_clients_read(&*core.catalog().await?, &views, subject, is_id)
         }
         subject => subject?,
     };
@@ -561,8 +561,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
         }),
         // A rejected file has no record.
         Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
-            let catalogue = core.catalogue().await?;
-            let mut all = catalogue.refused.iter();
+            let catalog = core.catalog().await?;
+            let mut all = catalog.refused.iter();
             let refusal = all.find(|one| is_named(&one.id, &one.location, wanted)).ok_or(error)?;
             Ok(Subject {
                 id: refusal.id.clone(),
@@ -580,8 +580,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
 }
 
 /// Returns a bundle that clients find and that the catalog does not contain.
-fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) -> Option<Subject> {
-    let all = foreign(views, catalogue);
+fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Option<Subject> {
+    let all = foreign(views, catalog);
     let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
     let evidence = "in no root of this catalog: only its frontmatter is read, and it is not ranked";
@@ -603,13 +603,13 @@ fn foreign_subject(catalogue: &Catalogue, views: &[ClientView], wanted: &str) ->
 /// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
 /// Several links can have one id: of those named by it, one that a client lists is preferred.
 fn as_clients_read(
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     views: &[ClientView],
     subject: Subject,
     is_named_by_id: bool,
 ) -> Subject {
-    let own = catalogue.refused.iter().filter(|refusal| refusal.location == subject.location);
-    let same_id = catalogue.refused.iter().filter(|refusal| is_named_by_id && refusal.id == subject.id);
+    let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
+    let same_id = catalog.refused.iter().filter(|refusal| is_named_by_id && refusal.id == subject.id);
     let read = |refusal: &RejectedBundle| linked_description(views, refusal).map(str::to_owned);
     let mut links = own.chain(same_id);
     let Some((link, description)) = links.find_map(|refusal| Some((refusal, read(refusal)?))) else {

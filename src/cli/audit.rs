@@ -6,7 +6,7 @@ use super::Context;
 use super::args::AuditAction;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, grouped};
-use skills_api::{AuditFilter, AuditReport, Needs};
+use skills_api::{AuditFilter, AuditReport, CoreParts};
 use skills_base::audit::Line;
 use skills_skill::safe_text;
 
@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure> {
     match action {
         AuditAction::Verify => {
-            let client = cx.open(Needs::Catalogue).await?;
+            let client = cx.open(CoreParts::Catalog).await?;
             let report = client.audit_log().verify().await?;
             if cx.out.json {
                 cx.out.value(&report)?;
@@ -33,7 +33,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 by: args.by.clone(),
                 limit: usize::from(args.limit),
             };
-            let client = cx.open(Needs::Catalogue).await?;
+            let client = cx.open(CoreParts::Catalog).await?;
             let lines = client.audit_log().show(filter).await?;
             if cx.out.json {
                 cx.out.value(&lines)?;
@@ -52,7 +52,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
 fn verified(report: &AuditReport, look: TerminalCaps) -> String {
     let found = &report.verification;
     let file = report.file.display().to_string();
-    let mut out = format!("{}\n", TextStyle::Strong.paint(&safe_text::line(&file), look.colour));
+    let mut out = format!("{}\n", TextStyle::Strong.paint(&safe_text::line(&file), look.color));
     if !report.exists && found.is_intact() && report.unchecked.is_none() {
         let why = if report.mode == "off" { "disabled in the configuration" } else { "no entries yet" };
         let _ = writeln!(out, "  no audit log: {why}");
@@ -71,7 +71,7 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {} the last line was truncated by a crash ({bytes} bytes); the next entry records it",
-            TextStyle::Warn.paint("note:", look.colour)
+            TextStyle::Warn.paint("note:", look.color)
         );
     }
     if let Some(broken) = &found.broken {
@@ -79,18 +79,15 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {} line {}{seq}: {}",
-            TextStyle::Bad.paint("broken:", look.colour),
+            TextStyle::Bad.paint("broken:", look.color),
             broken.line,
             safe_text::line(&broken.why)
         );
         out += "  the lines before it are valid; keep the file and compare it with a backup\n";
     } else {
         let head = found.head.as_deref().unwrap_or("none");
-        let _ = writeln!(
-            out,
-            "  {}, ending in {head}",
-            TextStyle::Good.paint("hash chain is valid", look.colour)
-        );
+        let _ =
+            writeln!(out, "  {}, ending in {head}", TextStyle::Good.paint("hash chain is valid", look.color));
     }
     for check in &report.anchors {
         let place = if check.place == "store" { "the store" } else { "audit.anchor" };
@@ -104,7 +101,7 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
             (Some(anchor), Some(broken)) => writeln!(
                 out,
                 "  {} anchor in {place} (line {}): line {} {}",
-                TextStyle::Bad.paint("broken:", look.colour),
+                TextStyle::Bad.paint("broken:", look.color),
                 anchor.seq,
                 broken.seq.unwrap_or(broken.line),
                 safe_text::line(&broken.why)
@@ -118,7 +115,7 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {} anchor in the store: not checked, a cut end of the log would go unnoticed: {}",
-            TextStyle::Bad.paint("incomplete:", look.colour),
+            TextStyle::Bad.paint("incomplete:", look.color),
             safe_text::line(why)
         );
     }
@@ -137,8 +134,8 @@ fn shown(line: &Line, look: TerminalCaps) -> String {
     format!(
         "{:>6}  {}  {}{by}  {}\n",
         line.seq,
-        TextStyle::Muted.paint(&safe_text::line(&line.at), look.colour),
-        TextStyle::Strong.paint(&safe_text::line(&line.kind), look.colour),
-        TextStyle::Muted.paint(&fields.join(" "), look.colour)
+        TextStyle::Muted.paint(&safe_text::line(&line.at), look.color),
+        TextStyle::Strong.paint(&safe_text::line(&line.kind), look.color),
+        TextStyle::Muted.paint(&fields.join(" "), look.color)
     )
 }

@@ -42,19 +42,19 @@ pub fn stacked(
     let mut out = String::new();
     let mut used = 0;
     for (signal, cells) in shares(signals, score, scale, width).into_iter().enumerate() {
-        let sign = match (look.unicode, look.colour) {
+        let sign = match (look.unicode, look.color) {
             (false, _) => LETTERS[signal],
             (true, false) => SHADES[signal],
             (true, true) => "▆",
         };
-        out += &TextStyle::SIGNALS[signal].paint(&sign.repeat(cells), look.colour);
+        out += &TextStyle::SIGNALS[signal].paint(&sign.repeat(cells), look.color);
         used += cells;
     }
     let tick =
         fit_threshold.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
     for cell in used..width {
         if Some(cell) == tick {
-            out += &TextStyle::Muted.paint(if look.unicode { "┊" } else { ":" }, look.colour);
+            out += &TextStyle::Muted.paint(if look.unicode { "┊" } else { ":" }, look.color);
         } else {
             out.push(' ');
         }
@@ -65,13 +65,13 @@ pub fn stacked(
 /// Returns a one-line legend of the bars.
 pub fn legend(look: TerminalCaps) -> String {
     let names = ["name", "description", "body", "semantic", "rule"];
-    let sign = |i: usize| match (look.unicode, look.colour) {
+    let sign = |i: usize| match (look.unicode, look.color) {
         (false, _) => LETTERS[i],
         (true, false) => SHADES[i],
         (true, true) => "▆",
     };
     let parts: Vec<String> = (0..5)
-        .map(|i| format!("{} {}", TextStyle::SIGNALS[i].paint(sign(i), look.colour), names[i]))
+        .map(|i| format!("{} {}", TextStyle::SIGNALS[i].paint(sign(i), look.color), names[i]))
         .collect();
     let tick = if look.unicode { "┊" } else { ":" };
     format!("{}  {tick} threshold", parts.join("  "))
@@ -81,7 +81,7 @@ pub fn legend(look: TerminalCaps) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+    const PLAIN: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
     #[test]
     fn cells_are_the_scores_share_of_the_scale() {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn colour_replaces_the_shades() {
-        let look = TerminalCaps { colour: true, ..PLAIN };
+        let look = TerminalCaps { color: true, ..PLAIN };
         assert_eq!(stacked(&[3.5, 0.0, 0.0, 0.0, 0.0], 3.5, 3.5, None, 2, look), "\u{1b}[34m▆▆\u{1b}[0m");
     }
 }

@@ -52,7 +52,7 @@ fn render(found: &Bisection, look: TerminalCaps) -> String {
     let _ = writeln!(
         out,
         "{} {day} {}: {}",
-        TextStyle::Strong.paint(id, look.colour),
+        TextStyle::Strong.paint(id, look.color),
         safe_text::line(&change.author),
         safe_text::line(&change.subject)
     );

@@ -13,20 +13,20 @@ const ROWS: usize = 16;
 pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     let mut out = String::new();
     let id = safe_text::line(hit.skill_id.as_str());
-    let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("Why {id} is #{place}"), look.colour));
+    let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("Why {id} is #{place}"), look.color));
     let heads = ["name", "description", "body", "semantic", "rule"];
     let width = (look.width.clamp(74, 110) - 2 - 5 * 9 - 9).min(40);
     let mut head = format!("  {}", fit("", width, look.unicode));
     for (i, name) in heads.iter().enumerate() {
         let name = if *name == "description" { "descr." } else { name };
-        head += &TextStyle::SIGNALS[i].paint(&format!("{name:>9}"), look.colour);
+        head += &TextStyle::SIGNALS[i].paint(&format!("{name:>9}"), look.color);
     }
     let _ = writeln!(out, "{head}{:>9}", "sum");
     for row in rows(&hit.breakdown.words) {
         let label = fit(&safe_text::line(&row.label), width, look.unicode);
         let _ = writeln!(out, "  {label}{}{}", cells(&row.by_signal, look), number(row.sum, look));
     }
-    let sum = TextStyle::Strong.paint(&number(hit.score, look), look.colour);
+    let sum = TextStyle::Strong.paint(&number(hit.score, look), look.color);
     let _ =
         writeln!(out, "  {}{}{sum}", fit("sum", width, look.unicode), cells(&hit.breakdown.signals, look));
     out
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_under_each_other() {
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         assert_eq!((number(0.0, look).chars().count(), number(-1.234, look)), (9, "    −1.23".to_owned()));
     }
 }

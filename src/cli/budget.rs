@@ -7,7 +7,7 @@ use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
-use skills_api::{AssumedFolder, BudgetView, Code, Error, Needs, call_order, instead_of_description};
+use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
 use skills_session::{BudgetResult, Listed, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
@@ -17,7 +17,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     if let Some(BudgetAction::Fit(args)) = &args.action {
         return super::budget_fit::run(cx, args).await;
     }
-    let core = cx.reach(Needs::Catalogue).await?;
+    let core = cx.reach(CoreParts::Catalog).await?;
     if let Some(client) = &args.client {
         let view = core.budget(Some(client), args.window).await?;
         if cx.out.json {
@@ -52,7 +52,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(views), look);
     let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens \
         used, of the budget";
-    let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.color));
     for view in views {
         let fill = &view.allowance.fill;
         let BudgetResult { complete: unchanged, shortened, name_only, omitted, beyond, other_text, unknown } =
@@ -80,7 +80,7 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
             out,
             "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{other}{unknown}{own}",
             TextStyle::Strong
-                .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
+                .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.color),
             entries,
             format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
         );
@@ -92,7 +92,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(std::slice::from_ref(view)), look);
     let allowance = &view.allowance;
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.color));
     let fill = &allowance.fill;
     let _ = writeln!(out, "  limit     {}", safe_text::line(&fill.limit_from));
     let _ = writeln!(
@@ -113,7 +113,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "  built-in  {skills}, {sign}{used}{of} {}", fill.unit);
     }
     if let Some(why) = &fill.over {
-        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("over budget: {why}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("over budget: {why}"), look.color));
     }
     let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
     // The client's own list has another format, and its built-in skills.
@@ -127,7 +127,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         grouped(u64::from(view.window))
     );
     for unknown in &fill.unknown {
-        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("unknown: {unknown}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("unknown: {unknown}"), look.color));
     }
     let available = look.text_width(120);
     not_listed(&mut out, view, every, look);
@@ -164,10 +164,10 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
-            ink.paint(&format!("{word:<9}"), look.colour),
+            ink.paint(&format!("{word:<9}"), look.color),
             name,
             TextStyle::Muted
-                .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.colour)
+                .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.color)
         );
     }
     if shown == 0 {
@@ -184,12 +184,12 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
             counted(view.long.len(), "description", "descriptions"),
             safe_text::line(name)
         );
-        let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.color));
     }
     let _ = writeln!(out);
     let by = if view.source.is_empty() { String::new() } else { format!("sources: {}", view.source) };
     for line in wrap(&by, available) {
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.color));
     }
     out
 }
@@ -211,7 +211,7 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
     let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
     let here = all + view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
     let head = format!("{} of {} skills are not loaded", grouped(all as u64), grouped(here as u64));
-    let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&head, look.colour));
+    let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&head, look.color));
     for group in &view.not_listed {
         let count = grouped(group.skills as u64);
         let why =
@@ -219,7 +219,7 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCa
         let _ = writeln!(out, "  {count:>7}  {why}");
         for name in group.names.iter().filter(|_| every) {
             let _ =
-                writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::line(name), look.colour));
+                writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::line(name), look.color));
         }
     }
 }
@@ -238,7 +238,7 @@ fn order(cx: &mut Context, composed: &[String]) -> Result<(), Failure> {
 
 /// Runs `skills agents`.
 pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Catalogue).await?;
+    let core = cx.reach(CoreParts::Catalog).await?;
     let found = core.agents().await?;
     match &args.action {
         AgentsAction::List if cx.out.json => cx.out.value(&found)?,

@@ -9,8 +9,8 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
 use super::runs::Caller;
 use skills_api::{
-    BudgetFit, BudgetFitRequest, FitLevel, FittedClient, Needs, NewDescription, SavedDescription, ShownFile,
-    save_description, write_overrides,
+    BudgetFit, BudgetFitRequest, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
+    ShownFile, save_description, write_overrides,
 };
 use skills_skill::safe_text;
 
@@ -19,7 +19,7 @@ const MAX_LISTED: usize = 20;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     if args.write && core.here().is_none() {
         return Err(Failure::usage("--write changes files of this machine; remove --connect or --write"));
     }
@@ -92,7 +92,7 @@ fn render(fit: &BudgetFit, look: TerminalCaps) -> String {
     }
     if !fit.descriptions.is_empty() {
         let head = counted(fit.descriptions.len(), "description changes", "descriptions change");
-        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.color));
         for one in &fit.descriptions {
             let _ = writeln!(out, "\n{}", safe_text::line(&one.location.display().to_string()));
             out.push_str(&diff(&one.before, &one.after, look));
@@ -103,15 +103,15 @@ fn render(fit: &BudgetFit, look: TerminalCaps) -> String {
 
 fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
     let version = client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{version}", client.name), look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{version}", client.name), look.color));
     let of = match client.limit {
         Some(limit) => format!("of {} {}", grouped(limit as u64), client.unit),
         None => format!("{}, no known limit", client.unit),
     };
     let fits = match (client.fits_now, client.fits) {
-        (true, true) => TextStyle::Good.paint("fits already", look.colour),
-        (false, true) => TextStyle::Good.paint("fits", look.colour),
-        (_, false) => TextStyle::Bad.paint("does not fit", look.colour),
+        (true, true) => TextStyle::Good.paint("fits already", look.color),
+        (false, true) => TextStyle::Good.paint("fits", look.color),
+        (_, false) => TextStyle::Bad.paint("does not fit", look.color),
     };
     let (now, then) = client.size;
     let _ = writeln!(out, "  list      {} -> {} {of}: {fits}", grouped(now as u64), grouped(then as u64));
@@ -125,7 +125,7 @@ fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
         client.expected - client.lost.len()
     );
     for query in client.lost.iter().take(MAX_LISTED) {
-        let lost = TextStyle::Bad.paint("lost", look.colour);
+        let lost = TextStyle::Bad.paint("lost", look.color);
         let _ = writeln!(out, "            {lost} {}", safe_text::line(query));
     }
     let levels: Vec<String> =
@@ -135,11 +135,11 @@ fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
         let _ = writeln!(out, "  settings  {}", safe_text::line(&overrides.file.display().to_string()));
         for line in overrides.text.lines() {
             let line = format!("+ {}", safe_text::line(line));
-            let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.colour));
+            let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.color));
         }
     } else if !client.fits {
         let said = "no settings of this client are known that reduce a skill; move or remove skills";
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(said, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(said, look.color));
     }
     out.push('\n');
 }

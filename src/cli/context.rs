@@ -10,7 +10,7 @@ use super::output::{Out, TerminalCaps, stderr_caps};
 use super::runs::Reporter;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
-    Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient,
+    Client, Code, ConnectionState, CoreParts, Error, Local, OperatorClient, RunClient, SessionClient,
 };
 use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
@@ -123,7 +123,7 @@ impl Context {
     }
 
     /// Opens the local core, with what this command needs: for commands that are not available for a remote service.
-    pub async fn open(&mut self, needs: Needs) -> Result<Local, Failure> {
+    pub async fn open(&mut self, needs: CoreParts) -> Result<Local, Failure> {
         let config = self.config()?;
         if let Some(address) = &config.connect {
             let way_out = match self.global.connect {
@@ -140,14 +140,14 @@ impl Context {
     }
 
     /// Opens the local core, regardless of the settings: for commands that inspect this machine.
-    pub async fn open_here(&mut self, needs: Needs) -> Result<Local, Failure> {
+    pub async fn open_here(&mut self, needs: CoreParts) -> Result<Local, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
         Ok(Local::open_once(config, needs).await?)
     }
 
     /// Opens the core that the settings name, local or remote.
-    pub async fn reach(&mut self, needs: Needs) -> Result<Backend, Failure> {
+    pub async fn reach(&mut self, needs: CoreParts) -> Result<Backend, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
         if config.connect.is_none() {

@@ -11,7 +11,7 @@ use super::context::Backend;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
 use super::runs::{ask, clock};
-use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth, StoreReset};
+use skills_api::{Code, CoreParts, Error, Local, RunClient as _, StoreHealth, StoreReset};
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, TableRows};
@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
 }
 
 async fn create(cx: &mut Context) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     client.store().require_writable().await?;
     let place = client.store().place()?;
     if cx.out.json {
@@ -58,7 +58,7 @@ async fn create(cx: &mut Context) -> Result<Done, Failure> {
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let client = Backend::Here { local: Box::new(cx.open(Needs::Catalogue).await?), json: cx.out.json };
+    let client = Backend::Here { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
     let Some(local) = client.here() else { return Ok(Done::Fine) };
     let found = local.store().health().await?;
     if cx.out.json {
@@ -73,7 +73,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
 fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.color));
     // A file that cannot be opened has no counts.
     if health.bytes > 0 {
         let _ = writeln!(
@@ -90,13 +90,13 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
             let _ = writeln!(
                 out,
                 "  {} {}",
-                TextStyle::Bad.paint(&format!("{what}:"), look.colour),
+                TextStyle::Bad.paint(&format!("{what}:"), look.color),
                 safe_text::line(line)
             );
         }
     }
     if health.is_sound() {
-        let _ = writeln!(out, "  {}", TextStyle::Good.paint("ok", look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Good.paint("ok", look.color));
     } else if !health.damage.iter().any(|line| line.contains("`skills db ")) {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
@@ -114,7 +114,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
         let message = format!("{} already exists; choose another file", file.display());
         return Err(Error::new(Code::Forbidden, message).into());
     }
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     client.store().backup(&file).await?;
     let bytes = std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?.len();
     if cx.out.json {
@@ -130,7 +130,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
 async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> {
     let file = cx.cwd.join(&args.from);
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     let done = client.store().import(&file).await?;
     if cx.out.json {
         cx.out.value(&done)?;
@@ -151,7 +151,7 @@ async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> 
 }
 
 async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let place = client.store().place()?;
         confirm(&format!(
@@ -165,7 +165,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
 async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> {
     let file = cx.cwd.join(&args.file);
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     if !args.confirm.yes {
         let place = client.store().place()?;
         confirm(&format!(
@@ -190,7 +190,7 @@ fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Don
 }
 
 async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     let place = client.store().place()?;
     if !args.yes {
         confirm(&format!("Accept the current store at {place}?"))?;
@@ -214,7 +214,7 @@ fn confirm(question: &str) -> Result<(), Failure> {
 
 async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
     let before_ms = args.before_ms(clock::now_ms());
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
@@ -227,7 +227,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
 /// Runs `skills audit-purge`.
 pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
     let before_ms = args.before_ms(clock::now_ms());
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");

@@ -9,7 +9,7 @@ use super::args::DescribeArgs;
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, cells, counted, fit, size, tokens, wrap};
-use skills_api::{LevelTokens, Needs, SkillDetail};
+use skills_api::{CoreParts, LevelTokens, SkillDetail};
 use skills_skill::safe_text;
 
 /// `skills describe --json`.
@@ -22,7 +22,7 @@ struct Described<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.describe(&args.skill).await?;
     if args.source {
         source(cx, &detail.source)?;
@@ -57,11 +57,8 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
     let mut out = String::new();
     let summary = &detail.summary;
     let width = look.text_width(100);
-    let _ = writeln!(
-        out,
-        "{}",
-        TextStyle::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.colour)
-    );
+    let _ =
+        writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.color));
     for line in wrap(&safe_text::line(&summary.description), width - 2) {
         let _ = writeln!(out, "  {line}");
     }
@@ -70,7 +67,7 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
         if value.is_empty() {
             continue;
         }
-        let key = TextStyle::Muted.paint(&fit(key, 14, look.unicode), look.colour);
+        let key = TextStyle::Muted.paint(&fit(key, 14, look.unicode), look.color);
         for (i, line) in wrap(&safe_text::line(&value), width - 16).iter().enumerate() {
             let key = if i == 0 { key.clone() } else { " ".repeat(14) };
             let _ = writeln!(out, "  {key}{line}");
@@ -78,14 +75,14 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
     }
     if !detail.findings.is_empty() {
         let title = counted(detail.findings.len(), "finding", "findings");
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.color));
         for one in &detail.findings {
             out += &finding::render(one, look);
         }
     }
     if !detail.files.is_empty() {
         let title = counted(detail.files.len(), "file", "files");
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.color));
         let names = detail.files.iter().map(|file| safe_text::line(&file.path).into_owned());
         let longest = names.clone().map(|name| cells(&name)).max().unwrap_or(0).min(width - 24);
         for (name, file) in names.zip(&detail.files) {

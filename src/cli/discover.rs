@@ -8,7 +8,7 @@ use super::context::Backend;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took, wrap};
 use super::{Context, bar, breakdown};
-use skills_api::{Code, Error, Needs, usual_request};
+use skills_api::{Code, CoreParts, Error, usual_request};
 use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request};
 use skills_skill::safe_text;
 
@@ -28,7 +28,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
     if args.intent.is_empty() {
         return Err(Failure::usage("missing request; for example: `skills discover \"clean this csv\"`"));
     }
-    let client = cx.reach(Needs::Index).await?;
+    let client = cx.reach(CoreParts::Index).await?;
     let usual = usual_request(&cx.config()?);
     let request = Request {
         intent,
@@ -115,7 +115,7 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
         let _ = writeln!(
             out,
             "{}",
-            TextStyle::Muted.paint(&cut(line, look.text_width(usize::MAX), look.unicode), look.colour)
+            TextStyle::Muted.paint(&cut(line, look.text_width(usize::MAX), look.unicode), look.color)
         );
     }
     let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
@@ -139,7 +139,7 @@ fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
         Fit::Low => ("!", TextStyle::Warn),
         Fit::None => (if look.unicode { "○" } else { "o" }, TextStyle::Strong),
     };
-    ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.colour)
+    ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.color)
 }
 
 /// Describes how unknown words were interpreted.
@@ -191,7 +191,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     let fit_threshold = answer.confidence.map(|confidence| confidence.fit_threshold);
     let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fit_threshold, bar_width, look);
     let ink = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
-    let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.colour), hit.score);
+    let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.color), hit.score);
     let _ = writeln!(out, "{}", row.trim_end());
     let mut notes = vec![hit.reason.clone()];
     if hit.name != hit.skill_id.as_str() {
@@ -208,7 +208,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     }
     for note in notes {
         for line in wrap(&safe_text::line(&note), look.text_width(100) - 4) {
-            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.colour));
+            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.color));
         }
     }
 }
@@ -216,7 +216,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
 fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: TerminalCaps) {
     let id_width = (look.width.min(120) - 40).clamp(16, 48);
     if !answer.attachable.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.color));
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
             let id = look.name(&safe_text::line(sidecar.skill_id.as_str()), id_width);
@@ -224,20 +224,20 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
         }
     }
     if !answer.excluded.is_empty() || answer.below_limit > 0 {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("excluded", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("excluded", look.color));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
         let id = look.name(&safe_text::line(left.skill_id.as_str()), id_width);
         let why = cut(&safe_text::line(&left.why), look.text_width(usize::MAX) - id_width - 13, look.unicode);
-        let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.colour));
+        let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.color));
     }
     if answer.excluded.len() > LEFT_OUT {
         let more = format!("and {} more (--json lists all)", answer.excluded.len() - LEFT_OUT);
-        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.color));
     }
     if answer.below_limit > 0 {
         let more = counted(answer.below_limit, "more matches", "more match");
         let text = format!("{more} below the limit of {}", request.limit);
-        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.color));
     }
 }

@@ -9,7 +9,7 @@ use super::context::connect;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, fit, wrap};
 use super::runs::invocation;
-use skills_api::{Check, Health, Needs};
+use skills_api::{Check, CoreParts, Health};
 use skills_skill::safe_text;
 
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ struct Report<'a> {
 /// Runs the command.
 pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     let config = cx.config()?;
-    let client = cx.open_here(Needs::Index).await?;
+    let client = cx.open_here(CoreParts::Index).await?;
     let mut checks = client.checkup().await?;
     if let Some(address) = &config.connect {
         checks.push(match connect(&config, &cx.env).await {
@@ -30,7 +30,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
             Err(error) => Check::problem("service", error.message, format!("reported by {address}")),
         });
     }
-    checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
+    checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colors().as_deref()));
     let called = invocation(&cx.global, None);
     for check in &mut checks {
         check.found = called.completed_in(&check.found);
@@ -47,7 +47,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
 }
 
 /// Returns the value of `COLORTERM`.
-fn colours() -> Option<String> {
+fn colors() -> Option<String> {
     std::env::var("COLORTERM").ok().filter(|value| !value.is_empty())
 }
 
@@ -56,7 +56,7 @@ fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> 
     if !look.terminal {
         return vec![Check::good("terminal", "standard output is not a terminal: plain text, no color")];
     }
-    let depth = match (look.colour, colorterm, term) {
+    let depth = match (look.color, colorterm, term) {
         (false, ..) => "no color",
         (true, Some("truecolor" | "24bit"), _) => "24-bit color",
         (true, _, Some(term)) if term.contains("256color") => "256 colors",
@@ -90,7 +90,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
         let subject = fit(&safe_text::line(&check.subject), subject_width, look.unicode);
         for (i, line) in wrap(&safe_text::line(&check.found), available).iter().enumerate() {
             let head = if i == 0 {
-                format!("{} {subject}", ink.paint(sign, look.colour))
+                format!("{} {subject}", ink.paint(sign, look.color))
             } else {
                 " ".repeat(subject_width + 2)
             };
@@ -101,7 +101,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
                 out,
                 "{}  {}",
                 " ".repeat(subject_width + 2),
-                TextStyle::Muted.paint(&line, look.colour)
+                TextStyle::Muted.paint(&line, look.color)
             );
         }
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_terminal_without_a_name_is_a_problem_and_a_pipe_is_none() {
-        let look = TerminalCaps { colour: true, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: true, unicode: true, width: 80, terminal: true };
         assert_eq!(terminal(look, Some("dumb"), None)[0].health, Health::Problem);
         assert_eq!(
             terminal(look, Some("xterm-256color"), None)[0].found,
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn advice_stands_below_what_was_found() {
-        let look = TerminalCaps { colour: false, unicode: true, width: 60, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
         let checks =
             [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];
         insta::assert_snapshot!(render(&checks, look), @r"

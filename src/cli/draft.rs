@@ -9,7 +9,7 @@ use super::args::DraftArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use super::runs::Caller;
-use skills_api::{DraftReport, DraftRequest, Needs, NewDescription, SavedDescription, save_description};
+use skills_api::{CoreParts, DraftReport, DraftRequest, NewDescription, SavedDescription, save_description};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
 
@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         Some("-") => Some(super::discover::intent(&["-".to_owned()])?),
         other => other.map(str::to_owned),
     };
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     let request = DraftRequest {
         skill_id: args.skill.clone(),
         description: description.clone(),
@@ -99,7 +99,7 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
             _ => ('+', TextStyle::Good),
         };
         let line = safe_text::line(change.value().trim_end_matches(['\r', '\n'])).into_owned();
-        let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {line}"), look.colour));
+        let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {line}"), look.color));
     }
     out
 }
@@ -107,7 +107,7 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
 /// Renders the report.
 pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let characters = report.description.chars().count();
     let _ = writeln!(
         out,
@@ -224,7 +224,7 @@ fn list(out: &mut String, title: &str, ink: TextStyle, changed: &[ChangedQuery],
     if changed.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{}", ink.paint(&format!("{title}: {}", changed.len()), look.colour));
+    let _ = writeln!(out, "\n{}", ink.paint(&format!("{title}: {}", changed.len()), look.color));
     let name = |id: &Option<skills_skill::SkillId>| {
         id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
     };

@@ -105,7 +105,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
         loop {
             tokio::select! {
                 event = events.recv() => match event {
-                    Ok(Event::Catalogue(_)) | Err(RecvError::Lagged(_)) => break,
+                    Ok(Event::Catalog(_)) | Err(RecvError::Lagged(_)) => break,
                     Ok(_) => {}
                     Err(RecvError::Closed) => return Ok(Done::Fine),
                 },
@@ -129,12 +129,12 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
             () if new < old - 5e-4 => TextStyle::Bad,
             () => TextStyle::Muted,
         };
-        let change = ink.paint(&format!("({:+.3})", new - old), look.colour);
+        let change = ink.paint(&format!("({:+.3})", new - old), look.color);
         format!("{name} {new:.3} {change}")
     };
     let mut out = format!(
         "{} {}  {}  {}\n",
-        TextStyle::Muted.paint(&time, look.colour),
+        TextStyle::Muted.paint(&time, look.color),
         figure("P@1", old.p_at_1, new.p_at_1),
         figure("MRR@10", old.mrr_at_10, new.mrr_at_10),
         counted(new.false_triggers.len(), "false trigger", "false triggers"),
@@ -148,7 +148,7 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
         let _ = writeln!(
             out,
             "  {}",
-            TextStyle::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+            TextStyle::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.color)
         );
     }
     for won in old.lost.iter().filter(|lost| !lost_in(new, &lost.query)) {
@@ -156,7 +156,7 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
         let _ = writeln!(
             out,
             "  {}",
-            TextStyle::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+            TextStyle::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.color)
         );
     }
     out
@@ -170,8 +170,8 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     let _ = writeln!(out, "{} over {skills}", counted(report.queries, "query", "queries"));
     let first = report.queries - report.lost.len();
     let figure = |name: &str, value: f64, note: &str| {
-        let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.colour);
-        format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.colour)).replace("  \n", "\n")
+        let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.color);
+        format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.color)).replace("  \n", "\n")
     };
     out += &figure("P@1", report.p_at_1, &format!("{first} of {} ranked first", report.queries));
     out += &figure("hit@5", report.hit_at_5, "");
@@ -180,7 +180,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         out += &figure("rejected", rejected, &format!("of {} out-of-scope queries", report.out_of_scope));
     } else if report.near_misses.is_some() {
         let note = "no out-of-scope queries, only near misses";
-        let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.colour));
+        let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.color));
     }
     if let Some(near) = report.near_misses {
         let share = near.routed as f64 / near.queries as f64;
@@ -216,16 +216,16 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
                 cut(&safe_text::line(&one.query), look.width.min(110) - 2, look.unicode)
             );
             let what = format!("{} -> {}", name(&one.from), name(&one.to));
-            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.colour));
+            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.color));
         }
     }
     match &evaluation.regressions {
         None => {}
         Some(worse) if worse.is_empty() => {
-            let _ = writeln!(out, "\n{}", TextStyle::Good.paint("no worse than the baseline", look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Good.paint("no worse than the baseline", look.color));
         }
         Some(worse) => {
-            let _ = writeln!(out, "\n{}", TextStyle::Bad.paint("worse than the baseline", look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Bad.paint("worse than the baseline", look.color));
             for figure in worse {
                 let _ = writeln!(
                     out,
@@ -244,7 +244,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
 /// Renders what the current threshold keeps and rejects, and what others would.
 fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
-    let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.colour));
+    let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.color));
     let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
     let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.accepted);
     for point in &report.thresholds {
@@ -258,13 +258,13 @@ fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
 fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let report = &evaluation.report;
     let title = |out: &mut String, text: &str, n: usize| {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.color));
     };
     let available = look.width.min(110);
     let more = |out: &mut String, n: usize| {
         if n > MAX_LOST_QUERIES {
             let text = format!("and {} more (--json lists all)", n - MAX_LOST_QUERIES);
-            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
+            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
         }
     };
     if !report.lost.is_empty() {
@@ -278,7 +278,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), available - 2, look.unicode));
         let what = cut(&safe_text::line(&what), available - 4, look.unicode);
-        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
             let then = match advice.rank {
                 Some(1) => "then first".to_owned(),
@@ -295,7 +295,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         let text = format!(
             "advice is measured for the first {MAX_ADVISED}; `skills golden explain QUERY` measures it for the others"
         );
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
     }
     if !report.false_triggers.is_empty() {
         title(out, "false triggers", report.false_triggers.len());
@@ -307,7 +307,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         let _ = writeln!(
             out,
             "    {}",
-            TextStyle::Muted.paint(&cut(&what, available - 4, look.unicode), look.colour)
+            TextStyle::Muted.paint(&cut(&what, available - 4, look.unicode), look.color)
         );
     }
     more(out, report.false_triggers.len());

@@ -104,7 +104,7 @@ pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let text = match json {
         true if look.terminal => safe_text::json(&as_json(error, trace_id)).into_owned(),
         true => as_json(error, trace_id),
-        false => as_text(error, look.colour),
+        false => as_text(error, look.color),
     };
     // If standard error is closed too, nothing can be reported.
     drop(io::stderr().lock().write_all(text.as_bytes()));
@@ -133,19 +133,17 @@ fn as_json(error: &Error, trace_id: String) -> String {
     serde_json::to_string(&body).map_or_else(|_| format!("{error}\n"), |json| json + "\n")
 }
 
-fn as_text(error: &Error, colour: bool) -> String {
-    let mut out =
-        format!("{} {}\n", TextStyle::Bad.paint("error:", colour), safe_text::block(&error.message));
+fn as_text(error: &Error, color: bool) -> String {
+    let mut out = format!("{} {}\n", TextStyle::Bad.paint("error:", color), safe_text::block(&error.message));
     let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
     match near.as_slice() {
         [] => {}
         [one] => {
-            let _ = writeln!(out, "{} did you mean {one}?", TextStyle::Strong.paint("help:", colour));
+            let _ = writeln!(out, "{} did you mean {one}?", TextStyle::Strong.paint("help:", color));
         }
         several => {
             let names = several.join(", ");
-            let _ =
-                writeln!(out, "{} did you mean one of {names}?", TextStyle::Strong.paint("help:", colour));
+            let _ = writeln!(out, "{} did you mean one of {names}?", TextStyle::Strong.paint("help:", color));
         }
     }
     out

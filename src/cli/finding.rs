@@ -26,7 +26,7 @@ pub fn render(finding: &Finding, look: TerminalCaps) -> String {
     let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
     for (i, line) in wrap(&head, available).into_iter().enumerate() {
         let line = match line.strip_prefix(&word).filter(|_| i == 0) {
-            Some(rest) => format!("{}{rest}", ink(finding.severity).paint(&word, look.colour)),
+            Some(rest) => format!("{}{rest}", ink(finding.severity).paint(&word, look.color)),
             None => format!("  {line}"),
         };
         let _ = writeln!(out, "  {line}");
@@ -34,7 +34,7 @@ pub fn render(finding: &Finding, look: TerminalCaps) -> String {
     let field = finding.field.as_ref().map_or_else(String::new, |field| format!(" ({field})"));
     for line in wrap(&format!("{}{}", safe_text::line(&finding.help), safe_text::line(&field)), available - 2)
     {
-        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.color));
     }
     out
 }

@@ -13,8 +13,8 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use serde_json::json;
 use skills_api::{
-    GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest, GoldenResult,
-    GoldenState, Needs,
+    CoreParts, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
+    GoldenResult, GoldenState,
 };
 use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden, split_new};
 use skills_authoring::golden_format::{GoldenFormat, format_golden, parse_golden, skill_of_evals};
@@ -75,7 +75,7 @@ fn refused(file: &Path, error: &EditError) -> Failure {
 }
 
 async fn report(cx: &mut Context, skill: Option<&String>) -> Result<GoldenReport, Failure> {
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     let queries = own_queries(cx, &core)?;
     let request = GoldenRequest { skill_id: skill.map(SkillId::new), queries };
     Ok(core.golden_report(request).await?)
@@ -101,8 +101,8 @@ fn name(id: Option<&SkillId>) -> String {
 }
 
 fn render(report: &GoldenReport, look: TerminalCaps) -> String {
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
-    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let mut out = String::new();
     if report.sources.is_empty() && report.results.is_empty() {
         return "no golden queries; add one with `skills golden add QUERY --expect SKILL`\n".to_owned();
@@ -187,7 +187,7 @@ impl ExpectArgs {
 
 async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Failure> {
     let text = super::discover::intent(std::slice::from_ref(&args.query))?;
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     let queries = own_queries(cx, &core)?;
     let query = if args.expect.is_empty() {
         let request = GoldenRequest { queries: queries.clone(), ..GoldenRequest::default() };
@@ -218,7 +218,7 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Fai
 
 fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let _ = writeln!(out, "{}", strong(&safe_text::line(&explanation.query.query)));
     let _ = writeln!(out, "expects {}", safe_text::line(&explanation.query.expectation()));
     let (expected, first) = (explanation.expected.as_ref(), explanation.first.as_ref());
@@ -260,7 +260,7 @@ pub fn advised(advice: &Advice, look: TerminalCaps) -> String {
         None => "then not ranked".to_owned(),
     };
     let main = format!("add “{}” to the description", safe_text::line(&advice.word));
-    let main = TextStyle::Strong.paint(&main, look.colour);
+    let main = TextStyle::Strong.paint(&main, look.color);
     format!("\n{main}\n  {:+.2}, {then}; {} won, {} lost\n", advice.gain, advice.won, advice.lost)
 }
 
@@ -309,9 +309,9 @@ async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
     if named.is_empty() {
         return;
     }
-    let Ok(core) = cx.reach(Needs::Catalogue).await else { return };
-    let Ok(catalogue) = core.catalogue().await else { return };
-    for id in named.iter().filter(|id| catalogue.by_id(id.as_str()).is_none()) {
+    let Ok(core) = cx.reach(CoreParts::Catalog).await else { return };
+    let Ok(catalog) = core.catalog().await else { return };
+    for id in named.iter().filter(|id| catalog.by_id(id.as_str()).is_none()) {
         cx.reporter().warn(&format!("there is no skill `{}`", safe_text::line(id.as_str())));
     }
 }

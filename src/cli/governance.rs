@@ -6,13 +6,13 @@ use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Done, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
-use skills_api::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
+use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
 use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Index).await?;
+    let client = cx.reach(CoreParts::Index).await?;
     let filter = GovernanceFilter {
         skill: args.skill.clone(),
         state: args.state.clone(),
@@ -48,18 +48,18 @@ fn ink(state: QualityState) -> TextStyle {
 fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}  {}\n",
-        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
-        ink(skill.state).paint(&skill.state.to_string(), look.colour)
+        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
+        ink(skill.state).paint(&skill.state.to_string(), look.color)
     );
     let (passed, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
     for reason in &skill.reasons {
-        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(passed, look.colour), safe_text::line(reason));
+        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(passed, look.color), safe_text::line(reason));
     }
     if !skill.next.is_empty() {
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint("missing for the next state:", look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint("missing for the next state:", look.color));
     }
     for missing in &skill.next {
-        let _ = writeln!(out, "  {} {}", TextStyle::Warn.paint(lacks, look.colour), safe_text::line(missing));
+        let _ = writeln!(out, "  {} {}", TextStyle::Warn.paint(lacks, look.color), safe_text::line(missing));
     }
     out
 }
@@ -72,7 +72,7 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     let available = look.text_width(usize::MAX).saturating_sub(width + 2 + 12 + 2);
     if !list.skills.is_empty() {
         let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     }
     for skill in &list.skills {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), width);
@@ -80,10 +80,10 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            TextStyle::Strong.paint(&id, look.colour),
-            ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.colour),
+            TextStyle::Strong.paint(&id, look.color),
+            ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.color),
             TextStyle::Muted
-                .paint(&cut(&safe_text::line(&missing), available.max(8), look.unicode), look.colour)
+                .paint(&cut(&safe_text::line(&missing), available.max(8), look.unicode), look.color)
         );
     }
     let mut states: Vec<(QualityState, usize)> = Vec::new();
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_list_and_one_skill_as_they_are_read() {
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let skills = vec![
             governed("pdf-tables", QualityState::Recommended, &[]),
             governed("ledger", QualityState::Validated, &["add 3 more golden queries that should find it"]),

@@ -134,7 +134,7 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
     }
     let text = error.render();
     let look = if is_requested { output::stdout_caps(no_color) } else { output::stderr_caps(no_color) };
-    let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
+    let text = if look.color { text.ansi().to_string() } else { text.to_string() };
     failure::print(&text, is_requested);
     if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }

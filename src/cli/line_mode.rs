@@ -7,7 +7,7 @@ use super::Context;
 use super::context::Backend;
 use super::dialog::{Dialog, clean};
 use super::failure::{Done, Failure};
-use skills_api::{CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, usual_request, why};
+use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_discovery::{Answer, Fit, Hit, Request};
 
 /// Maximum number of results in a list.
@@ -52,7 +52,7 @@ impl<'t> Reply<'t> {
 
 /// Runs the dialog on standard input and output. Without a request, it prompts for one first.
 pub async fn run(cx: &mut Context, intent: &str) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Index).await?;
+    let client = cx.reach(CoreParts::Index).await?;
     let usual = usual_request(&cx.config()?);
     let mut dialog = Dialog::of_terminal();
     let mut next = (!intent.trim().is_empty()).then(|| intent.trim().to_owned());

@@ -8,7 +8,7 @@ use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{
-    Code, Error, LintBaseline, LintJob, LintReport, LintRule, LintStyle, Needs, RuleCount, lint_rules,
+    Code, CoreParts, Error, LintBaseline, LintJob, LintReport, LintRule, LintStyle, RuleCount, lint_rules,
     lint_sarif, lint_text,
 };
 use skills_config::shown;
@@ -70,7 +70,7 @@ async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
         }
     };
     let Some(id) = wanted.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
-    match cx.reach(Needs::Catalogue).await?.describe(id).await {
+    match cx.reach(CoreParts::Catalog).await?.describe(id).await {
         Ok(detail) => Ok(detail.summary.location),
         Err(found) if found.code == Code::NotFound => {
             Err(Error { suggestions: found.suggestions, ..error }.into())
@@ -106,7 +106,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     let style = if is_github {
         LintStyle::Github
     } else {
-        LintStyle::Report { colours: look.colour, unicode: look.unicode, width: look.width.min(110) }
+        LintStyle::Report { colors: look.color, unicode: look.unicode, width: look.width.min(110) }
     };
     let path = |location: &Path| {
         // GitHub expects paths relative to the repository, where its steps run.
@@ -149,7 +149,7 @@ fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let mut out = String::new();
     for rule in rules {
         let severity =
-            severity_ink(rule.severity).paint(&format!("{:<7}", rule.severity.to_string()), look.colour);
+            severity_ink(rule.severity).paint(&format!("{:<7}", rule.severity.to_string()), look.color);
         let skills = counted(rule.skills, "skill", "skills");
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{severity}  {:<width$}  {:>6}  in {skills}", rule.code, rule.findings);
@@ -213,11 +213,11 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Done, Failure> {
 }
 
 fn described(rule: &LintRule, look: TerminalCaps) -> String {
-    let severity = severity_ink(rule.severity).paint(&rule.severity.to_string(), look.colour);
+    let severity = severity_ink(rule.severity).paint(&rule.severity.to_string(), look.color);
     let fixable = if rule.fixable { ", fixed by --fix" } else { "" };
     let ignorable = if rule.can_be_ignored { "" } else { ", cannot be ignored" };
     let mut out =
-        format!("{} ({severity}{fixable}{ignorable})\n", TextStyle::Strong.paint(&rule.code, look.colour));
+        format!("{} ({severity}{fixable}{ignorable})\n", TextStyle::Strong.paint(&rule.code, look.color));
     for (label, text) in [("finds", &rule.subject), ("reason", &rule.reason), ("help", &rule.help)] {
         let _ = writeln!(out, "  {label:<8}{text}");
     }

@@ -11,7 +11,7 @@ use super::args::ListArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
 use skills_api::{
-    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary,
+    ClientView, ClientViewEntry, ClientViewState, CoreParts, ListFilter, SkillList, SkillSummary,
     instead_of_description,
 };
 use skills_registry::TrustSummary;
@@ -28,7 +28,7 @@ struct SeenBy<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let filter = ListFilter {
         domain: args.domain.clone(),
         role: args.role,
@@ -92,7 +92,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
             "!",
             "description"
         );
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
     for skill in &winners {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
@@ -102,14 +102,14 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "{}  {:<9}  {status}  {}  {}",
-            TextStyle::Strong.paint(&id, look.colour),
+            TextStyle::Strong.paint(&id, look.color),
             skill.role.to_string(),
-            TextStyle::Warn.paint(&format!("{findings:>3}"), look.colour),
-            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about.max(8), look.unicode), look.colour),
+            TextStyle::Warn.paint(&format!("{findings:>3}"), look.color),
+            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about.max(8), look.unicode), look.color),
         );
     }
     if !shadowed.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("shadowed", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("shadowed", look.color));
     }
     for skill in shadowed {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
@@ -122,7 +122,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         );
     }
     if !list.refused.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("rejected", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("rejected", look.color));
     }
     for refusal in &list.refused {
         let id = look.name(&safe_text::line(refusal.id.as_str()), id_width);
@@ -132,7 +132,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
             look.text_width(usize::MAX).saturating_sub(id_width + 2),
             look.unicode,
         );
-        let _ = writeln!(out, "{id}  {}", TextStyle::Bad.paint(&why, look.colour));
+        let _ = writeln!(out, "{id}  {}", TextStyle::Bad.paint(&why, look.color));
     }
     if !out.is_empty() {
         out.push('\n');
@@ -158,7 +158,7 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
         parts.push(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")));
     }
     let dot = if look.unicode { " · " } else { " - " };
-    TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"
 }
 
 /// Renders what a client lists, in its order and with its names, and what it does not list. With `filtered`, only the
@@ -210,7 +210,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     let mut out = notes(&view.notes(), look);
     if !rows.is_empty() {
         let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
         let (ink, word) = match shown {
@@ -240,13 +240,13 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         let _ = writeln!(
             out,
             "{at:>4}  {}  {}  {}",
-            TextStyle::Strong.paint(&name, look.colour),
-            ink.paint(&format!("{word:<10}"), look.colour),
-            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
+            TextStyle::Strong.paint(&name, look.color),
+            ink.paint(&format!("{word:<10}"), look.color),
+            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.color),
         );
     }
     if !unseen.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.color));
     }
     for (name, state) in &unseen {
         let id = look.name(&safe_text::line(name), width);
@@ -264,13 +264,13 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         parts.push(format!("{own} built in"));
     }
     let dot = if look.unicode { " · " } else { " - " };
-    out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"
 }
 
 /// Renders notes above a list, a line each.
 pub fn notes(notes: &[String], look: TerminalCaps) -> String {
     let lines = notes.iter().flat_map(|note| wrap(&safe_text::line(note), look.text_width(120)));
-    let mut out: String = lines.map(|line| TextStyle::Warn.paint(&line, look.colour) + "\n").collect();
+    let mut out: String = lines.map(|line| TextStyle::Warn.paint(&line, look.color) + "\n").collect();
     if !out.is_empty() {
         out.push('\n');
     }

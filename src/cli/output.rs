@@ -51,10 +51,10 @@ impl TextStyle {
     }
 
     /// Applies the style to the text, whose own control characters become visible.
-    pub fn paint(self, text: &str, colour: bool) -> String {
+    pub fn paint(self, text: &str, color: bool) -> String {
         let codes = self.codes();
         let text = safe_text::block(text);
-        if !colour || text.is_empty() { text.into_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
+        if !color || text.is_empty() { text.into_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
     }
 }
 
@@ -62,7 +62,7 @@ impl TextStyle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalCaps {
     /// Whether colors may be written.
-    pub colour: bool,
+    pub color: bool,
     /// Whether characters beyond ASCII may be written.
     pub unicode: bool,
     /// Width in cells.
@@ -112,7 +112,7 @@ impl Surroundings<'_> {
             locale.contains("utf-8") || locale.contains("utf8")
         });
         TerminalCaps {
-            colour: self.terminal && !self.no_color && !dumb,
+            color: self.terminal && !self.no_color && !dumb,
             // A pipe accepts UTF-8 whatever the terminal after it; the Linux console lacks the characters.
             unicode: utf8 && !(self.terminal && matches!(self.term, Some("linux" | "dumb"))),
             width: self.columns.unwrap_or(80).clamp(40, 200),
@@ -211,7 +211,7 @@ impl Out {
 
     /// Styles text, if colors are enabled.
     pub fn ink(&self, ink: TextStyle, text: &str) -> String {
-        ink.paint(text, self.look.colour)
+        ink.paint(text, self.look.color)
     }
 
     /// Flushes the output.
@@ -332,10 +332,10 @@ mod tests {
 
     #[test]
     fn colour_only_for_a_terminal_that_has_it_and_a_person_who_wants_it() {
-        assert!(around(true, "xterm-256color").look().colour);
-        assert!(!around(false, "xterm-256color").look().colour);
-        assert!(!around(true, "dumb").look().colour);
-        assert!(!Surroundings { no_color: true, ..around(true, "xterm") }.look().colour);
+        assert!(around(true, "xterm-256color").look().color);
+        assert!(!around(false, "xterm-256color").look().color);
+        assert!(!around(true, "dumb").look().color);
+        assert!(!Surroundings { no_color: true, ..around(true, "xterm") }.look().color);
         assert_eq!(TextStyle::Bad.paint("x", false), "x");
     }
 

@@ -8,7 +8,7 @@ use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, counted, size};
-use skills_api::{Needs, PackageJob, PackageReport};
+use skills_api::{CoreParts, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
 /// Runs `skills package-prepare`.
@@ -18,7 +18,7 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
     let bundle: PathBuf = if path.is_dir() {
         path.canonicalize().map_err(|error| Failure::file(&path, &error))?
     } else {
-        cx.open(Needs::Catalogue).await?.resolve(&args.skill)?.real_folder().to_owned()
+        cx.open(CoreParts::Catalog).await?.resolve(&args.skill)?.real_folder().to_owned()
     };
     let job = PackageJob {
         bundle,
@@ -71,7 +71,7 @@ fn render(
         let _ = writeln!(
             out,
             "  {} {path}{} ({})",
-            TextStyle::Bad.paint("error:", look.colour),
+            TextStyle::Bad.paint("error:", look.color),
             safe_text::line(&found.message),
             safe_text::line(&found.code)
         );
@@ -80,7 +80,7 @@ fn render(
         let _ = writeln!(
             out,
             "  {}",
-            TextStyle::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.colour)
+            TextStyle::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.color)
         );
     }
     for line in &report.runs {
@@ -95,13 +95,13 @@ fn render(
             Some(file) => safe_text::line(&file.display().to_string()).into_owned(),
             None => id,
         };
-        let _ = writeln!(out, "`{subject}` {}", TextStyle::Bad.paint(refusal, look.colour));
+        let _ = writeln!(out, "`{subject}` {}", TextStyle::Bad.paint(refusal, look.color));
         return out;
     }
     if let Some(manifest) = &report.manifest {
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         let files = counted(manifest.files.len(), "file", "files");
-        let verb = TextStyle::Good.paint(verb, look.colour);
+        let verb = TextStyle::Good.paint(verb, look.color);
         let digest = &manifest.digest.to_string()[..16];
         let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", size(bytes));
     }

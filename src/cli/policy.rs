@@ -6,7 +6,7 @@ use super::Context;
 use super::args::{ExplainPolicyArgs, PolicyAction};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
-use skills_api::{Needs, PolicyExplanation, PolicyReport};
+use skills_api::{CoreParts, PolicyExplanation, PolicyReport};
 use skills_registry::policy::Effect;
 use skills_skill::safe_text;
 
@@ -19,7 +19,7 @@ pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Done, Failur
 }
 
 async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Failure> {
-    let needs = if args.intent.is_some() { Needs::Index } else { Needs::Catalogue };
+    let needs = if args.intent.is_some() { CoreParts::Index } else { CoreParts::Catalog };
     let local = cx.open(needs).await?;
     let report = local.policies().explain(args.skill.as_deref(), args.intent.as_deref()).await?;
     if cx.out.json {
@@ -47,7 +47,7 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
             format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule", "rules"))
         }
     };
-    TextStyle::Muted.paint(&text, look.colour) + "\n"
+    TextStyle::Muted.paint(&text, look.color) + "\n"
 }
 
 fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
@@ -59,8 +59,8 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
     };
     let mut out = format!(
         "{}  {}\n",
-        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
-        ink.paint(word, look.colour)
+        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
+        ink.paint(word, look.color)
     );
     let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
     if let Some(why) = verdict.denied_by.as_ref().filter(|_| !by_rule) {
@@ -88,13 +88,13 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
             place(ranking.with),
             place(ranking.without)
         );
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
     }
     out
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let local = cx.open(Needs::Catalogue).await?;
+    let local = cx.open(CoreParts::Catalog).await?;
     let report = local.policies().explain(None, None).await?;
     let idle = report.rules.iter().filter(|rule| rule.skills == 0).count();
     if cx.out.json {
@@ -104,7 +104,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
         let mut out = head(&report, look);
         for rule in &report.rules {
             let reach = match rule.skills {
-                0 => TextStyle::Warn.paint("matches no skill", look.colour),
+                0 => TextStyle::Warn.paint("matches no skill", look.color),
                 n => format!("matches {}", counted(n, "skill", "skills")),
             };
             let labeled = if rule.labels.is_empty() { "" } else { ", for runs with its labels" };

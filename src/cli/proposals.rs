@@ -6,14 +6,14 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::Context;
-use super::args::{ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
+use super::args::{ApproveProposalArgs, ProposalActionArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
 use super::draft::golden;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use super::runs::{Caller, ask, clock};
 use skills_api::{
-    CheckResult, Code, Error, HunkLine, Needs, ProposalCheck, ProposalDecision, ProposalFilter, ProposalList,
-    ProposalOrder, ProposalOrderedBy, ProposalRequest, ProposalState, ProposalView,
+    CheckResult, Code, CoreParts, Error, HunkLine, ProposalAction, ProposalActionOptions, ProposalCheck,
+    ProposalDecision, ProposalFilter, ProposalList, ProposalRequest, ProposalState, ProposalView,
 };
 use skills_skill::safe_text;
 
@@ -29,7 +29,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
         let file = cx.cwd.join(&args.diff);
         skills_base::files::read_user_text(&file).map_err(|error| Failure::file(&args.diff, &error))?
     };
-    let client = cx.reach(Needs::Index).await?;
+    let client = cx.reach(CoreParts::Index).await?;
     let view = client
         .propose(ProposalRequest {
             skill_id: args.skill.clone(),
@@ -55,7 +55,7 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Fai
     match action {
         ProposalsAction::List(args) => list(cx, args).await,
         ProposalsAction::Show(args) => {
-            let client = cx.reach(Needs::Index).await?;
+            let client = cx.reach(CoreParts::Index).await?;
             let view = client.proposal(&args.proposal).await?;
             if cx.out.json {
                 cx.out.value(&view)?;
@@ -68,16 +68,16 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Fai
         ProposalsAction::Approve(args) => {
             let ApproveProposalArgs { order, proposal_digest, base_digest } = args;
             let approval =
-                ProposalOrder::Approve { proposal_digest: *proposal_digest, base_digest: *base_digest };
+                ProposalAction::Approve { proposal_digest: *proposal_digest, base_digest: *base_digest };
             decide(cx, order, approval).await
         }
-        ProposalsAction::Deny(args) => decide(cx, args, ProposalOrder::Deny).await,
-        ProposalsAction::Rollback(args) => decide(cx, args, ProposalOrder::RollBack).await,
+        ProposalsAction::Deny(args) => decide(cx, args, ProposalAction::Deny).await,
+        ProposalsAction::Rollback(args) => decide(cx, args, ProposalAction::RollBack).await,
     }
 }
 
 async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let filter = ProposalFilter {
         state: args.state.clone(),
         skill: args.skill.clone(),
@@ -96,27 +96,27 @@ async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Done, Failur
 
 async fn decide(
     cx: &mut Context,
-    args: &OrderProposalArgs,
-    mut order: ProposalOrder,
+    args: &ProposalActionArgs,
+    mut order: ProposalAction,
 ) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Index).await?;
+    let client = cx.reach(CoreParts::Index).await?;
     let view = client.proposal(&args.proposal).await?;
     let state = view.summary.state;
     // A command that the state does not allow is rejected or answered by the core.
     let open = match order {
-        ProposalOrder::RollBack => state == ProposalState::Approved,
-        ProposalOrder::Approve { .. } | ProposalOrder::Deny => state == ProposalState::Waiting,
+        ProposalAction::RollBack => state == ProposalState::Approved,
+        ProposalAction::Approve { .. } | ProposalAction::Deny => state == ProposalState::Waiting,
     };
     let caller = Caller::of(&cx.global);
     let (verb, question) = match order {
-        ProposalOrder::Approve { .. } => ("approve", "Approve? [y/N]"),
-        ProposalOrder::Deny => ("deny", "Deny? [y/N]"),
-        ProposalOrder::RollBack => ("rollback", "Roll back? [y/N]"),
+        ProposalAction::Approve { .. } => ("approve", "Approve? [y/N]"),
+        ProposalAction::Deny => ("deny", "Deny? [y/N]"),
+        ProposalAction::RollBack => ("rollback", "Roll back? [y/N]"),
     };
     let digests = [view.proposal_digest.to_string(), view.base_digest.to_string()];
     let command = {
         let mut words = vec!["proposals", verb, args.proposal.as_str()];
-        if let ProposalOrder::Approve { .. } = order {
+        if let ProposalAction::Approve { .. } = order {
             words.extend(["--proposal-digest", &digests[0], "--base-digest", &digests[1]]);
         }
         for (option, value) in [("--by", &args.by), ("--notes", &args.notes)] {
@@ -126,10 +126,10 @@ async fn decide(
         caller.line(&words)
     };
     let named = match &order {
-        ProposalOrder::Approve { proposal_digest, base_digest } => {
+        ProposalAction::Approve { proposal_digest, base_digest } => {
             proposal_digest.is_some() && base_digest.is_some()
         }
-        ProposalOrder::Deny | ProposalOrder::RollBack => true,
+        ProposalAction::Deny | ProposalAction::RollBack => true,
     };
     if open && !(args.yes && named) {
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.reporter().look);
@@ -148,11 +148,11 @@ async fn decide(
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
-    if let ProposalOrder::Approve { proposal_digest, base_digest } = &mut order {
+    if let ProposalAction::Approve { proposal_digest, base_digest } = &mut order {
         proposal_digest.get_or_insert(view.proposal_digest);
         base_digest.get_or_insert(view.base_digest);
     }
-    let by = ProposalOrderedBy { by: args.by.clone(), notes: args.notes.clone(), limited: false };
+    let by = ProposalActionOptions { by: args.by.clone(), notes: args.notes.clone(), limited: false };
     let ordered = client.order_proposal(&args.proposal, order, by).await?;
     if cx.out.json {
         cx.out.value(&ordered)?;
@@ -193,7 +193,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
             "age",
             "P@1"
         );
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     }
     for one in &list.proposals {
         let id = look.name(&safe_text::line(&one.proposal_id), width);
@@ -202,14 +202,14 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {:>6}  {gain:>7}  {title}",
-            TextStyle::Strong.paint(&id, look.colour),
-            state_ink(one.state).paint(&format!("{:<11}", state_label(one.state)), look.colour),
+            TextStyle::Strong.paint(&id, look.color),
+            state_ink(one.state).paint(&format!("{:<11}", state_label(one.state)), look.color),
             clock::age(now_ms - one.proposed_at_ms),
         );
     }
     for damaged in &list.damaged {
         let _ =
-            writeln!(out, "{} {}", TextStyle::Warn.paint("warning:", look.colour), safe_text::line(damaged));
+            writeln!(out, "{} {}", TextStyle::Warn.paint("warning:", look.color), safe_text::line(damaged));
     }
     if !list.proposals.is_empty() {
         let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal", "proposals"), list.waiting);
@@ -225,7 +225,7 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
     let mut out = String::new();
     for hunk in &view.hunks {
         let place = format!("@@ line {} @@", hunk.old_start);
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.color));
         for line in &hunk.lines {
             let (sign, text, ink) = match line {
                 HunkLine::Context(text) => (' ', text, None),
@@ -233,7 +233,7 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
                 HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
             };
             let line = format!("{sign} {}", safe_text::line(text));
-            let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.colour)));
+            let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.color)));
         }
     }
     out
@@ -242,14 +242,14 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
 /// Renders a proposal with everything that its decision requires.
 pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
-    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let summary = &view.summary;
     let _ = writeln!(
         out,
         "{}  {}  {}",
         strong(&safe_text::line(summary.skill_id.as_str())),
-        state_ink(summary.state).paint(&state_label(summary.state), look.colour),
+        state_ink(summary.state).paint(&state_label(summary.state), look.color),
         muted(&safe_text::line(&summary.proposal_id)),
     );
     let _ = writeln!(
@@ -335,7 +335,7 @@ fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
     let sign = if look.unicode { sign } else { ascii };
     format!(
         "{} {:<10} {}",
-        ink.paint(sign, look.colour),
+        ink.paint(sign, look.color),
         check.check.to_string(),
         safe_text::line(&check.evidence)
     )

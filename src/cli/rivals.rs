@@ -7,7 +7,7 @@ use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
-use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, Needs, SkillRivals};
+use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
 use skills_discovery::{
     AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
     SimilarGroup,
@@ -21,7 +21,7 @@ const WAIT_MS: u64 = 1_000;
 
 /// `skills rivals [SKILL]`.
 pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     let Some(skill) = &args.skill else {
         let report = complete(cx, &*core, None).await?;
         if cx.out.json {
@@ -44,7 +44,7 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure
 
 /// `skills collisions [SKILL [SKILL]]`.
 pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     if let [first, second] = args.skills.as_slice() {
         let pair = core.compare_skills(first, second).await?;
         if cx.out.json {
@@ -124,7 +124,7 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     let width = look.name_width(map.losers.iter().take(shown).map(|skill| skill.skill_id.as_str()), 5, 40);
     if !map.losers.is_empty() {
         let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "won");
-        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.color));
     }
     for skill in map.losers.iter().take(shown) {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
@@ -148,7 +148,7 @@ fn heading(map: &CollisionMap) -> String {
 fn more(out: &mut String, total: usize, shown: usize, look: TerminalCaps) {
     if total > shown {
         let text = format!("{} more; --all prints them", total - shown);
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&text, look.color));
     }
 }
 
@@ -158,13 +158,13 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
         let ink = if clause.won * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
         let text =
             cut(&safe_text::line(&clause.clause), look.text_width(100).saturating_sub(14), look.unicode);
-        let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.colour));
+        let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.color));
     }
 }
 
 fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let report = &rivals.report;
-    let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.colour));
+    let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.color));
     if let Some(why) = &report.not_ranked {
         let _ = write!(out, "not ranked: {}", safe_text::line(why));
     } else {
@@ -190,7 +190,7 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
             "{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}",
             "rival", "loses to", "wins", "golden -/+", "similarity"
         );
-        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.color));
         for rival in &report.rivals {
             let golden = format!("{} / {}", rival.golden_lost.len(), rival.golden_won.len());
             let own = look.name(&name(&rival.skill_id), width);
@@ -201,7 +201,7 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
             );
         }
         let note = "similarity suggests pairs to review; it does not affect the order";
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
     }
     if !report.lost.is_empty() {
         out.push_str("\nlost probe requests\n");
@@ -212,7 +212,7 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
                 look.text_width(100).saturating_sub(6 + won.len()),
                 look.unicode,
             );
-            let _ = writeln!(out, "  {query}  {}", TextStyle::Warn.paint(&won, look.colour));
+            let _ = writeln!(out, "  {query}  {}", TextStyle::Warn.paint(&won, look.color));
         }
     }
     if !rivals.groups.is_empty() {
@@ -262,11 +262,11 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     more(&mut out, map.clusters.len(), if all { usize::MAX } else { MAX_MATRICES }, look);
     let severe: Vec<&Collision> = map.severe().collect();
     if !severe.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint("loses to another skill", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint("loses to another skill", look.color));
     }
     for collision in severe.iter().take(shown) {
         let is_new = new.is_some_and(|new| new.contains(collision));
-        let note = if is_new { TextStyle::Warn.paint("  new", look.colour) } else { String::new() };
+        let note = if is_new { TextStyle::Warn.paint("  new", look.color) } else { String::new() };
         let _ = writeln!(
             out,
             "{} loses {} of {} ({}) to {}{note}",
@@ -279,8 +279,7 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     }
     more(&mut out, severe.len(), shown, look);
     if !map.groups.is_empty() {
-        let _ =
-            writeln!(out, "\n{}", TextStyle::Muted.paint("the same or nearly the same text", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint("the same or nearly the same text", look.color));
         groups(&mut out, &map.groups, shown, look);
     }
     if let Some(new) = new {
@@ -300,17 +299,17 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
     let heads: String = (0..cluster.skills.len()).map(|at| format!("{:>4}", letter(at))).collect();
     let label = safe_text::line(&cluster.label).into_owned();
     let label = format!("{label:<width$}");
-    let heads = TextStyle::Muted.paint(&heads, look.colour);
-    let _ = writeln!(out, "{}  {heads}", TextStyle::Strong.paint(&format!("  {label}"), look.colour));
+    let heads = TextStyle::Muted.paint(&heads, look.color);
+    let _ = writeln!(out, "{}  {heads}", TextStyle::Strong.paint(&format!("  {label}"), look.color));
     for (row, skill) in cluster.skills.iter().enumerate() {
         let mut cells = String::new();
         for (column, rival) in cluster.skills.iter().enumerate() {
             let cell = match map.collision(skill, rival) {
-                _ if row == column => TextStyle::Muted.paint("   \\", look.colour),
-                None => TextStyle::Muted.paint(if look.unicode { "   ·" } else { "   ." }, look.colour),
+                _ if row == column => TextStyle::Muted.paint("   \\", look.color),
+                None => TextStyle::Muted.paint(if look.unicode { "   ·" } else { "   ." }, look.color),
                 Some(found) => {
                     let text = format!("{:>4.0}", found.share * 100.0);
-                    if found.is_severe() { TextStyle::Warn.paint(&text, look.colour) } else { text }
+                    if found.is_severe() { TextStyle::Warn.paint(&text, look.color) } else { text }
                 }
             };
             cells.push_str(&cell);
@@ -318,18 +317,18 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
         let _ = writeln!(out, "{} {}  {cells}", letter(row), look.name(&name(skill), width));
     }
     let note = "percent of the probe requests of the row that the column wins";
-    let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
 }
 
 fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let lost = format!("{} of them lost to the other skill", side.lost);
-        let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.colour) } else { lost };
+        let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.color) } else { lost };
         let _ = writeln!(
             out,
             "{letter} {}: wins {} of {}, {lost}",
-            TextStyle::Strong.paint(&name(&side.skill_id), look.colour),
+            TextStyle::Strong.paint(&name(&side.skill_id), look.color),
             side.won,
             counted(side.made, "probe request", "probe requests")
         );
@@ -388,7 +387,7 @@ fn advice_text(out: &mut String, advice: &PairAdvice, look: TerminalCaps) {
         AdviceKind::Split => "split",
     };
     let label = format!("{label:<17}");
-    let label = if advice.is_best { TextStyle::Strong.paint(&label, look.colour) } else { label };
+    let label = if advice.is_best { TextStyle::Strong.paint(&label, look.color) } else { label };
     let golden = advice.golden.map(|change| format!(", golden queries {change:+}")).unwrap_or_default();
     let mark = if advice.is_best { "*" } else { " " };
     let _ = writeln!(

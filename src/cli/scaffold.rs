@@ -184,7 +184,7 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
 fn render(made: &Scaffolded, look: TerminalCaps) -> String {
     let mut out = String::new();
     let folder = safe_text::line(&made.folder.display().to_string()).into_owned();
-    let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("created", look.colour));
+    let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("created", look.color));
     for path in &made.files {
         let _ = writeln!(out, "  {}", safe_text::line(path));
     }
@@ -196,14 +196,14 @@ fn render(made: &Scaffolded, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {} no golden queries: {}",
-            TextStyle::Warn.paint("but", look.colour),
+            TextStyle::Warn.paint("but", look.color),
             safe_text::line(why)
         );
     }
     for found in &made.findings {
         out += &finding::render(&found.finding, look);
     }
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint("next", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint("next", look.color));
     for step in &made.next {
         let _ = writeln!(out, "  {}", safe_text::line(step));
     }

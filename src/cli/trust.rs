@@ -11,7 +11,7 @@ use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, size};
-use skills_api::{Code, Error, Local, Needs, TrustSubject};
+use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
 use skills_registry::{Pin, TrustState, TrustSummary};
@@ -41,7 +41,7 @@ struct Listed<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
-    let local = cx.open(Needs::Catalogue).await?;
+    let local = cx.open(CoreParts::Catalog).await?;
     if args.list || args.what.is_empty() {
         return list(cx, &local).await;
     }
@@ -143,12 +143,12 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            TextStyle::Strong.paint(&safe_text::line(name), look.colour),
-            TextStyle::Muted.paint(&place, look.colour),
+            TextStyle::Strong.paint(&safe_text::line(name), look.color),
+            TextStyle::Muted.paint(&place, look.color),
             state(&subject.state, look)
         );
         if let Some(why) = &subject.obstacle {
-            let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&safe_text::line(why), look.colour));
+            let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&safe_text::line(why), look.color));
         }
         let contract: Vec<String> = subject.contract.iter().cloned().collect();
         lines(&mut out, "contract", &contract, look);
@@ -170,7 +170,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
             let digest = &digest.to_string()[..16];
             let files = counted(subject.files, "file", "files");
             let text = format!("{files}, {}, sha256 {digest}", size(subject.bytes));
-            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
+            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
         }
     }
     if !quiet.is_empty() {
@@ -190,7 +190,7 @@ fn lines(out: &mut String, name: &str, lines: &[String], look: TerminalCaps) {
     }
     if lines.len() > MAX_SHOWN_LINES {
         let more = format!("and {} more (--json lists all)", lines.len() - MAX_SHOWN_LINES);
-        let _ = writeln!(out, "  {:<9} {}", "", TextStyle::Muted.paint(&more, look.colour));
+        let _ = writeln!(out, "  {:<9} {}", "", TextStyle::Muted.paint(&more, look.color));
     }
 }
 
@@ -204,7 +204,7 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
         TrustState::Changed { .. } => (TextStyle::Warn, "changed since it was trusted".to_owned()),
         TrustState::Untrusted => (TextStyle::Muted, "not trusted".to_owned()),
     };
-    ink.paint(&safe_text::line(&text), look.colour)
+    ink.paint(&safe_text::line(&text), look.color)
 }
 
 async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
@@ -231,14 +231,14 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
         let mut out = String::new();
         for (pin, now) in &pins {
             let place = safe_text::line(&shown(&pin.path, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.colour), state(now, look));
+            let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.color), state(now, look));
             if let TrustState::Changed { files } = now {
                 lines(&mut out, "changed", files, look);
             }
         }
         for folder in &named {
             let place = safe_text::line(&shown(folder, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.colour));
+            let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.color));
         }
         if out.is_empty() {
             out += "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be \

@@ -7,7 +7,7 @@ use super::args::VisibilityArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
 use skills_api::{
-    Needs, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
+    CoreParts, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
 };
 use skills_skill::safe_text;
 
@@ -16,7 +16,7 @@ const MIN_COLUMN_WIDTH: usize = 6;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Catalogue).await?;
+    let core = cx.reach(CoreParts::Catalog).await?;
     let request = VisibilityRequest {
         skill: args.skill.clone(),
         clients: args.client.clone(),
@@ -73,24 +73,24 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
         let _ = write!(head, "  {name:<wide$}");
         let _ = write!(shown, "  {:<wide$}", client.with_description);
     }
-    let _ = writeln!(out, "{}\n{}", TextStyle::Muted.paint(head.trim_end(), look.colour), shown.trim_end());
+    let _ = writeln!(out, "{}\n{}", TextStyle::Muted.paint(head.trim_end(), look.color), shown.trim_end());
     let mut root = "";
     for row in &report.skills {
         if row.root != root {
             root = &row.root;
-            let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&safe_text::line(root), look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&safe_text::line(root), look.color));
         }
         let id = look.name(&safe_text::line(row.skill_id.as_str()), width);
         let mut line = format!("{id}  {:>5}", row.words);
         for (cell, client) in row.cells.iter().zip(&report.clients) {
             let text = sign(cell, look);
             let gap = " ".repeat(column(&client.name).saturating_sub(cells(&text)));
-            let _ = write!(line, "  {}{gap}", ink(cell.state).paint(&text, look.colour));
+            let _ = write!(line, "  {}{gap}", ink(cell.state).paint(&text, look.color));
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
     let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
-    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.colour));
+    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
     let clients = counted(report.clients.len(), "client", "clients");
     let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill", "skills"));
     if let Some(next) = &report.next {
@@ -102,8 +102,8 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
 /// Renders one skill: each client with its reason and source.
 fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
-    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let location = safe_text::line(&row.location.display().to_string()).into_owned();
     let _ = writeln!(out, "{}  {}", strong(&safe_text::line(row.skill_id.as_str())), muted(&location));
     if row.cells.iter().any(|cell| cell.assumed) {
@@ -129,7 +129,7 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         let _ = writeln!(
             out,
             "\n{} {}  {state}{}",
-            ink(cell.state).paint(sign, look.colour),
+            ink(cell.state).paint(sign, look.color),
             strong(&safe_text::line(&title)),
             if cell.assumed { " (assumed)" } else { "" }
         );

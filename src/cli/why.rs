@@ -6,13 +6,13 @@ use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
-use skills_api::{CheckKind, CheckResult, ClientChecks, Needs, WhyCheck, WhyReport, WhyRequest, why};
+use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
     let intent = super::discover::intent(&args.intent)?;
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     let request = WhyRequest {
         skill_id: args.skill.clone(),
         intent: (!intent.trim().is_empty()).then_some(intent),
@@ -55,10 +55,10 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     let sign_width = if look.unicode { 1 } else { 2 };
     let indent = 2 + sign_width + 1 + 13;
     let sign =
-        format!("{}{}", ink.paint(sign, look.colour), " ".repeat(sign_width - cells(sign).min(sign_width)));
+        format!("{}{}", ink.paint(sign, look.color), " ".repeat(sign_width - cells(sign).min(sign_width)));
     let width = look.text_width(100).saturating_sub(indent);
     let mut text = wrap(&safe_text::line(&check.evidence), width).into_iter();
-    let name = TextStyle::Strong.paint(label(check.check), look.colour);
+    let name = TextStyle::Strong.paint(label(check.check), look.color);
     let pad = " ".repeat(13 - label(check.check).len());
     let _ = writeln!(out, "  {sign} {name}{pad}{}", text.next().unwrap_or_default());
     for more in text {
@@ -71,7 +71,7 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
                 out,
                 "{}{}",
                 " ".repeat(indent),
-                TextStyle::Muted.paint(&format!("{head}{more}"), look.colour)
+                TextStyle::Muted.paint(&format!("{head}{more}"), look.color)
             );
         }
     }
@@ -80,12 +80,12 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
 /// Renders the report.
 pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let _ = writeln!(
         out,
         "{}  {}",
         strong(&safe_text::line(report.skill_id.as_str())),
-        TextStyle::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.colour)
+        TextStyle::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.color)
     );
     if let Some(intent) = &report.intent {
         let _ = writeln!(out, "request: {}", safe_text::line(intent));
@@ -99,7 +99,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "    {}",
-            TextStyle::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour)
+            TextStyle::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.color)
         );
     }
     if let Some(advice) = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref()) {
@@ -110,7 +110,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         };
         let word = safe_text::line(&advice.word);
         let text = format!("advice: add “{word}” to the description: {:+.2}{rank}{golden}", advice.gain);
-        let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.color));
     }
     for assumed in [false, true] {
         let clients = report.clients.iter().filter(|client| client.passes() && client.assumed == assumed);
@@ -128,7 +128,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         } else {
             "all checks pass: folder searched, file read, not shadowed, offered, description shown in full"
         };
-        let _ = writeln!(out, "  {} {all}", TextStyle::Good.paint(sign, look.colour));
+        let _ = writeln!(out, "  {} {all}", TextStyle::Good.paint(sign, look.color));
     }
     for client in report.clients.iter().filter(|client| !client.passes()) {
         let _ = writeln!(out, "\n{}", strong(&safe_text::line(&client.name)));
@@ -140,14 +140,14 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
             let _ = writeln!(
                 out,
                 "    {} {}",
-                TextStyle::Muted.paint("not shown:", look.colour),
+                TextStyle::Muted.paint("not shown:", look.color),
                 safe_text::line(&cut)
             );
             if let Some((rank, score)) =
                 description.place.as_ref().and_then(|place| place.rank.zip(place.score))
             {
                 let text = format!("with the shown text: rank {rank} with {score:.2}");
-                let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.colour));
+                let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.color));
             }
         }
     }
@@ -157,7 +157,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
             "\n{}",
             TextStyle::Muted.paint(
                 &format!("do not search this folder: {}", safe_text::line(&report.other_clients.join(", "))),
-                look.colour
+                look.color
             )
         );
     }

@@ -117,7 +117,7 @@ impl PackedPlaces {
 }
 
 /// Analyzes one skill.
-pub(crate) fn analyse(
+pub(crate) fn analyze(
     mut document: Document,
     words: &Words,
     lexicon: &Lexicon,

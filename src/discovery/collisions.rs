@@ -247,16 +247,16 @@ impl Router {
     /// collection. A high value suggests a review; it proves nothing.
     #[must_use]
     pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
-        let centred = |id: &SkillId| {
+        let centered = |id: &SkillId| {
             let vector = self.index.vector(self.index.slot_of(id)?);
             let mean = &self.index.derived.mean;
             let mut out: [f64; DIM] = std::array::from_fn(|i| {
                 f64::from(vector[i]) / super::analysis::UNIT - mean.get(i).copied().unwrap_or(0.0)
             });
-            super::embedding::normalise(&mut out);
+            super::embedding::normalize(&mut out);
             Some(out)
         };
-        Some(super::embedding::dot(&centred(a)?, &centred(b)?))
+        Some(super::embedding::dot(&centered(a)?, &centered(b)?))
     }
 
     /// Returns the semantically most similar skills, most similar first.

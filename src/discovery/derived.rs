@@ -21,7 +21,7 @@ pub(crate) struct Derived {
     /// Mean vector of the collection.
     pub mean: Vec<f64>,
     /// 1 / |d − share·mean| by slot; 0 for a document without a vector.
-    pub centred: Vec<f32>,
+    pub centered: Vec<f32>,
     /// The summed rarity of the word pieces of each name, by slot; computed by the first request.
     pub name_totals: OnceLock<Vec<f32>>,
 }
@@ -46,7 +46,7 @@ impl Derived {
         Self {
             norms: lengths.iter().map(|(l, _)| of(&stems, l)).collect(),
             pair_norms: lengths.iter().map(|(_, l)| of(&pairs, l)).collect(),
-            centred: centred(&mean.map(|m| weights.centring * m), vectors),
+            centered: centered(&mean.map(|m| weights.centring * m), vectors),
             mean: mean.to_vec(),
             name_totals: OnceLock::new(),
         }
@@ -61,7 +61,7 @@ fn norms(longest: &[u16; field::COUNT], of: impl Fn(usize) -> (f64, f64, f64)) -
 }
 
 /// Computes 1 / |d − offset| from |d|² − 2·d·offset + |offset|², with integer products.
-fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
+fn centered(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
     let rounded: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
     let own = dot(offset, offset) as f32;
     let unit = (UNIT * UNIT) as f32;

@@ -110,7 +110,8 @@ pub struct ClauseValue {
 
 /// A word of the draft that attracts queries of other skills, or of none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Attraction {
+#[schemars(rename = "Attraction")]
+pub struct AttractingWord {
     /// The word, as the queries have it.
     pub word: String,
     /// Queries that the skill wins wrongly, and to which this word contributes most.
@@ -344,17 +345,17 @@ pub fn attractions(
     skill: &SkillId,
     cases: &[Case],
     outcomes: &[Outcome],
-) -> Result<Vec<Attraction>, RequestError> {
+) -> Result<Vec<AttractingWord>, RequestError> {
     let wrong = cases.iter().zip(outcomes).filter(|(case, outcome)| {
         outcome.first.as_ref() == Some(skill) && !outcome.is_expected(&case.expect)
     });
-    let mut found: Vec<Attraction> = Vec::new();
+    let mut found: Vec<AttractingWord> = Vec::new();
     for (case, _) in wrong {
         let request = Request { intent: case.query.clone(), limit: 1, ..Request::default() };
         let answer = router.discover(&request)?;
         let Some(word) = answer.results.first().and_then(main_word) else { continue };
         let at = found.iter().position(|attraction| attraction.word == word).unwrap_or_else(|| {
-            found.push(Attraction { word, queries: Vec::new(), skills: Vec::new() });
+            found.push(AttractingWord { word, queries: Vec::new(), skills: Vec::new() });
             found.len() - 1
         });
         found[at].queries.push(case.query.clone());

@@ -285,13 +285,13 @@ impl Embedding {
         for token in self.pieces(text, limit) {
             self.add(token.token, &mut sum);
         }
-        normalise(&mut sum);
+        normalize(&mut sum);
         sum
     }
 }
 
 /// Scales a vector to length one; a zero vector stays zero.
-pub(crate) fn normalise(v: &mut [f64; DIM]) {
+pub(crate) fn normalize(v: &mut [f64; DIM]) {
     let length = dot(v, v).sqrt();
     if length > 0.0 {
         for x in v {

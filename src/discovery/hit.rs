@@ -3,7 +3,7 @@
 use super::analysis::{PackedPlaces, UNIT};
 use super::answer::{Group, Hit, Signal};
 use super::breakdown::breakdown;
-use super::embedding::{DIM, normalise};
+use super::embedding::{DIM, normalize};
 use super::marks;
 use super::matcher::{Context, ScoreTerm};
 use super::ranking::QueryContext;
@@ -75,10 +75,10 @@ pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [i16; DIM] {
             model.add(token.token, &mut sum);
         }
     }
-    normalise(&mut sum);
+    normalize(&mut sum);
     for (value, mean) in sum.iter_mut().zip(&cx.index.derived.mean) {
         *value -= cx.weights.centring * mean;
     }
-    normalise(&mut sum);
+    normalize(&mut sum);
     sum.map(|value| (value * UNIT).round() as i16)
 }

@@ -65,7 +65,7 @@ pub use collisions::{
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use draft::{
-    Advice, Attraction, ClauseValue, GoldenChange, GoldenFigures, HalfFigures, Split, advice, advise,
+    Advice, AttractingWord, ClauseValue, GoldenChange, GoldenFigures, HalfFigures, Split, advice, advise,
     attractions, clause_values, clauses, compare, is_held_out, rank_of,
 };
 pub use embedding::{Embedding, EmbeddingError};
@@ -81,7 +81,9 @@ pub use matcher::matcher_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};
-pub use rivals::{AdviceKind, AdvisedText, GoldenDuel, PairAdvice, PairReport, PairSide, Rival, RivalReport};
+pub use rivals::{
+    AdviceKind, AdvisedText, GoldenComparison, PairAdvice, PairReport, PairSide, Rival, RivalReport,
+};
 pub use router::{
     IsCanceled, MergedIndex, PendingAnalyses, RequestError, Revision, Router, UnknownMatcher, WrittenSnapshot,
 };

@@ -28,7 +28,8 @@ const MAX_EXAMPLES: usize = 12;
 
 /// A golden query, and who wins it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GoldenDuel {
+#[schemars(rename = "GoldenDuel")]
+pub struct GoldenComparison {
     /// The query.
     pub query: String,
     /// The skill that wins it.
@@ -157,7 +158,7 @@ pub struct PairReport {
     /// The second skill.
     pub b: PairSide,
     /// Golden queries that expect one of them.
-    pub golden: Vec<GoldenDuel>,
+    pub golden: Vec<GoldenComparison>,
     /// Cosine of the two meanings; not used for the advice.
     pub similarity: f64,
     /// Probe requests of both without a distinguishing term.
@@ -271,7 +272,7 @@ impl Router {
                 continue;
             }
             if let Some(won) = self.winner(&case.query)? {
-                golden.push(GoldenDuel { query: case.query.clone(), won });
+                golden.push(GoldenComparison { query: case.query.clone(), won });
             }
         }
         let (shared, shared_lost) = pair.shared();

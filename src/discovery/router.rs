@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::adjust::Adjustments;
-use super::analysis::{Analysis, analyse};
+use super::analysis::{Analysis, analyze};
 use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
@@ -191,9 +191,9 @@ impl Router {
     #[must_use]
     pub fn count(&self, documents: Vec<Document>) -> PendingAnalyses {
         PendingAnalyses(if documents.len() < 4 {
-            documents.into_iter().map(|d| self.analyse(d)).collect()
+            documents.into_iter().map(|d| self.analyze(d)).collect()
         } else {
-            documents.into_par_iter().map(|d| self.analyse(d)).collect()
+            documents.into_par_iter().map(|d| self.analyze(d)).collect()
         })
     }
 
@@ -219,8 +219,8 @@ impl Router {
         self.index.replace(joined.0);
     }
 
-    fn analyse(&self, document: Document) -> Analysis {
-        analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
+    fn analyze(&self, document: Document) -> Analysis {
+        analyze(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
     /// Writes the index for [`Router::restore`] at the next start. Writes nothing and returns `None` above 60,000

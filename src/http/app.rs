@@ -17,7 +17,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 
 use super::cached_response::Answers;
-use super::feed::Feed;
+use super::feed::EventBroadcast;
 use super::listen::Timeouts;
 use super::problem::ErrorResponse;
 use skills_api::Origin;
@@ -34,7 +34,7 @@ pub(super) struct App {
     pub limiter: Option<Limiter>,
     pub metrics: Metrics,
     pub patience: Timeouts,
-    pub feed: Feed,
+    pub feed: EventBroadcast,
     /// Large responses in progress, shared by concurrent identical requests.
     pub answers: Arc<Answers>,
     /// Whether the service listens on loopback only.

@@ -60,14 +60,14 @@ impl SerializedEvent {
 }
 
 /// Reads events from the first subscription until the service shuts down.
-pub(super) struct Feed {
+pub(super) struct EventBroadcast {
     core: SharedClient,
     sender: broadcast::Sender<Arc<Broadcast>>,
     reading: OnceCell<()>,
     end: CancellationToken,
 }
 
-impl Feed {
+impl EventBroadcast {
     pub fn new(core: SharedClient, end: CancellationToken) -> Self {
         Self { core, sender: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }

@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::app::App;
-use self::feed::Feed;
+use self::feed::EventBroadcast;
 use self::listen::{Acceptor, Peer};
 use skills_api::operations::Service;
 use skills_api::{Code, Error, Limiter, Origin};
@@ -107,7 +107,7 @@ impl Server {
         let address = listener.local_addr().map_err(wrong)?;
         let Settings { authenticator, limiter, metrics, patience, more, cors } = settings;
         let end = CancellationToken::new();
-        let feed = Feed::new(Arc::clone(&service.core), end.clone());
+        let feed = EventBroadcast::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
         let app = App {
             service,

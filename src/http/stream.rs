@@ -264,8 +264,8 @@ impl Following {
     /// Notifications were missed, so the current state is sent instead. Without the ids of changed skills the client
     /// has to reload the catalog.
     async fn read_again(&mut self) {
-        if let Ok(catalogue) = self.core.catalogue().await {
-            self.ready.push_back(named("catalogue", &json!({ "generation": catalogue.generation })));
+        if let Ok(catalog) = self.core.catalog().await {
+            self.ready.push_back(named("catalogue", &json!({ "generation": catalog.generation })));
         }
         if let Ok(found) = self.core.diagnostics().await {
             self.ready.push_back(named("scan", &json!(found.scan)));
@@ -285,10 +285,10 @@ async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
 /// Events without a number: a client that reconnects reads the current state.
 fn frame(news: &Event) -> Queued {
     match news {
-        Event::Catalogue(change) => named(
+        Event::Catalog(change) => named(
             "catalogue",
             &json!({
-                "generation": change.catalogue.generation,
+                "generation": change.catalog.generation,
                 "added": change.added,
                 "changed": change.changed,
                 "removed": change.removed,

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{explained, failed, failed_with, text_bytes, text_result};
 use super::caller::{large_result, limit_large_result};
+use super::compact::{EXPLAIN, short};
 use super::elicitation::{self, DecisionResult, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
-use super::short::{EXPLAIN, short};
 use super::tools;
 use skills_api::operations::{Caller, Operation, complete_result_permit};
-use skills_api::{Code, Error, Needs, in_place};
+use skills_api::{Code, CoreParts, Error, in_place};
 use skills_store::IdempotencyOutcome;
 
 /// The argument with the idempotency key of a call.
@@ -30,7 +30,7 @@ pub async fn operation(
     cx: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if wants_skills(operation.name) {
-        server.ready(Needs::Index).await;
+        server.ready(CoreParts::Index).await;
     }
     // A tool without an idempotency key starts no run that waits, so no elicitation is needed.
     let asks = tools::takes(operation.name, KEY) || tools::takes(operation.name, "options");

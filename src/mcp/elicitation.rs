@@ -18,7 +18,7 @@ use super::caller::is_stateless;
 use super::next_steps::NextSteps;
 use super::server::Server;
 use skills_api::operations::{Caller, Scope, operation};
-use skills_api::{Code, DecisionSheet, Error};
+use skills_api::{Code, DecisionPreview, Error};
 use skills_model::Choice;
 use skills_skill::safe_text;
 
@@ -237,7 +237,7 @@ fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     }
 }
 
-fn form(sheet: &DecisionSheet) -> ElicitationSchema {
+fn form(sheet: &DecisionPreview) -> ElicitationSchema {
     let mut form = ElicitationSchema::builder().optional_string_with("notes", |notes| {
         notes.title("Notes").description("Comment stored with the decision.").max_length(2000)
     });
@@ -256,7 +256,7 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
 
 /// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
 /// of the workbench.
-fn message(sheet: &DecisionSheet, onward: &NextSteps) -> String {
+fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
@@ -282,7 +282,7 @@ fn message(sheet: &DecisionSheet, onward: &NextSteps) -> String {
     line("isolation", &sheet.isolation);
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
-    let inputs = if sheet.inputs.is_null() { DecisionSheet::CHANGED.to_owned() } else { inputs };
+    let inputs = if sheet.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
     line("inputs", &shown(&inputs, &onward.line(&["runs", "show", &sheet.run.0])));
     line("digest of the inputs", &sheet.inputs_digest);
     safe_text::block(&out).into_owned()
@@ -303,8 +303,8 @@ mod tests {
     use super::*;
     use skills_store::RunId;
 
-    fn sheet() -> DecisionSheet {
-        DecisionSheet {
+    fn sheet() -> DecisionPreview {
+        DecisionPreview {
             run: RunId("0198a1b2".to_owned()),
             skill_id: "invoice-intake".to_owned(),
             headline: "Books 120.50 EUR".to_owned(),
@@ -355,7 +355,7 @@ mod tests {
         let json = serde_json::to_value(form(&sheet())).unwrap();
         assert!(json["properties"]["choice"].is_null());
         let unknown =
-            serde_json::to_value(form(&DecisionSheet { outcome_unknown: true, ..sheet() })).unwrap();
+            serde_json::to_value(form(&DecisionPreview { outcome_unknown: true, ..sheet() })).unwrap();
         assert_eq!(unknown["properties"]["choice"]["enum"], json!(["rerun", "skip", "fail"]));
         assert_eq!(unknown["required"], json!(["choice"]));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{ErrorData, PaginatedRequestParams};
 
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::Skill;
 
 /// Returns the next matching skills of the catalog, at most that many, and the cursor of the next page.
@@ -13,7 +13,7 @@ use skills_skill::Skill;
 /// Returns an invalid-parameters error for a cursor of another list, or whose skill no longer exists; the client starts
 /// over.
 pub fn of(
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     request: Option<PaginatedRequestParams>,
     most: usize,
     wanted: impl Fn(&Skill) -> bool,
@@ -21,13 +21,13 @@ pub fn of(
     let begin = match request.and_then(|request| request.cursor) {
         None => 0,
         Some(cursor) => {
-            let last = catalogue.entries.iter().position(|entry| entry.skill.id.as_str() == cursor);
+            let last = catalog.entries.iter().position(|entry| entry.skill.id.as_str() == cursor);
             let gone =
                 || ErrorData::invalid_params(format!("the cursor {cursor:?} has expired; start over"), None);
             last.ok_or_else(gone)? + 1
         }
     };
-    let mut page: Vec<Arc<Skill>> = catalogue.entries[begin..]
+    let mut page: Vec<Arc<Skill>> = catalog.entries[begin..]
         .iter()
         .map(|entry| &entry.skill)
         .filter(|skill| wanted(skill))

@@ -30,8 +30,8 @@ pub async fn list(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
-    let (skills, next) = page::of(&catalogue, request, PROMPTS, is_offered)?;
+    let catalog = core.catalog().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalog, request, PROMPTS, is_offered)?;
     let prompts = skills.iter().map(|skill| {
         let hint = skill.clients.argument_hint.as_deref().unwrap_or("what to apply the instructions to");
         let argument = PromptArgument::new(ARGUMENT).with_description(hint).with_required(false);
@@ -55,8 +55,8 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
             return Err(wrong(Error::new(Code::InvalidRequest, message)));
         }
     };
-    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
-    let skill = catalogue.by_id(&request.name).filter(|skill| is_offered(skill)).ok_or_else(|| {
+    let catalog = core.catalog().await.map_err(|error| failed(&error))?;
+    let skill = catalog.by_id(&request.name).filter(|skill| is_offered(skill)).ok_or_else(|| {
         let message = format!("there is no user-invocable skill {}", request.name);
         wrong(Error::new(Code::NotFound, message))
     })?;

@@ -34,8 +34,8 @@ pub async fn list(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
-    let (skills, next) = page::of(&catalogue, request, RESOURCES, |_| true)?;
+    let catalog = core.catalog().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalog, request, RESOURCES, |_| true)?;
     let mut list = ListResourcesResult::with_all_items(skills.iter().map(|skill| main(skill)).collect());
     list.next_cursor = next;
     Ok(list)
@@ -64,8 +64,8 @@ pub fn templates() -> ListResourceTemplatesResult {
 /// Returns a file of a skill.
 pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResult, ErrorData> {
     let found = async {
-        let catalogue = core.catalogue().await?;
-        let (skill, path) = uri::read(&catalogue, address)?;
+        let catalog = core.catalog().await?;
+        let (skill, path) = uri::read(&catalog, address)?;
         if path.is_empty() {
             let message = format!("{address} is a folder; its file is {}", uri::of(&skill, resources::MAIN));
             return Err(Error::new(Code::InvalidRequest, message));
@@ -95,8 +95,8 @@ pub fn content_bytes(content: &ResourceContents) -> usize {
 /// Returns the entries of a folder of a skill.
 pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesResult, ErrorData> {
     let found = async {
-        let catalogue = core.catalogue().await?;
-        let (skill, path) = uri::read(&catalogue, address)?;
+        let catalog = core.catalog().await?;
+        let (skill, path) = uri::read(&catalog, address)?;
         let children = resources::children(core, &skill, &path).await?;
         Ok((skill, children))
     };
@@ -115,8 +115,8 @@ pub async fn skills(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListSkillsResult, ErrorData> {
-    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
-    let (skills, next) = page::of(&catalogue, request, SKILLS, |_| true)?;
+    let catalog = core.catalog().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalog, request, SKILLS, |_| true)?;
     let (mut entries, mut left_out) = (Vec::new(), Vec::new());
     for skill in skills {
         match entry(core, &skill).await {
@@ -133,8 +133,8 @@ pub async fn skills(
 /// Returns one skill with its manifest.
 pub async fn skill(core: &SharedClient, address: &str) -> Result<GetSkillResult, ErrorData> {
     let found = async {
-        let catalogue = core.catalogue().await?;
-        let (skill, path) = uri::read(&catalogue, address)?;
+        let catalog = core.catalog().await?;
+        let (skill, path) = uri::read(&catalog, address)?;
         if path != resources::MAIN {
             let message =
                 format!("{address} is not a skill; {} is at {}", skill.id, uri::of(&skill, resources::MAIN));
@@ -180,12 +180,12 @@ pub async fn complete(
     value: &str,
     known: &HashMap<String, String>,
 ) -> Result<CompletionInfo, ErrorData> {
-    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let catalog = core.catalog().await.map_err(|error| failed(&error))?;
     let found: Vec<String> = match (template, argument) {
         (SKILL | FILE, "skill_id") => {
-            catalogue.entries.iter().map(|entry| entry.skill.id.to_string()).collect()
+            catalog.entries.iter().map(|entry| entry.skill.id.to_string()).collect()
         }
-        (FILE, "path") => match known.get("skill_id").and_then(|id| catalogue.by_id(id)) {
+        (FILE, "path") => match known.get("skill_id").and_then(|id| catalog.by_id(id)) {
             Some(skill) => resources::files(core, skill).await.map_err(|error| failed(&error))?,
             None => Vec::new(),
         },

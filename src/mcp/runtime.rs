@@ -12,8 +12,8 @@ use super::answer::{SESSION, failed, of_session, text_bytes, text_result};
 use super::caller::limit_large_result;
 use super::elicitation::{self, ElicitationMode, Ticket};
 use super::server::Server;
-use skills_api::operations::{Called, Caller, operation};
-use skills_api::{Code, Error, Needs, SessionView, SettingsChange};
+use skills_api::operations::{Caller, ToolReply, operation};
+use skills_api::{Code, CoreParts, Error, SessionView, SettingsChange};
 use skills_session::{Compat, Instructions, Tool};
 use skills_skill::safe_text;
 
@@ -58,7 +58,7 @@ pub async fn call(
     cx: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     let tool = named.tool;
-    server.ready(if tool == Tool::List { Needs::Index } else { Needs::Catalogue }).await;
+    server.ready(if tool == Tool::List { CoreParts::Index } else { CoreParts::Catalog }).await;
     // The host's, not an argument: a model does not confirm what it asks for.
     let confirmed = request.meta.as_ref().and_then(|meta| meta.get(DIGEST)).or_else(|| cx.meta.get(DIGEST));
     let confirmed = confirmed.and_then(Value::as_str).map(str::to_owned);
@@ -262,7 +262,7 @@ impl ToolInvocation<'_> {
             DIGEST: confirmed,
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
-        let mut result = read::<Called>(answer)?.result;
+        let mut result = read::<ToolReply>(answer)?.result;
         // A later call has to name the session, and a model reads the text, not the result's `_meta`.
         if let (Tool::Load, Some(receipt)) = (self.named.tool, result.as_object_mut()) {
             receipt.insert(SESSION.to_owned(), json!(self.session));

@@ -18,11 +18,11 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::{Transport, limit_large_result};
+use super::compact::EXPLAIN;
 use super::next_steps::NextSteps;
-use super::short::EXPLAIN;
-use super::{answer, call, news, prompts, resources, runtime, tools};
+use super::{answer, call, notifications, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations};
-use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
+use skills_api::{Code, CoreParts, Error, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
 /// How long a call waits for the first scan of the skills.
@@ -108,15 +108,15 @@ impl Server {
 
     /// Waits until the skills are read, and for a ranking also indexed, so that the first call of a new process does
     /// not find nothing; after a timeout the call uses what is available.
-    pub(super) async fn ready(&self, needs: Needs) {
+    pub(super) async fn ready(&self, needs: CoreParts) {
         let wait = async {
             if tokio::time::timeout(SCAN_TIMEOUT, through(self.core(), needs)).await.is_err() {
                 tracing::warn!("the scan is incomplete; using the skills found so far");
             }
         };
         let cell = match needs {
-            Needs::Catalogue => &self.inner.scanned,
-            Needs::Index => &self.inner.indexed,
+            CoreParts::Catalog => &self.inner.scanned,
+            CoreParts::Index => &self.inner.indexed,
         };
         cell.get_or_init(|| wait).await;
     }
@@ -129,7 +129,7 @@ impl Server {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         let admitted = async {
             may_read(&caller)?;
-            self.ready(Needs::Catalogue).await;
+            self.ready(CoreParts::Catalog).await;
             self.core().wait_for_catalog().await?;
             let permit = call_permit(&caller).await?;
             // Its key may have ended meanwhile.
@@ -158,12 +158,12 @@ fn may_read(caller: &Caller) -> Result<(), Error> {
     Err(Error::new(Code::Forbidden, message))
 }
 
-async fn through(core: &SharedClient, needs: Needs) {
+async fn through(core: &SharedClient, needs: CoreParts) {
     // Subscribe first, so that no event between the query and the wait is lost.
     let mut news = core.events();
     loop {
         match core.diagnostics().await {
-            Ok(found) if found.scan.done && (needs == Needs::Catalogue || found.index.done) => return,
+            Ok(found) if found.scan.done && (needs == CoreParts::Catalog || found.index.done) => return,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!("asking how far the scan is: {error}");
@@ -328,15 +328,15 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
-        tokio::spawn(news::forward(self.clone(), cx.peer));
+        tokio::spawn(notifications::forward(self.clone(), cx.peer));
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(news::supported_subscriptions())
+        Some(notifications::supported_subscriptions())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        news::listen(self, &subscription).await;
+        notifications::listen(self, &subscription).await;
         Ok(())
     }
 }

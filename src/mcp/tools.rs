@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::answer::SESSION;
+use super::compact::EXPLAIN;
 use super::runtime::Named;
-use super::short::EXPLAIN;
 use skills_api::operations::{self, Operation, operations, simplify};
 use skills_session::{Compat, Tool};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use skills_api::{Code, Error, near};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::Skill;
 
 /// Prefix of every URI.
@@ -27,7 +27,7 @@ pub fn of(skill: &Skill, path: &str) -> String {
 /// # Errors
 /// Returns `invalid_request` for anything that is not such a URI; `not_found` with similar names; `path_escape` for an
 /// encoded slash. The path itself is validated where it is opened.
-pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Error> {
+pub fn read(catalog: &Catalog, uri: &str) -> Result<(Arc<Skill>, String), Error> {
     let wrong = |why: &str| {
         let message = format!("{uri:?} {why}; expected skill://ID/PATH, e.g. skill://pdf/SKILL.md");
         Error::new(Code::InvalidRequest, message)
@@ -46,8 +46,8 @@ pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Er
     }
     let mut parts = parts.into_iter();
     let id = parts.next().filter(|id| !id.is_empty()).ok_or_else(|| wrong("names no skill"))?;
-    let skill = catalogue.by_id(&id).cloned().ok_or_else(|| {
-        let ids = catalogue.entries.iter().map(|entry| entry.skill.id.as_str());
+    let skill = catalog.by_id(&id).cloned().ok_or_else(|| {
+        let ids = catalog.entries.iter().map(|entry| entry.skill.id.as_str());
         let suggestions = near(&id, ids);
         Error { suggestions, ..Error::new(Code::NotFound, format!("skill `{id}` not found")) }
     })?;
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_told_apart_from_what_is_missing() {
-        let catalogue = Catalogue::default();
-        let code = |uri: &str| read(&catalogue, uri).unwrap_err().code;
+        let catalog = Catalog::default();
+        let code = |uri: &str| read(&catalog, uri).unwrap_err().code;
         for wrong in
             ["", "file:///etc/passwd", "skill://", "skill://a/b?c", "skill:///SKILL.md", "skill://%zz/x"]
         {

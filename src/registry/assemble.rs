@@ -14,11 +14,11 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::incomplete::incomplete;
 use super::tree::{Outcome, Record, Tree};
-use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
+use super::{Alias, Catalog, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
 
 /// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
-pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
+pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let stands_in = |root: usize| tree.roots[root].spec.origin == RootOrigin::Shipped;
     let incomplete = all_incomplete(tree);
     // The shipped skills are only listed if there are no others.
@@ -31,7 +31,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
         state: if counts(i) { ground.state.clone() } else { RootState::Missing },
         live: live.get(i).copied().unwrap_or(false),
     });
-    let mut out = Catalogue { generation, roots: roots.collect(), ..Catalogue::default() };
+    let mut out = Catalog { generation, roots: roots.collect(), ..Catalog::default() };
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
     // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
     let mut places: HashMap<&OsStr, &Path> = HashMap::new();
@@ -130,10 +130,10 @@ fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId
 }
 
 /// Computes the changes of a new snapshot.
-pub(super) fn difference(old: &Catalogue, new: &Arc<Catalogue>) -> Change {
+pub(super) fn difference(old: &Catalog, new: &Arc<Catalog>) -> Change {
     let before: HashMap<&SkillId, &Arc<Skill>> =
         old.entries.iter().map(|e| (&e.skill.id, &e.skill)).collect();
-    let mut change = Change { catalogue: Arc::clone(new), ..Change::default() };
+    let mut change = Change { catalog: Arc::clone(new), ..Change::default() };
     for entry in &new.entries {
         match before.get(&entry.skill.id) {
             None => change.added.push(entry.skill.id.clone()),

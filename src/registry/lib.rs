@@ -1,15 +1,15 @@
 //! Skill discovery on disk: roots, scan, precedence and shadowing, hot reload, warm-start cache. Provides immutable
-//! snapshots ([`Catalogue`]) and a stream of changes. Does not rank.
+//! snapshots ([`Catalog`]) and a stream of changes. Does not rank.
 // Text of bundles is untrusted: an invalid range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod assemble;
 mod cache;
-mod catalogue;
+mod catalog;
 mod changes;
 mod folder_state;
+mod handle;
 mod incomplete;
-mod live;
 mod ordered_path;
 pub mod policy;
 mod roots;
@@ -20,10 +20,10 @@ mod walk;
 mod watch;
 mod worker;
 
-pub use catalogue::{
-    Alias, Catalogue, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
+pub use catalog::{
+    Alias, Catalog, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
 };
-pub use live::{Registry, RegistryEvent, Settings};
+pub use handle::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
 pub use shipped::{SHIPPED, is_shipped_id, versions as shipped_versions};
 pub use trust::{Pin, Trust, TrustError, TrustState, TrustSummary};

@@ -12,11 +12,11 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use super::assemble::{all_incomplete, assemble, difference, has_own};
 use super::folder_state::KnownFolders;
-use super::live::{RegistryEvent, Settings};
+use super::handle::{RegistryEvent, Settings};
 use super::roots::ShippedUse;
 use super::tree::{Known, Scan, ScanReport, Tree};
 use super::watch::Watch;
-use super::{Catalogue, ScanProgress, cache, changes, shipped};
+use super::{Catalog, ScanProgress, cache, changes, shipped};
 
 /// Minimum interval between partial snapshots during the first scan.
 const PARTIAL: Duration = Duration::from_millis(150);
@@ -82,7 +82,7 @@ impl Commands {
 
 /// State shared by the thread and its registry.
 pub(super) struct Shared {
-    pub catalogue: RwLock<Arc<Catalogue>>,
+    pub catalog: RwLock<Arc<Catalog>>,
     pub events: broadcast::Sender<RegistryEvent>,
     pub progress: watch::Sender<ScanProgress>,
     pub cache: RwLock<String>,
@@ -91,8 +91,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn snapshot(&self) -> Arc<Catalogue> {
-        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn snapshot(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -369,7 +369,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     new.generation += 1;
     let new = Arc::new(new);
     let change = difference(&old, &new);
-    *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
+    *shared.catalog.write().unwrap_or_else(PoisonError::into_inner) = new;
     // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
 }

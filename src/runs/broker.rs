@@ -92,7 +92,7 @@ impl Default for BrokerSettings {
 
 /// Executes capabilities through their bindings.
 pub struct Broker {
-    catalogue: RwLock<Arc<Capabilities>>,
+    catalog: RwLock<Arc<Capabilities>>,
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
     check: BundleCheck,
     breakers: Breakers,
@@ -112,7 +112,7 @@ impl Broker {
     ) -> Self {
         let BrokerSettings { services, overrides, limits, environment, clock } = settings;
         Self {
-            catalogue: RwLock::new(capabilities),
+            catalog: RwLock::new(capabilities),
             overrides: RwLock::new(Arc::new(overrides)),
             check: Arc::clone(&check),
             breakers: Breakers::new(clock),
@@ -124,12 +124,12 @@ impl Broker {
     /// Returns the current catalog.
     #[must_use]
     pub fn capabilities(&self) -> Arc<Capabilities> {
-        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Replaces the catalog, as after a change on disk. Calls in progress continue with the previous one.
     pub fn replace(&self, capabilities: Arc<Capabilities>) {
-        *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
     }
 
     /// Returns the folders of the bindings that could execute a capability now.
@@ -151,44 +151,39 @@ impl Broker {
 
     fn decide(
         &self,
-        catalogue: &Capabilities,
+        catalog: &Capabilities,
         capability: &str,
         demanded: Conformance,
         unsandboxed: bool,
     ) -> Decision {
-        decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
-            refused(&self.check, catalogue, offered)
-                .or_else(|| self.means.obstacle(offered, catalogue, unsandboxed))
+        decide(capability, demanded, catalog, &self.overrides(), &|offered| {
+            refused(&self.check, catalog, offered)
+                .or_else(|| self.means.obstacle(offered, catalog, unsandboxed))
         })
     }
 
     /// Runs [`Self::decide`] on a blocking thread if it has to read bundles: a trust check may read all files of a
     /// bundle.
-    async fn decide_blocking(
-        &self,
-        catalogue: &Arc<Capabilities>,
-        call: &Call,
-    ) -> Result<Decision, CallError> {
+    async fn decide_blocking(&self, catalog: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
         let (id, demanded, unsandboxed) = (&call.capability.id, call.conformance, call.unsandboxed);
         let part_of_program = |offered: &Arc<RegisteredBinding>| {
             offered.place.shipped && offered.binding.protocol == Protocol::Builtin
         };
-        if catalogue.bindings_of(id).iter().all(part_of_program) {
-            return Ok(self.decide(catalogue, id, demanded, unsandboxed));
+        if catalog.bindings_of(id).iter().all(part_of_program) {
+            return Ok(self.decide(catalog, id, demanded, unsandboxed));
         }
         let (check, means, overrides) = (Arc::clone(&self.check), Arc::clone(&self.means), self.overrides());
-        let (catalogue, id) = (Arc::clone(catalogue), id.clone());
+        let (catalog, id) = (Arc::clone(catalog), id.clone());
         let decided = tokio::task::spawn_blocking(move || {
-            decide(&id, demanded, &catalogue, &overrides, &|offered| {
-                refused(&check, &catalogue, offered)
-                    .or_else(|| means.obstacle(offered, &catalogue, unsandboxed))
+            decide(&id, demanded, &catalog, &overrides, &|offered| {
+                refused(&check, &catalog, offered).or_else(|| means.obstacle(offered, &catalog, unsandboxed))
             })
         });
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
-    fn pin(&self, offered: &RegisteredBinding, catalogue: &Capabilities) -> Pin {
-        self.pins.of(offered, &self.means.services, catalogue)
+    fn pin(&self, offered: &RegisteredBinding, catalog: &Capabilities) -> Pin {
+        self.pins.of(offered, &self.means.services, catalog)
     }
 
     /// Makes one attempt through one binding, from the request to validated outputs.
@@ -228,8 +223,8 @@ impl Caller for Broker {
             let message = format!("invalid inputs for `{}`: {why}", call.capability.id);
             CallError::new(CallFailure::InvalidRequest, message)
         })?;
-        let catalogue = self.capabilities();
-        let decision = self.decide_blocking(&catalogue, &call).await?;
+        let catalog = self.capabilities();
+        let decision = self.decide_blocking(&catalog, &call).await?;
         if let Some(CallObstruction { code, message }) = decision.refused {
             return Err(CallError::new(code, message));
         }
@@ -302,10 +297,10 @@ impl Caller for Broker {
     }
 
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
-        let catalogue = self.capabilities();
-        let pinned = catalogue.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
+        let catalog = self.capabilities();
+        let pinned = catalog.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
         let digests = |offered: &Arc<RegisteredBinding>| {
-            let pin = self.pin(offered, &catalogue);
+            let pin = self.pin(offered, &catalog);
             pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.digest)])
         };
         pinned.flat_map(digests).collect()
@@ -318,13 +313,13 @@ impl Caller for Broker {
         unsandboxed: bool,
         launched: &BTreeMap<String, String>,
     ) -> Option<ApprovalReason> {
-        let catalogue = self.capabilities();
-        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        let catalog = self.capabilities();
+        let decision = self.decide(&catalog, &capability.id, conformance, unsandboxed);
         let (mut what, mut now) = (Vec::new(), BTreeMap::new());
         let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
         for choice in called.filter(|choice| is_pinned(&choice.offered)) {
             let id = &choice.offered.binding.id;
-            let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
+            let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalog));
             // By its id: addresses are not shown to everyone who may read the run, or sent to webhooks.
             match before {
                 Some(before) if *before == present.digest => continue,
@@ -361,8 +356,8 @@ impl Caller for Broker {
         conformance: Conformance,
         unsandboxed: bool,
     ) -> Option<CallError> {
-        let catalogue = self.capabilities();
-        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        let catalog = self.capabilities();
+        let decision = self.decide(&catalog, &capability.id, conformance, unsandboxed);
         if let Some(CallObstruction { code, message }) = decision.refused {
             return Some(CallError::new(code, message));
         }
@@ -380,8 +375,8 @@ impl Caller for Broker {
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
-        let catalogue = self.capabilities();
-        let decision = self.decide(&catalogue, &capability.id, conformance, false);
+        let catalog = self.capabilities();
+        let decision = self.decide(&catalog, &capability.id, conformance, false);
         explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
     }
 }
@@ -389,13 +384,13 @@ impl Caller for Broker {
 /// Returns why a binding may not be called because of its bundle.
 fn refused(
     check: &BundleCheck,
-    catalogue: &Capabilities,
+    catalog: &Capabilities,
     offered: &RegisteredBinding,
 ) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
     }
-    let read = catalogue.source(&offered.binding.location).map(|(_, read)| read).unwrap_or_default();
+    let read = catalog.source(&offered.binding.location).map(|(_, read)| read).unwrap_or_default();
     check(offered.place.root(), &read).err().map(CallObstruction::from)
 }
 

@@ -20,7 +20,7 @@ use crate::binding::http::root_cause;
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{
-    EventKind, Notifying, Precondition, RunEvent, RunId, RunOptions, RunRecord, Store, StoreError,
+    EventKind, PendingDelivery, Precondition, RunEvent, RunId, RunOptions, RunRecord, Store, StoreError,
 };
 
 /// Backoff before each retry of a delivery.
@@ -330,7 +330,7 @@ struct Delivery {
     /// The number of the event in its run.
     event: u64,
     /// What this process recorded about it.
-    own: Option<Notifying>,
+    own: Option<PendingDelivery>,
 }
 
 /// The messages to send. The principals whose runs they are about take turns, so that one with many runs does not delay
@@ -523,7 +523,7 @@ async fn still_waiting(
 /// Whether this process sends a message now.
 enum Claim {
     /// It does, and has recorded this.
-    Sends(Notifying),
+    Sends(PendingDelivery),
     /// Another process does, and may need to be replaced after a pause.
     Later(Duration),
     /// It is delivered.
@@ -531,7 +531,11 @@ enum Claim {
 }
 
 /// Records that this process sends the message of an event, unless it is delivered or another process sends it.
-async fn claim(store: &dyn Store, event: &RunEvent, own: Option<Notifying>) -> Result<Claim, StoreError> {
+async fn claim(
+    store: &dyn Store,
+    event: &RunEvent,
+    own: Option<PendingDelivery>,
+) -> Result<Claim, StoreError> {
     for _ in 0..MAX_CONFLICTS {
         let Some(RunRecord { options, .. }) = store.run(&event.run).await? else { return Ok(Claim::Over) };
         let pending = options.notifying.iter().find(|pending| pending.event == event.number);
@@ -552,7 +556,7 @@ async fn claim(store: &dyn Store, event: &RunEvent, own: Option<Notifying>) -> R
             }
         };
         let due_ms = now_ms().saturating_add(millis(WEBHOOK_TIMEOUT));
-        let sending = Notifying { event: event.number, failures, due_ms };
+        let sending = PendingDelivery { event: event.number, failures, due_ms };
         if record(store, event, &options, Some(sending)).await? {
             return Ok(Claim::Sends(sending));
         }
@@ -564,8 +568,8 @@ async fn claim(store: &dyn Store, event: &RunEvent, own: Option<Notifying>) -> R
 async fn settle(
     store: &dyn Store,
     event: &RunEvent,
-    own: Notifying,
-    next: Option<Notifying>,
+    own: PendingDelivery,
+    next: Option<PendingDelivery>,
 ) -> Result<(), StoreError> {
     for _ in 0..MAX_CONFLICTS {
         let Some(RunRecord { options, .. }) = store.run(&event.run).await? else { return Ok(()) };
@@ -582,7 +586,7 @@ async fn record(
     store: &dyn Store,
     event: &RunEvent,
     before: &RunOptions,
-    now: Option<Notifying>,
+    now: Option<PendingDelivery>,
 ) -> Result<bool, StoreError> {
     let mut notifying = before.notifying.clone();
     // What is long overdue belongs to waits that have ended.
@@ -633,7 +637,7 @@ async fn deliver(
             // Rather twice than not at all: a receiver can drop duplicates by their id.
             tracing::warn!("claiming the notification of run {run}: {error}");
             let failures = delivery.own.map_or(0, |own| own.failures);
-            Notifying { event: event.number, failures, due_ms: now_ms() }
+            PendingDelivery { event: event.number, failures, due_ms: now_ms() }
         }
     };
     // The same for each retry, so that a receiver can drop duplicates.
@@ -657,7 +661,7 @@ async fn deliver(
             pause
         }
     };
-    let next = pause.map(|pause| Notifying {
+    let next = pause.map(|pause| PendingDelivery {
         failures: sending.failures + 1,
         due_ms: now_ms().saturating_add(millis(pause)),
         ..sending
@@ -725,7 +729,7 @@ mod tests {
         let (first, second) = (queue.next().await, queue.next().await);
         assert_eq!((first.0.as_str(), second.0.as_str()), ("flood", "other"));
         // A message that failed waits, and delays nothing.
-        let own = Some(Notifying { event: 3, failures: 1, due_ms: 0 });
+        let own = Some(PendingDelivery { event: 3, failures: 1, due_ms: 0 });
         queue.done(&second.0, Some((Delivery { own, ..second.1 }, Duration::from_millis(20))));
         let third = queue.next().await;
         assert_eq!((third.0.as_str(), third.1.run.0.as_str()), ("flood", "r2"));

@@ -13,7 +13,7 @@ use super::process_identity::ProcessIdentity;
 use super::worker::{Execute, LeaseSettings, WorkerExit, execute_run};
 use serde_json::{Value, json};
 use skills_model::Command;
-use skills_store::{Moment, Store, StoreError, WorkerId};
+use skills_store::{ClockReading, Store, StoreError, WorkerId};
 
 /// How long a worker counts as alive after its last heartbeat.
 pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -316,7 +316,7 @@ async fn probe(shared: Arc<Shared>) {
 
 /// Writes heartbeats and a description of this process's workers at intervals.
 async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
-    let started_ms = Moment::now().wall_ms;
+    let started_ms = ClockReading::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");
     delete_lost_workers(&*shared.store, &ProcessIdentity::here(), started_ms).await;
     loop {
@@ -324,7 +324,7 @@ async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
             "version": env!("CARGO_PKG_VERSION"),
             "slots": shared.settings.workers.max(1),
             "started_ms": started_ms,
-            "seen_ms": Moment::now().wall_ms,
+            "seen_ms": ClockReading::now().wall_ms,
         });
         if let Err(error) = shared.store.heartbeat(&name).await {
             tracing::warn!("sending heartbeats: {error}");

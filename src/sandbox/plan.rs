@@ -152,12 +152,12 @@ pub struct Findings {
     pub landlock: Option<Result<i32, String>>,
     pub syscalls: Option<Result<(), String>>,
     /// What was still possible with all restrictions in place; should be empty.
-    pub leaks: Vec<Leak>,
+    pub leaks: Vec<SandboxViolation>,
 }
 
 /// Something forbidden that a probe was able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Leak {
+pub enum SandboxViolation {
     ReadsOutside,
     WritesOutside,
     OpensSockets,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, IntoEnumIterator};
 
-use super::plan::{Findings, Leak};
+use super::plan::{Findings, SandboxViolation};
 
 /// How many of the guarantees this machine can give.
 #[derive(
@@ -261,7 +261,9 @@ fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static s
     let limit =
         |how| if limited { (Enforcement::Yes, how) } else { (Enforcement::No, "no limit could be set") };
     match guarantee {
-        Guarantee::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
+        Guarantee::Files
+            if leaks(SandboxViolation::ReadsOutside) || leaks(SandboxViolation::WritesOutside) =>
+        {
             (Enforcement::No, "files outside can be accessed")
         }
         // The first two ABIs do not cover truncating a file, which later ones do.
@@ -277,11 +279,11 @@ fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static s
             (Enforcement::Yes, "opening any other file is denied; the existence of a known path is visible")
         }
         Guarantee::Network if evidence.seatbelt => (Enforcement::Yes, "denied by the profile"),
-        Guarantee::Network if wrapped && !leaks(Leak::OpensSockets) => {
+        Guarantee::Network if wrapped && !leaks(SandboxViolation::OpensSockets) => {
             (Enforcement::Yes, "no sockets, and its own network namespace")
         }
         Guarantee::Network if wrapped => (Enforcement::Yes, "its own network namespace without a route"),
-        Guarantee::Network if leaks(Leak::OpensSockets) || !filtered => {
+        Guarantee::Network if leaks(SandboxViolation::OpensSockets) || !filtered => {
             (Enforcement::No, "sockets can be opened")
         }
         Guarantee::Network => (Enforcement::Yes, "sockets of every family are denied"),
@@ -290,7 +292,7 @@ fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static s
             _ => (Enforcement::No, "cleared, but /proc of other processes may be accessible"),
         },
         Guarantee::Processes if wrapped => (Enforcement::Yes, "other processes are not visible"),
-        Guarantee::Processes if leaks(Leak::SignalsOthers) => {
+        Guarantee::Processes if leaks(SandboxViolation::SignalsOthers) => {
             (Enforcement::Partly, "processes of the same user can be signaled; needs Landlock ABI 6")
         }
         Guarantee::Processes if filtered => (Enforcement::Yes, "signals and tracing are denied"),
@@ -388,12 +390,12 @@ mod tests {
         );
 
         let mut evidence = complete_evidence();
-        evidence.findings.leaks.push(Leak::WritesOutside);
+        evidence.findings.leaks.push(SandboxViolation::WritesOutside);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
 
         let mut evidence = complete_evidence();
         evidence.findings.syscalls = Some(Err("no seccomp".to_owned()));
-        evidence.findings.leaks.push(Leak::OpensSockets);
+        evidence.findings.leaks.push(SandboxViolation::OpensSockets);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
     }
 

@@ -44,12 +44,13 @@ pub struct ToolError {
     pub message: String,
     /// What would run, where that has to be confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<Box<ScriptSheet>>,
+    pub script: Option<Box<ScriptPreview>>,
 }
 
 /// What a person is shown before a script runs: everything that decides what happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ScriptSheet {
+#[schemars(rename = "ScriptSheet")]
+pub struct ScriptPreview {
     /// The loaded skill.
     pub skill: String,
     /// Digest of its SKILL.md as it was loaded.

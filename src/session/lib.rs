@@ -29,7 +29,7 @@ pub use compose::{
     catalogue_text, compose, entry_text,
 };
 pub use delivered_bodies::{DeliveredBody, in_answers};
-pub use failure::{ScriptSheet, ToolError, ToolFailure};
+pub use failure::{ScriptPreview, ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
 pub use tools::{

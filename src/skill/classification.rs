@@ -125,14 +125,15 @@ impl Status {
 
 /// A value and its origin: the skill's file, or a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Stated<T> {
+#[schemars(rename = "Stated")]
+pub struct WithOrigin<T> {
     /// The effective value.
     pub value: T,
     /// Whether the value is a default (never written to the file).
     pub inferred: bool,
 }
 
-impl<T> Stated<T> {
+impl<T> WithOrigin<T> {
     /// Creates a value that the file states.
     pub fn written(value: T) -> Self {
         Self { value, inferred: false }
@@ -148,11 +149,11 @@ impl<T> Stated<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Classification {
     /// Role in an answer; default procedure.
-    pub role: Stated<Role>,
+    pub role: WithOrigin<Role>,
     /// Invocation; default direct.
-    pub invocation: Stated<Invocation>,
+    pub invocation: WithOrigin<Invocation>,
     /// Valid targets in the order of the file; empty for direct skills.
     pub attach_targets: Vec<AttachTarget>,
     /// Its effects; default enrich.
-    pub effect_mode: Stated<EffectMode>,
+    pub effect_mode: WithOrigin<EffectMode>,
 }

@@ -6,7 +6,7 @@ use super::finding_builder::Notes;
 use super::frontmatter::ClassificationForm;
 use super::lint::rules;
 use super::yaml::{Content, Node};
-use super::{Classification, EffectMode, Invocation, Role, Stated};
+use super::{Classification, EffectMode, Invocation, Role, WithOrigin};
 
 const ROLE: &str = "metadata.classification.role";
 const INVOCATION: &str = "metadata.classification.invocation";
@@ -26,17 +26,17 @@ pub(super) fn classify(
     }
     let place = |key: &str| node.get(key).map(|entry| at(&entry.value.at));
     let key_place = |key: &str| node.get(key).map(|entry| at(&entry.key_at));
-    let role = form.role.map_or(Stated::inferred(Role::Procedure), Stated::written);
+    let role = form.role.map_or(WithOrigin::inferred(Role::Procedure), WithOrigin::written);
     let targets = form.attach_targets.clone().unwrap_or_default().0;
     let invocation = form.invocation.map_or_else(
         || {
-            Stated::inferred(match (role.value, targets.is_empty()) {
+            WithOrigin::inferred(match (role.value, targets.is_empty()) {
                 (Role::Sidecar, _) => Invocation::Attach,
                 (_, false) => Invocation::Both,
                 (_, true) => Invocation::Direct,
             })
         },
-        Stated::written,
+        WithOrigin::written,
     );
     if role.value == Role::Sidecar && invocation.value == Invocation::Direct {
         notes.add(
@@ -69,6 +69,6 @@ pub(super) fn classify(
         role,
         attach_targets: if invocation.value == Invocation::Direct { Vec::new() } else { targets },
         invocation,
-        effect_mode: form.effect_mode.map_or(Stated::inferred(EffectMode::Enrich), Stated::written),
+        effect_mode: form.effect_mode.map_or(WithOrigin::inferred(EffectMode::Enrich), WithOrigin::written),
     }
 }

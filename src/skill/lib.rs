@@ -28,7 +28,9 @@ pub mod tokens;
 mod yaml;
 
 pub use bundle::{BundleFile, bundle_files, is_main_file, read_bundle, read_bundle_at};
-pub use classification::{AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Stated, Status};
+pub use classification::{
+    AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Status, WithOrigin,
+};
 pub use finding::{Finding, Severity, Span};
 pub use finding_builder::{prefix, slice};
 pub use frontmatter::{Frontmatter, schema};

@@ -13,8 +13,8 @@ use super::lenient::Reader;
 use super::lint::{self, Subject, rules};
 use super::yaml::{Content, Entry, Node};
 use super::{
-    Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Stated,
-    Status, repair, text, yaml,
+    Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Status,
+    WithOrigin, repair, text, yaml,
 };
 use skills_base::paths::escaped;
 
@@ -185,7 +185,7 @@ fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     };
     let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
     let mut skill = assemble(SkillId::new(id), name, description, place, fields, measured);
-    skill.kind = if skill.kind.inferred { Stated::inferred(Kind::Tool) } else { skill.kind };
+    skill.kind = if skill.kind.inferred { WithOrigin::inferred(Kind::Tool) } else { skill.kind };
     lint::check_contract(&Subject { skill: &skill, root: &root, at: &at }, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
@@ -360,9 +360,12 @@ fn assemble(
         description,
         location: place.location.to_owned(),
         root_dir: place.root_dir.clone(),
-        kind: kind.map_or(Stated::inferred(Kind::HostKnowledge), Stated::written),
-        status: top.status.or(metadata.status).map_or(Stated::inferred(Status::Stable), Stated::written),
-        domain: top.domain.or(metadata.domain).map(Stated::written).or(dotted.map(Stated::inferred)),
+        kind: kind.map_or(WithOrigin::inferred(Kind::HostKnowledge), WithOrigin::written),
+        status: top
+            .status
+            .or(metadata.status)
+            .map_or(WithOrigin::inferred(Status::Stable), WithOrigin::written),
+        domain: top.domain.or(metadata.domain).map(WithOrigin::written).or(dotted.map(WithOrigin::inferred)),
         tags: without_repeats(tags),
         requires: without_repeats(requires),
         classification,
@@ -406,7 +409,7 @@ impl Skill {
     /// if the file does not state its kind.
     pub fn set_neighbours(&mut self, has_scripts: bool, has_contract: bool) {
         if self.kind.inferred && (has_scripts || has_contract) {
-            self.kind = Stated::inferred(Kind::Tool);
+            self.kind = WithOrigin::inferred(Kind::Tool);
         }
     }
 }

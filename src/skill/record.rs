@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::parse::MAX_BYTES;
-use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
+use super::{Classification, Digest, Finding, Kind, SkillId, Status, WithOrigin};
 use skills_base::files::{self, Folder};
 
 /// Other fields of the specification and of the file.
@@ -64,11 +64,11 @@ pub struct Skill {
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub root_dir: PathBuf,
     /// Whether it contains facts or is a tool.
-    pub kind: Stated<Kind>,
+    pub kind: WithOrigin<Kind>,
     /// Its status.
-    pub status: Stated<Status>,
+    pub status: WithOrigin<Status>,
     /// Subject area, if any.
-    pub domain: Option<Stated<String>>,
+    pub domain: Option<WithOrigin<String>>,
     /// Tags in file order.
     pub tags: Vec<String>,
     /// Ids of related skills; a hint only, nothing is loaded.

@@ -28,14 +28,14 @@ impl BootTime {
 
 /// One moment on both clocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// Wall clock: milliseconds since 1970-01-01 UTC.
     pub wall_ms: i64,
     /// Boot clock; `None` if the system cannot distinguish its boots.
     pub boot: Option<BootTime>,
 }
 
-impl Moment {
+impl ClockReading {
     /// Returns the current moment on the clocks of this machine.
     #[must_use]
     pub fn now() -> Self {
@@ -71,8 +71,8 @@ impl Clocks {
 
     /// Reads both clocks.
     #[must_use]
-    pub fn now(&self) -> Moment {
-        Moment { wall_ms: (self.wall)(), boot: (self.boot)() }
+    pub fn now(&self) -> ClockReading {
+        ClockReading { wall_ms: (self.wall)(), boot: (self.boot)() }
     }
 
     /// Replaces the wall clock.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::{BootTime, Moment, WorkerId};
+use super::{BootTime, ClockReading, WorkerId};
 
 impl WorkerId {
     /// Returns the id in readable form: `process 4711 on build-2`; unchanged if it has another form.
@@ -36,7 +36,7 @@ impl RunLease {
     /// Returns the expiry on the wall clock of the reader: a lease lasts as long as the boot clock determines, whatever
     /// the worker's wall clock showed when it was granted.
     #[must_use]
-    pub fn ends_ms(&self, now: &Moment) -> i64 {
+    pub fn ends_ms(&self, now: &ClockReading) -> i64 {
         match (&self.until_boot, &now.boot) {
             (Some(until), Some(boot)) if self.until_ms != 0 && until.boot == boot.boot => {
                 now.wall_ms.saturating_add(until.ms.saturating_sub(boot.ms))

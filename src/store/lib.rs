@@ -22,7 +22,7 @@ mod types;
 mod write_health;
 
 pub use audit_anchors::{AuditAnchor, AuditAnchors};
-pub use clock::{BootTime, Clock, Clocks, Moment};
+pub use clock::{BootTime, Clock, ClockReading, Clocks};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use documents::Document;
 pub use event_kind::EventKind;
@@ -38,7 +38,7 @@ pub use sqlite::{
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, Notifying,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PendingDelivery,
     PolicySubject, Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage,
     RunRecord, StepIntent, StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId,
     WriteFailure,

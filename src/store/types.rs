@@ -170,7 +170,7 @@ pub struct RunOptions {
     pub notified: Option<u64>,
     /// Messages of webhooks that are not delivered yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notifying: Vec<Notifying>,
+    pub notifying: Vec<PendingDelivery>,
     /// The root of skills that it was launched from. Only a worker with this root executes the run, because
     /// others have different scripts. Absent: it was launched by an earlier version, and no worker executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,12 +213,13 @@ pub enum Precondition {
     /// The wait that began at this moment (milliseconds since 1970-01-01 UTC) continues and was not escalated.
     NotEscalated(i64),
     /// These are the latest event of which a webhook was notified, and the messages that are not delivered yet.
-    Notifications(Option<u64>, Vec<Notifying>),
+    Notifications(Option<u64>, Vec<PendingDelivery>),
 }
 
 /// A message of a webhook that is not delivered yet: it is being sent, or is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Notifying {
+#[schemars(rename = "Notifying")]
+pub struct PendingDelivery {
     /// Number of the event that it is about.
     pub event: u64,
     /// How often it was sent without success.

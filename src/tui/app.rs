@@ -33,7 +33,7 @@ pub use persistent_state::PersistentState;
 use skills_api::{Connection, Diagnostics, Error, Event, TerminalSignals, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
 
@@ -67,7 +67,7 @@ pub struct Refreshed {
     /// What had been received at the request.
     pub since: ReceivedEvents,
     /// The catalog.
-    pub catalogue: Option<Arc<Catalogue>>,
+    pub catalog: Option<Arc<Catalog>>,
     /// The diagnostics, with the progress of the scan and of the index.
     pub diagnostics: Option<Arc<Diagnostics>>,
 }
@@ -75,7 +75,7 @@ pub struct Refreshed {
 /// Numbers of events received, by what they report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceivedEvents {
-    catalogue: usize,
+    catalog: usize,
     scan: usize,
     index: usize,
 }
@@ -83,7 +83,7 @@ pub struct ReceivedEvents {
 impl ReceivedEvents {
     fn count(&mut self, message: &Message) {
         match message {
-            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => self.catalogue += 1,
+            Message::Catalog(_) | Message::Event(Event::Catalog(_)) => self.catalog += 1,
             Message::Event(Event::Scan(_)) => self.scan += 1,
             Message::Event(Event::Index(_)) => self.index += 1,
             _ => {}
@@ -148,7 +148,7 @@ pub struct App {
     /// Number of skills; `None` until the core reports it.
     skills: Option<usize>,
     /// The skills that the palette offers.
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     /// The client whose view of the catalog is shown.
     client: Option<String>,
     full_screen: bool,
@@ -244,7 +244,7 @@ impl App {
             report_requested: None,
             received: ReceivedEvents::default(),
             skills: None,
-            catalogue: Arc::default(),
+            catalog: Arc::default(),
             client: None,
             full_screen: false,
             splits: remembered.splits(),
@@ -526,9 +526,9 @@ impl App {
 
     /// Applies the state of the core, except what events have reported since it was requested.
     fn refreshed(&mut self, refreshed: Refreshed, now: Instant) {
-        let Refreshed { since, catalogue, diagnostics } = refreshed;
-        if let Some(catalogue) = catalogue.filter(|_| since.catalogue == self.received.catalogue) {
-            self.news(&Message::Catalogue(catalogue), now);
+        let Refreshed { since, catalog, diagnostics } = refreshed;
+        if let Some(catalog) = catalog.filter(|_| since.catalog == self.received.catalog) {
+            self.news(&Message::Catalog(catalog), now);
         }
         let Some(diagnostics) = diagnostics else { return };
         if since.scan == self.received.scan {
@@ -551,9 +551,9 @@ impl App {
                     self.commands.push(AppCommand::Progress(progress));
                 }
                 match event {
-                    Event::Catalogue(change) => {
-                        self.skills = Some(change.catalogue.entries.len());
-                        self.catalogue = Arc::clone(&change.catalogue);
+                    Event::Catalog(change) => {
+                        self.skills = Some(change.catalog.entries.len());
+                        self.catalog = Arc::clone(&change.catalog);
                         self.notify_overlay(message, now);
                     }
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
@@ -573,9 +573,9 @@ impl App {
                 }
             }
             Message::Run(RunResponse::Events(events)) => self.withdraw(events),
-            Message::Catalogue(catalogue) => {
-                self.skills = Some(catalogue.entries.len());
-                self.catalogue = Arc::clone(catalogue);
+            Message::Catalog(catalog) => {
+                self.skills = Some(catalog.entries.len());
+                self.catalog = Arc::clone(catalog);
                 self.notify_overlay(message, now);
             }
             _ => {}

@@ -147,8 +147,8 @@ impl Calls {
             loop {
                 let message = match events.recv().await {
                     Ok(event) => Message::Event(event),
-                    Err(RecvError::Lagged(_)) => match client.catalogue().await {
-                        Ok(catalogue) => Message::Catalogue(catalogue),
+                    Err(RecvError::Lagged(_)) => match client.catalog().await {
+                        Ok(catalog) => Message::Catalog(catalog),
                         Err(error) => {
                             tracing::warn!("no catalog after lagging: {error}");
                             continue;
@@ -169,11 +169,11 @@ impl Calls {
         let client = Arc::clone(&self.client);
         self.spawn("refresh", async move {
             let mut news = Vec::new();
-            let catalogue = client.catalogue().await.map_err(|error| news.push(failed("no catalog", &error)));
+            let catalog = client.catalog().await.map_err(|error| news.push(failed("no catalog", &error)));
             let diagnostics = client.diagnostics().await;
             let diagnostics = diagnostics.map_err(|error| news.push(failed("no diagnostics", &error)));
             let diagnostics = diagnostics.ok().map(Arc::new);
-            let refreshed = Refreshed { since, catalogue: catalogue.ok(), diagnostics };
+            let refreshed = Refreshed { since, catalog: catalog.ok(), diagnostics };
             news.push(AppEvent::Refreshed(Box::new(refreshed)));
             news
         });

@@ -254,8 +254,8 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
         Expect::Not(id) => std::slice::from_ref(id),
         Expect::Nothing => return String::new(),
     };
-    let Ok(catalogue) = client.catalogue().await else { return String::new() };
-    let is_unknown = |id: &&SkillId| catalogue.by_id(id.as_str()).is_none();
+    let Ok(catalog) = client.catalog().await else { return String::new() };
+    let is_unknown = |id: &&SkillId| catalog.by_id(id.as_str()).is_none();
     let names: Vec<&str> = named.iter().filter(is_unknown).map(SkillId::as_str).collect();
     if names.is_empty() { String::new() } else { format!("; not found: {}", names.join(", ")) }
 }

@@ -147,7 +147,7 @@ pub trait Overlay {
 
 /// Returns a centered rectangle of the requested size, reduced to fit.
 #[must_use]
-pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
+pub fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)
 }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_box_larger_than_the_screen_is_as_large_as_the_screen() {
         let screen = Rect::new(0, 0, 40, 10);
-        assert_eq!(centred(screen, 66, 18), screen);
-        assert_eq!(centred(screen, 20, 4), Rect::new(10, 3, 20, 4));
+        assert_eq!(centered(screen, 66, 18), screen);
+        assert_eq!(centered(screen, 20, 4), Rect::new(10, 3, 20, 4));
     }
 }

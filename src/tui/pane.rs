@@ -26,7 +26,7 @@ use skills_api::{
     LevelTokens, SkillDetail, SkillRivals, VisibilityReport, WhyRequest,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId};
 use skills_store::RunId;
 
@@ -198,9 +198,9 @@ const MAX_BEGINNING: usize = 200;
 /// Returns a picker of all bundles of a catalog, also of rejected ones, to open one by id or name; `None` if there are
 /// none.
 #[must_use]
-pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Option<Picker> {
-    let shadowed = catalogue.shadowed.iter().map(|loser| &loser.skill);
-    let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(shadowed);
+pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Picker> {
+    let shadowed = catalog.shadowed.iter().map(|loser| &loser.skill);
+    let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(shadowed);
     let choice = |skill: &Arc<skills_skill::Skill>| {
         let id = shown(skill.id.as_str());
         let label =
@@ -208,7 +208,7 @@ pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Optio
         (skill.id.to_string(), label, beginning(&skill.description))
     };
     // A list is opened at an id: of several bundles with one, the skill has precedence.
-    let refused = catalogue.refused.iter().filter(|refusal| catalogue.by_id(refusal.id.as_str()).is_none());
+    let refused = catalog.refused.iter().filter(|refusal| catalog.by_id(refusal.id.as_str()).is_none());
     let rejected = |refusal: &RejectedBundle| {
         let why = refusal.findings.last().map_or("", |finding| finding.message.as_str());
         (refusal.id.to_string(), shown(refusal.id.as_str()), beginning(&format!("rejected: {why}")))
@@ -307,7 +307,7 @@ pub enum Message {
     /// Events of the core.
     Event(Event),
     /// The current catalog, at startup and after lagging.
-    Catalogue(Arc<Catalogue>),
+    Catalog(Arc<Catalog>),
     /// Result of [`Effect::Pick`].
     Picked(PickerKind, String),
     /// Diagnostics for the empty screen.
@@ -462,12 +462,12 @@ mod tests {
     fn a_rejected_skill_and_a_name_of_the_frontmatter_are_found_by_name() {
         let parse = |path: &str, text: &str| skills_skill::parse(Path::new(path), text.as_bytes(), 0);
         let skill = parse("/s/folder-x/SKILL.md", "---\nname: name-y\ndescription: Does it.\n---\n").unwrap();
-        let catalogue = Catalogue {
+        let catalog = Catalog {
             entries: vec![skills_registry::Entry { skill: Arc::new(skill), root: 0 }],
             refused: vec![parse("/s/emptyfile/SKILL.md", "").unwrap_err()],
-            ..Catalogue::default()
+            ..Catalog::default()
         };
-        let choices = skills_to_open(&catalogue, None).unwrap().choices;
+        let choices = skills_to_open(&catalog, None).unwrap().choices;
         let labels: Vec<_> = choices.iter().map(|(id, label, _)| (id.as_str(), label.as_str())).collect();
         assert_eq!(labels, [("folder-x", "folder-x (name-y)"), ("emptyfile", "emptyfile")]);
         assert!(choices[1].2.starts_with("rejected: "), "{}", choices[1].2);

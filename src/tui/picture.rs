@@ -63,8 +63,8 @@ fn sgr(cell: &Cell) -> String {
             out.push_str(code);
         }
     }
-    for (colour, base) in [(cell.fg, 30), (cell.bg, 40)] {
-        let _ = match colour {
+    for (color, base) in [(cell.fg, 30), (cell.bg, 40)] {
+        let _ = match color {
             Color::Rgb(red, green, blue) => write!(out, ";{};2;{red};{green};{blue}", base + 8),
             Color::Indexed(index) => write!(out, ";{};5;{index}", base + 8),
             other => match palette_index(other) {
@@ -78,7 +78,7 @@ fn sgr(cell: &Cell) -> String {
 }
 
 /// Returns the index of a named color among the sixteen; `None` for the terminal's default.
-pub(super) fn palette_index(colour: Color) -> Option<u8> {
+pub(super) fn palette_index(color: Color) -> Option<u8> {
     let order = [
         Color::Black,
         Color::Red,
@@ -97,7 +97,7 @@ pub(super) fn palette_index(colour: Color) -> Option<u8> {
         Color::LightCyan,
         Color::White,
     ];
-    order.iter().position(|named| *named == colour).map(|at| at as u8)
+    order.iter().position(|named| *named == color).map(|at| at as u8)
 }
 
 #[cfg(test)]

@@ -74,24 +74,24 @@ fn read(bytes: &[u8]) -> Answers {
             let column = report.split_once(';').and_then(|(_, column)| column.parse::<u16>().ok());
             answers.glyph_cells = column.map(|column| column.saturating_sub(1));
         }
-        if let Some(colour) = part.strip_prefix("]11;rgb:") {
-            answers.light = is_light(colour);
+        if let Some(color) = part.strip_prefix("]11;rgb:") {
+            answers.light = is_light(color);
         }
     }
     answers
 }
 
 /// Classifies `RRRR/GGGG/BBBB`, each of one to four hex digits (`XParseColor`), as light or dark.
-fn is_light(colour: &str) -> Option<bool> {
-    let mut channels = colour.splitn(3, '/').map(|channel| {
+fn is_light(color: &str) -> Option<bool> {
+    let mut channels = color.splitn(3, '/').map(|channel| {
         let hex: String = channel.chars().take_while(char::is_ascii_hexdigit).take(4).collect();
         let most = 16_u32.checked_pow(hex.len() as u32)?.checked_sub(1)?;
         let value = u32::from_str_radix(&hex, 16).ok()?;
         u8::try_from(value * 255 / most.max(1)).ok()
     });
     let mut next = || channels.next().flatten();
-    let colour = ratatui::style::Color::Rgb(next()?, next()?, next()?);
-    luminance(colour).map(|luminance| luminance > LIGHT_FROM)
+    let color = ratatui::style::Color::Rgb(next()?, next()?, next()?);
+    luminance(color).map(|luminance| luminance > LIGHT_FROM)
 }
 
 /// Returns whether `COLORFGBG` (`15;0`, set by rxvt, Konsole and others) indicates a light background.

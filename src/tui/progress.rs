@@ -22,7 +22,7 @@ impl Progress {
         match event {
             Event::Scan(scan) => self.scan = (!scan.done).then_some(*scan),
             Event::Index(index) => self.index = (!index.done).then_some(*index),
-            Event::Catalogue(_)
+            Event::Catalog(_)
             | Event::Notice(_)
             | Event::Waiting(_)
             | Event::Connection(_)

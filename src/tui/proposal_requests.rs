@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use skills_api::{
-    Error, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalView,
-    SharedClient,
+    Error, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
+    ProposalView, SharedClient,
 };
 
 /// A request about proposals.
@@ -19,7 +19,7 @@ pub enum ProposalPaneRequest {
         /// Its id.
         proposal_id: String,
         /// The command.
-        order: ProposalOrder,
+        order: ProposalAction,
         /// Notes.
         notes: Option<String>,
     },
@@ -33,7 +33,7 @@ pub enum ProposalPaneResponse {
     /// To [`ProposalPaneRequest::Show`], with the id.
     Shown(String, Result<Arc<ProposalView>, Error>),
     /// To [`ProposalPaneRequest::Order`], with the id.
-    Ordered(String, Result<Arc<ProposalOrdered>, Error>),
+    Ordered(String, Result<Arc<ProposalActionResult>, Error>),
 }
 
 impl ProposalPaneRequest {
@@ -60,7 +60,7 @@ impl ProposalPaneRequest {
                 ProposalPaneResponse::Shown(id, view)
             }
             Self::Order { proposal_id, order, notes } => {
-                let by = ProposalOrderedBy { notes, ..ProposalOrderedBy::default() };
+                let by = ProposalActionOptions { notes, ..ProposalActionOptions::default() };
                 let ordered = client.order_proposal(&proposal_id, order, by).await.map(Arc::new);
                 ProposalPaneResponse::Ordered(proposal_id, ordered)
             }

@@ -12,7 +12,7 @@ use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, ScriptSheet, Speaker};
+use skills_session::{Api, Payload, ScriptPreview, Speaker};
 
 /// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +120,7 @@ pub enum SessionResponse {
     /// Response to [`SessionRequest::Tool`]: the tool, its result, and the session afterwards.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
     /// Response to an unconfirmed [`SessionRequest::Script`]: what would run, and the session after it.
-    Review(ScriptCall, Box<ScriptSheet>, Option<Arc<SessionView>>),
+    Review(ScriptCall, Box<ScriptPreview>, Option<Arc<SessionView>>),
     /// Response to [`SessionRequest::Compose`].
     Composed(String, Result<Arc<ComposedView>, Error>),
     /// Response to [`SessionRequest::Export`].

@@ -210,8 +210,8 @@ fn rect(out: &mut String, x: f64, y: f64, width: f64, height: f64, fill: [u8; 3]
 }
 
 /// Converts a color to red, green, blue; the terminal's default becomes `default`.
-fn rgb(colour: Color, default: [u8; 3]) -> [u8; 3] {
-    match colour {
+fn rgb(color: Color, default: [u8; 3]) -> [u8; 3] {
+    match color {
         Color::Rgb(red, green, blue) => [red, green, blue],
         Color::Indexed(index @ 0..16) => SIXTEEN[usize::from(index)],
         Color::Indexed(index @ 16..232) => {

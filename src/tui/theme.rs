@@ -103,12 +103,12 @@ impl Theme {
     }
 
     /// Returns every color the theme sets, except the terminal's default.
-    fn colours(&self) -> impl Iterator<Item = Color> {
+    fn colors(&self) -> impl Iterator<Item = Color> {
         self.styles
             .iter()
             .flat_map(|style| [style.fg, style.bg])
             .flatten()
-            .filter(|colour| *colour != Color::Reset)
+            .filter(|color| *color != Color::Reset)
     }
 
     /// Returns the style of a role. Styles are patches: draw the base first, then a band (`surface`, `selection`), then

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use skills_api::{
-    BudgetView, CheckKind, CheckResult, Client as _, ClientViewState, DraftRequest, Local, Needs,
+    BudgetView, CheckKind, CheckResult, Client as _, ClientViewState, CoreParts, DraftRequest, Local,
     SessionClient as _, Visibility, VisibilityCell, VisibilityRequest, WhyReport, WhyRequest, visibility,
     why,
 };
@@ -59,13 +59,13 @@ impl Scene {
     }
 
     async fn core(&self, cwd: &str) -> Local {
-        Local::open_once(self.config(cwd), Needs::Catalogue).await.unwrap()
+        Local::open_once(self.config(cwd), CoreParts::Catalog).await.unwrap()
     }
 
     /// Opens the core in `repo` with `--root`.
     async fn core_at_root(&self, root: &str) -> Local {
         let config = Config { argument_roots: vec![self.out.join(root)], ..self.config("repo") };
-        Local::open_once(config, Needs::Catalogue).await.unwrap()
+        Local::open_once(config, CoreParts::Catalog).await.unwrap()
     }
 
     async fn budget(&self, client: &str, cwd: &str, window: Option<u32>) -> BudgetView {

@@ -3,7 +3,7 @@ use std::fs;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use skills_registry::{Catalogue, Registry, Settings, ShippedUse};
+use skills_registry::{Catalog, Registry, Settings, ShippedUse};
 
 use crate::registry_support;
 use registry_support::{World, description, ids, next, scan, text, until};
@@ -109,7 +109,7 @@ fn a_script_beside_it_makes_a_skill_a_tool() {
     let world = World::new();
     world.skill("root/a", "One");
     let registry = watched(world.settings(&["root"]));
-    let kind = |now: &Catalogue| now.by_id("a").unwrap().kind.value.to_string();
+    let kind = |now: &Catalog| now.by_id("a").unwrap().kind.value.to_string();
     assert_eq!(kind(&registry.snapshot()), "host-knowledge");
     world.write("root/a/scripts/run.sh", "#!/bin/sh\n");
     until(&registry, "it became a tool", |now| kind(now) == "tool");
@@ -203,7 +203,7 @@ proptest! {
             happen(&world, deed);
         }
         let scanned = scan(world.settings(&["one", "two"]));
-        let same = |now: &Catalogue| {
+        let same = |now: &Catalog| {
             now.entries == scanned.entries && now.shadowed == scanned.shadowed && now.refused == scanned.refused
         };
         until(&registry, "the same as after a reload", same);

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skills_registry::{
-    Catalogue, Change, Registry, RegistryEvent, RootOrigin, RootSpec, Settings, ShippedUse,
-};
+use skills_registry::{Catalog, Change, Registry, RegistryEvent, RootOrigin, RootSpec, Settings, ShippedUse};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
@@ -58,12 +56,12 @@ impl World {
         }
     }
 
-    pub fn scan(&self, roots: &[&str]) -> Arc<Catalogue> {
+    pub fn scan(&self, roots: &[&str]) -> Arc<Catalog> {
         scan(self.settings(roots))
     }
 }
 
-pub fn scan(settings: Settings) -> Arc<Catalogue> {
+pub fn scan(settings: Settings) -> Arc<Catalog> {
     Registry::open(settings).unwrap().wait_scanned_blocking()
 }
 
@@ -73,16 +71,16 @@ pub fn text(folder: &str, description: &str) -> String {
 }
 
 /// Ids of the winners, in order.
-pub fn ids(catalogue: &Catalogue) -> Vec<&str> {
-    catalogue.entries.iter().map(|entry| entry.skill.id.as_str()).collect()
+pub fn ids(catalog: &Catalog) -> Vec<&str> {
+    catalog.entries.iter().map(|entry| entry.skill.id.as_str()).collect()
 }
 
-pub fn description(catalogue: &Catalogue, id: &str) -> String {
-    catalogue.by_id(id).map_or_else(|| format!("no {id}"), |skill| skill.description.clone())
+pub fn description(catalog: &Catalog, id: &str) -> String {
+    catalog.by_id(id).map_or_else(|| format!("no {id}"), |skill| skill.description.clone())
 }
 
 /// Waits for a snapshot with a property.
-pub fn until(registry: &Registry, what: &str, condition: impl Fn(&Catalogue) -> bool) -> Arc<Catalogue> {
+pub fn until(registry: &Registry, what: &str, condition: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
     let mut events = registry.events();
     let since = Instant::now();
     loop {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use skills_api::{Client as _, Event, Local, Needs};
+use skills_api::{Client as _, CoreParts, Event, Local};
 use skills_config::{Config, Env};
 use skills_discovery::Request;
 
@@ -100,7 +100,7 @@ async fn a_second_start_takes_the_index_from_the_cache_and_sees_what_changed_mea
     for i in 0..150 {
         write(&root, &format!("skill-{i}"), &format!("Does the job number {i} of many."));
     }
-    let open = || Local::open_once(config(&home, &root), Needs::Index);
+    let open = || Local::open_once(config(&home, &root), CoreParts::Index);
     let index_cache = async |core: &Local| {
         let checks = core.checkup().await.unwrap();
         checks.into_iter().find(|check| check.subject == "index cache").unwrap().found

@@ -9,7 +9,7 @@ use runs_place::{Place, decide, launch, order, resume, run, sandbox, wait_for_co
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_api::{
-    AuditFilter, Code, Local, Needs, RunClient as _, RunCommand, StepState, StepView, list_commands,
+    AuditFilter, Code, CoreParts, Local, RunClient as _, RunCommand, StepState, StepView, list_commands,
 };
 use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{EventKind, RunRecord};
@@ -440,7 +440,7 @@ const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
 async fn driver() {
     let Ok(told) = std::env::var(DRIVER) else { return };
     let [point, verdict, id, folder] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let core = Local::open_once(Place::config_in(folder.as_ref()), Needs::Catalogue).await.unwrap();
+    let core = Local::open_once(Place::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
     let core = core.with_sandbox(sandbox());
     let waiting = core.run(id).await.unwrap().run;
     let verdict = if verdict == "approve" { Verdict::Approve } else { Verdict::Deny };

@@ -174,7 +174,7 @@ async fn a_skill_rises_with_golden_requests_and_runs() {
         |skill: &str| GovernanceFilter { skill: Some(skill.to_owned()), ..GovernanceFilter::default() };
     let open = || async {
         let config = place.config.clone();
-        let core = Local::open_once(config, skills_api::Needs::Index).await.unwrap();
+        let core = Local::open_once(config, skills_api::CoreParts::Index).await.unwrap();
         core.governance(only("ledger")).await.unwrap().skills.remove(0)
     };
     let before = open().await;

@@ -14,7 +14,7 @@ use serde_json::json;
 use skills_model::{Command as RunCommand, RunState, WorkerReport};
 use skills_runs::{Execute, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings};
 use skills_store::{
-    BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
+    BootTime, Checkpoint, Claimed, ClockReading, Clocks, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -189,7 +189,8 @@ fn owner_process() {
         loop {
             store.renew(&claim.run.id, claim.fence, lease_ms).await.unwrap();
             // In one step: the process may be stopped at any moment.
-            std::fs::write(folder.join("renewing"), Moment::now().boot.unwrap().ms.to_string()).unwrap();
+            std::fs::write(folder.join("renewing"), ClockReading::now().boot.unwrap().ms.to_string())
+                .unwrap();
             std::fs::rename(folder.join("renewing"), folder.join("renewed")).unwrap();
             tokio::time::sleep(Duration::from_millis(lease_ms.min(300) / 3)).await;
         }
@@ -261,7 +262,7 @@ impl Owned {
     /// How long ago the owner renewed its lease, at least.
     fn renewed_ago(&self) -> i64 {
         let at: i64 = std::fs::read_to_string(self.folder.path().join("renewed")).unwrap().parse().unwrap();
-        Moment::now().boot.unwrap().ms - at
+        ClockReading::now().boot.unwrap().ms - at
     }
 }
 

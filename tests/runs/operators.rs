@@ -80,7 +80,7 @@ async fn two_other_people_have_to_approve() {
     let approve = || decide(&waiting, Verdict::Approve, "somebody else");
     let by = |principal| {
         let (core, run, order) = (Arc::clone(&core), waiting.id.0.clone(), approve());
-        async move { core.order_as(&run, order, Some(principal)).await }
+        async move { core.command_as(&run, order, Some(principal)).await }
     };
     let decides = [Scope::Decide];
     let starter = by(key("ana", &decides)).await.unwrap_err();
@@ -103,7 +103,7 @@ async fn two_other_people_have_to_approve() {
 
     let denied = run(&core, "ledger", json!({ "amounts": [3] })).await;
     let deny = decide(&denied, Verdict::Deny, "ana");
-    let outcome = core.order_as(&denied.id.0, deny, Some(key("ana", &decides))).await.unwrap();
+    let outcome = core.command_as(&denied.id.0, deny, Some(key("ana", &decides))).await.unwrap();
     assert_eq!(outcome.run.state, RunState::Canceled, "one denial is enough, by anyone who may decide");
 }
 
@@ -122,7 +122,7 @@ async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
                 loop {
                     let approve = decide(&known, Verdict::Approve, "ana");
                     let by = key("ana", &[Scope::Decide]);
-                    match core.order_as(&launched.id.0, approve, Some(by)).await {
+                    match core.command_as(&launched.id.0, approve, Some(by)).await {
                         Err(error) if error.code == Code::Forbidden => break,
                         Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
                         Ok(approved) => panic!("approved by who started it: {approved:?}"),
@@ -155,7 +155,7 @@ async fn a_contract_raises_what_its_approvals_require() {
     assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
     let by = async |name| {
         let order = decide(&waiting, Verdict::Approve, "lee");
-        core.order_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
+        core.command_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
     };
     assert_eq!(by("ana").await.unwrap_err().code, Code::Forbidden, "the policy has a list");
     let first = by("bo").await.unwrap();
@@ -185,7 +185,7 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
     for name in ["ana", "eve"] {
         let approve = decide(&waiting, Verdict::Approve, name);
         let refused =
-            core.order_as(&waiting.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
+            core.command_as(&waiting.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
     }
     // Who started or corrected it is excluded from its copies, too.
@@ -195,11 +195,11 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
     for name in ["ana", "eve", "bot"] {
         let approve = decide(&copied, Verdict::Approve, name);
         let refused =
-            core.order_as(&copied.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
+            core.command_as(&copied.id.0, approve, Some(key(name, &[Scope::Decide]))).await.unwrap_err();
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
     }
     let approve = decide(&waiting, Verdict::Approve, "bo");
-    core.order_as(&waiting.id.0, approve, Some(key("bo", &[Scope::Decide]))).await.unwrap();
+    core.command_as(&waiting.id.0, approve, Some(key("bo", &[Scope::Decide]))).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,14 +218,14 @@ async fn only_admin_runs_again_what_was_launched_unsandboxed() {
         ]
     };
     for order in orders() {
-        let refused = core.order_as(&run.id.0, order, Some(key("eve", &[Scope::Read, Scope::Run]))).await;
+        let refused = core.command_as(&run.id.0, order, Some(key("eve", &[Scope::Read, Scope::Run]))).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
         assert!(refused.message.contains("needs the scope `admin`"), "{refused}");
     }
     let [replay, fork, _] = orders();
     for order in [replay, fork] {
-        core.order_as(&run.id.0, order, Some(key("root", &[Scope::Run, Scope::Admin]))).await.unwrap();
+        core.command_as(&run.id.0, order, Some(key("root", &[Scope::Run, Scope::Admin]))).await.unwrap();
     }
 }
 
@@ -356,7 +356,7 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let refused = core
-        .order_as(
+        .command_as(
             &waiting.id.0,
             decide(&waiting, Verdict::Approve, "boss"),
             Some(key("boss", &[Scope::Decide])),
@@ -384,7 +384,7 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
     assert_eq!(board.waiting[0].escalation, record.escalation(), "the board shows it");
     core.stop_workers().await;
     let approved = core
-        .order_as(
+        .command_as(
             &waiting.id.0,
             decide(&waiting, Verdict::Approve, "boss"),
             Some(key("boss", &[Scope::Decide])),

@@ -184,7 +184,7 @@ async fn approvals_of_a_nested_skill_count() {
     let place = place();
     let core = place.open().await;
     let approve = async |run: &RunRecord, by: &str| {
-        core.order_as(&run.id.0, decide(run, Verdict::Approve, by), Some(key(by))).await
+        core.command_as(&run.id.0, decide(run, Verdict::Approve, by), Some(key(by))).await
     };
     for (policy, refused, accepted) in [
         ("approvals: [{id: ledger, not_by: starter}]\n", "ana", &["bo"][..]),

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use skills_api::{
-    AttachRequest, Attached, CommandResult, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs,
-    RunClient as _, RunCommand,
+    AttachRequest, Attached, CommandResult, CoreParts, Error, ExecutionOptions, LaunchRequest, Launched,
+    Local, RunClient as _, RunCommand,
 };
 use skills_config::{Config, Env};
 use skills_model::{Gate, RunState, Verdict};
@@ -54,11 +54,11 @@ impl Place {
 
     /// The core, as a command opens it.
     pub async fn open(&self) -> Arc<Local> {
-        self.open_with(Needs::Catalogue).await
+        self.open_with(CoreParts::Catalog).await
     }
 
     /// The core with what this needs of it ready.
-    pub async fn open_with(&self, needs: Needs) -> Arc<Local> {
+    pub async fn open_with(&self, needs: CoreParts) -> Arc<Local> {
         let local = Local::open_once(self.config.clone(), needs).await.unwrap();
         Arc::new(local.with_sandbox(sandbox()))
     }

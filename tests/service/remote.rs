@@ -103,7 +103,7 @@ async fn questions_about_skills_are_answered_there_as_here() {
     let Connection::Remote { address, state } = there.connection() else { panic!("not remote") };
     assert!(service.url().ends_with(&address));
     assert_eq!(state, ConnectionState::Connected);
-    same!(here, there, catalogue());
+    same!(here, there, catalog());
     same!(here, there, discover(Request { intent: "book an amount".to_owned(), ..Request::default() }));
     same!(here, there, discover(Request { intent: String::new(), ..Request::default() }));
     same!(here, there, list(ListFilter::default()));
@@ -312,9 +312,9 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
         tokio::time::timeout(WAIT_TIMEOUT, async {
             let mut all = BTreeSet::new();
             while !all.contains(wanted) {
-                if let Ok(Event::Catalogue(change)) = events.recv().await {
+                if let Ok(Event::Catalog(change)) = events.recv().await {
                     all.extend(change.added.iter().map(ToString::to_string));
-                    assert_eq!(change.catalogue.generation, there.catalogue().await.unwrap().generation);
+                    assert_eq!(change.catalog.generation, there.catalog().await.unwrap().generation);
                 }
             }
         })
@@ -323,7 +323,7 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
     };
     let skill =
         |name: &str| format!("---\nname: {name}\ndescription: Says {name} to any caller.\n---\nbody\n");
-    while there.catalogue().await.unwrap().entries.is_empty() {
+    while there.catalog().await.unwrap().entries.is_empty() {
         tokio::task::yield_now().await;
     }
     // The stream is established when it has sent something.
@@ -336,7 +336,7 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     place.write("skills/bye/SKILL.md", &skill("bye"));
     core.rescan().await.unwrap();
-    while core.catalogue().await.unwrap().by_id("bye").is_none() {
+    while core.catalog().await.unwrap().by_id("bye").is_none() {
         tokio::task::yield_now().await;
     }
     service.begin();

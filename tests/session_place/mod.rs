@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use skills_api::{Local, Needs, SessionClient as _, ToolAnswer};
+use skills_api::{CoreParts, Local, SessionClient as _, ToolAnswer};
 use skills_config::{Config, Env};
 use skills_sandbox::{Sandbox, Setup};
 use skills_session::ToolFailure;
@@ -80,7 +80,7 @@ impl Place {
     pub async fn core(&self) -> Local {
         let mut config = Config::defaults(&self.home(), &Env::at(self.home()));
         config.argument_roots = vec![self.root()];
-        Local::open_once(config, Needs::Catalogue).await.unwrap().with_sandbox(sandbox())
+        Local::open_once(config, CoreParts::Catalog).await.unwrap().with_sandbox(sandbox())
     }
 }
 

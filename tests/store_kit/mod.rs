@@ -16,8 +16,8 @@ use skills_model::{
 };
 use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, EventKind, Idempotency,
-    IdempotencyOutcome, Launch, NewEvent, Notifying, Precondition, RunFilter, RunId, RunOptions, RunQuery,
-    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
+    IdempotencyOutcome, Launch, NewEvent, PendingDelivery, Precondition, RunFilter, RunId, RunOptions,
+    RunQuery, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
 
 use control::*;

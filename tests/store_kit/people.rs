@@ -130,9 +130,9 @@ pub async fn of_two_writers_with_a_precondition_one_writes(store: &dyn Store, ti
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     let escalated = events.iter().filter(|event| event.event.kind.to_string() == "run.escalated");
     assert_eq!(escalated.count(), 1);
-    let pending = Notifying { event: 3, failures: 1, due_ms: 5 };
-    let notify = async |before: Option<u64>, list: &[Notifying], event: u64| {
-        let notifying = vec![Notifying { event, ..pending }];
+    let pending = PendingDelivery { event: 3, failures: 1, due_ms: 5 };
+    let notify = async |before: Option<u64>, list: &[PendingDelivery], event: u64| {
+        let notifying = vec![PendingDelivery { event, ..pending }];
         let fields = json!({ "notified": event, "notifying": notifying }).as_object().cloned().unwrap();
         let requires = Precondition::Notifications(before, list.to_vec());
         store.annotate(&run, fields, vec![], Some(requires)).await.map(|_| ())
@@ -168,7 +168,7 @@ pub async fn events_without_a_delivered_message_are_found(store: &dyn Store, tim
     };
     let delivered = number("run-0002").await;
     annotate("run-0002", json!({ "notified": delivered }), vec![]).await;
-    let failing = Notifying { event: number("run-0003").await, failures: 1, due_ms: 5 };
+    let failing = PendingDelivery { event: number("run-0003").await, failures: 1, due_ms: 5 };
     annotate("run-0003", json!({ "notified": failing.event, "notifying": [failing] }), vec![]).await;
     store.command(&RunId("run-0004".into()), Command::Cancel, None, None, None).await.unwrap();
     let late = NewEvent { kind: EventKind::RunEscalated, step: None, data: json!({}) };

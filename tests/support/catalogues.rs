@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use skills_api::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
-use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, TrustSummary};
+use skills_registry::{Catalog, Entry, Root, RootOrigin, RootState, Shadowed, TrustSummary};
 use skills_skill::{
     Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, RefusalReason,
-    RejectedBundle, Role, Severity, Skill, SkillId, Span, Stated, Status,
+    RejectedBundle, Role, Severity, Skill, SkillId, Span, Status, WithOrigin,
 };
 
 pub fn root(label: &str, live: bool, state: RootState) -> Root {
@@ -41,16 +41,20 @@ pub fn skill(id: &str, role: Role, description: &str, findings: Vec<Finding>) ->
         description: description.to_owned(),
         location: root_dir.join("SKILL.md"),
         root_dir,
-        kind: Stated::inferred(Kind::Tool),
-        status: Stated::inferred(Status::Stable),
+        kind: WithOrigin::inferred(Kind::Tool),
+        status: WithOrigin::inferred(Status::Stable),
         domain: None,
         tags: Vec::new(),
         requires: Vec::new(),
         classification: Classification {
-            role: if role == Role::Procedure { Stated::inferred(role) } else { Stated::written(role) },
-            invocation: Stated::inferred(Invocation::Direct),
+            role: if role == Role::Procedure {
+                WithOrigin::inferred(role)
+            } else {
+                WithOrigin::written(role)
+            },
+            invocation: WithOrigin::inferred(Invocation::Direct),
             attach_targets: Vec::new(),
-            effect_mode: Stated::written(EffectMode::ReadOnly),
+            effect_mode: WithOrigin::written(EffectMode::ReadOnly),
         },
         properties: Properties { allowed_tools: vec!["Read".into(), "Bash".into()], ..Properties::default() },
         clients: Clients::default(),
@@ -81,19 +85,19 @@ fn warned(count: u32) -> Vec<Finding> {
 }
 
 /// Nine skills of three roots, a shadowed and a refused one, as on a real machine.
-pub fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue {
+pub fn catalog() -> Catalog {
+    let mut catalog = Catalog {
         generation: 1,
         roots: vec![
             root("~/.claude/skills", false, RootState::Present),
             root("~/.agents/skills", true, RootState::Present),
             root("~/.codex/skills", false, RootState::Missing),
         ],
-        ..Catalogue::default()
+        ..Catalog::default()
     };
     let procedure = Role::Procedure;
     let mut old = skill("old-pdf", procedure, "Old.", Vec::new());
-    old.status = Stated::written(Status::Deprecated);
+    old.status = WithOrigin::written(Status::Deprecated);
     let broken = finding(Severity::Error, "description-too-long", "description", 3, "too long", "shorten it");
     let first = [
         skill("pdf-tables", procedure, "Extracts tables from PDF files.", Vec::new()),
@@ -109,17 +113,17 @@ pub fn catalogue() -> Catalogue {
         skill("xlsx", procedure, "Reads spreadsheets.", Vec::new()),
     ];
     for (root, skills) in [(0, first.to_vec()), (1, second.to_vec())] {
-        catalogue.entries.extend(skills.into_iter().map(|s| Entry { skill: Arc::new(s), root }));
+        catalog.entries.extend(skills.into_iter().map(|s| Entry { skill: Arc::new(s), root }));
     }
     let copy = skill("pdf-tables@3f9a01c2", procedure, "Extracts tables.", Vec::new());
-    catalogue.shadowed.push(Shadowed {
+    catalog.shadowed.push(Shadowed {
         skill: Arc::new(copy),
         root: 1,
         lost: SkillId::new("pdf-tables"),
         winner: PathBuf::from("/home/ana/.claude/skills/pdf-tables/SKILL.md"),
         identical: false,
     });
-    catalogue.refused.push(RejectedBundle {
+    catalog.refused.push(RejectedBundle {
         id: SkillId::new("pdf-notes"),
         location: PathBuf::from("/home/ana/.claude/skills/pdf-notes/SKILL.md"),
         reason: RefusalReason::NoDescription,
@@ -132,7 +136,7 @@ pub fn catalogue() -> Catalogue {
             "say in a sentence what the skill does and when to use it",
         )],
     });
-    catalogue
+    catalog
 }
 
 pub const BODY: &str = "# PDF tables
@@ -175,8 +179,8 @@ allowed-tools: Read, Bash
 
 /// Everything about a skill of [`catalogue`].
 pub fn detail(id: &str) -> SkillDetail {
-    let catalogue = catalogue();
-    let skill = Arc::clone(catalogue.by_id(id).unwrap());
+    let catalog = catalog();
+    let skill = Arc::clone(catalog.by_id(id).unwrap());
     let class = &skill.classification;
     let summary = SkillSummary {
         skill_id: skill.id.clone(),

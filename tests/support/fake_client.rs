@@ -9,7 +9,7 @@ use skills_api::{
     GovernanceList, IndexProgress, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
-use skills_registry::{Catalogue, ScanProgress};
+use skills_registry::{Catalog, ScanProgress};
 use skills_skill::SkillId;
 use tokio::sync::{Semaphore, broadcast};
 
@@ -78,7 +78,7 @@ impl Client for FakeClient {
         self.events.subscribe()
     }
 
-    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+    async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
         Ok(Arc::default())
     }
 
@@ -174,9 +174,9 @@ impl Client for FakeClient {
     async fn order_proposal(
         &self,
         proposal: &str,
-        _order: skills_api::ProposalOrder,
-        _by: skills_api::ProposalOrderedBy,
-    ) -> Result<skills_api::ProposalOrdered, Error> {
+        _order: skills_api::ProposalAction,
+        _by: skills_api::ProposalActionOptions,
+    ) -> Result<skills_api::ProposalActionResult, Error> {
         self.missing(proposal)
     }
 

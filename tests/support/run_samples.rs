@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use skills_api::{
-    CapabilityExplanation, ContractStep, ContractView, DecisionSheet, RunDetail, StepState, StepView,
+    CapabilityExplanation, ContractStep, ContractView, DecisionPreview, RunDetail, StepState, StepView,
 };
 use skills_model::{ApprovalReason, Gate, RunSnapshot, RunState, allowed};
 use skills_runs::{BindingChoice, Explanation};
@@ -223,11 +223,11 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
 }
 
 /// What a person reads to decide the gate that this run waits at.
-pub fn sheet(run: &RunRecord) -> DecisionSheet {
+pub fn sheet(run: &RunRecord) -> DecisionPreview {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else {
         panic!("no gate for a person")
     };
-    DecisionSheet {
+    DecisionPreview {
         labels: std::collections::BTreeMap::new(),
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),

@@ -236,8 +236,8 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
     let frames = futures::stream::unfold((core, news, after), |(core, mut news, mut after)| async move {
         let text = tokio::select! {
             event = news.recv() => match event.ok()? {
-                Event::Catalogue(change) => {
-                    framed("catalogue", None, &json!({ "generation": change.catalogue.generation }))
+                Event::Catalog(change) => {
+                    framed("catalogue", None, &json!({ "generation": change.catalog.generation }))
                 }
                 Event::Scan(progress) => framed("scan", None, &json!(progress)),
                 Event::Index(progress) => framed("index", None, &json!(progress)),

@@ -8,7 +8,7 @@ use skills_api::{
     LevelTokens, ListFilter, Local, MetricsReport, SkillDetail, SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 use tokio::sync::broadcast;
 
@@ -28,8 +28,8 @@ impl Client for SteadyClient {
         self.0.events()
     }
 
-    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
-        self.0.catalogue().await
+    async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        self.0.catalog().await
     }
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
@@ -103,9 +103,9 @@ impl Client for SteadyClient {
     async fn order_proposal(
         &self,
         proposal: &str,
-        order: skills_api::ProposalOrder,
-        by: skills_api::ProposalOrderedBy,
-    ) -> Result<skills_api::ProposalOrdered, Error> {
+        order: skills_api::ProposalAction,
+        by: skills_api::ProposalActionOptions,
+    ) -> Result<skills_api::ProposalActionResult, Error> {
         self.0.order_proposal(proposal, order, by).await
     }
 

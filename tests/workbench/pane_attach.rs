@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use skills_api::{AttachCheck, AttachCheckResult, AttachPreview, AttachReason, Code, Error, TargetChoice};
 use skills_config::GlyphSet;
-use skills_registry::{Catalogue, Entry};
-use skills_skill::{AttachTarget, EffectMode, Invocation, Role, Stated};
+use skills_registry::{Catalog, Entry};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Role, WithOrigin};
 use skills_tui::Settings;
 use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
@@ -18,7 +18,7 @@ use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
 use skills_tui::run_requests::RunResponse;
 use support::answers::none_fits;
-use support::catalogues::{catalogue, skill};
+use support::catalogues::{catalog, skill};
 use support::fake_client::FakeClient;
 use support::run_samples::{NOW_MS, contract_view};
 
@@ -40,13 +40,13 @@ steps:
     output: {passed: outputs.passed}
 ";
 
-fn skills() -> Catalogue {
-    let mut catalogue = catalogue();
+fn skills() -> Catalog {
+    let mut catalog = catalog();
     let mut add = |id: &str, description: &str, targets: &[AttachTarget]| {
         let mut skill = skill(id, Role::Sidecar, description, Vec::new());
-        skill.classification.invocation = Stated::written(Invocation::Attach);
+        skill.classification.invocation = WithOrigin::written(Invocation::Attach);
         skill.classification.attach_targets = targets.to_vec();
-        catalogue.entries.push(Entry { skill: Arc::new(skill), root: 0 });
+        catalog.entries.push(Entry { skill: Arc::new(skill), root: 0 });
     };
     add(
         "table-audit",
@@ -54,7 +54,7 @@ fn skills() -> Catalogue {
         &[AttachTarget::Output, AttachTarget::Artifact],
     );
     add("cost-watch", "Watches what a run costs.", &[AttachTarget::Run]);
-    catalogue
+    catalog
 }
 
 fn choices() -> Vec<(AttachTarget, TargetChoice)> {
@@ -116,7 +116,7 @@ fn desk_with(width: u16, height: u16, settings: &Settings) -> AttachFixture {
     core.runs.book().preview = Some(preview(EffectMode::ControlSignal, &STOPS));
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Attach::new()), Box::new(Browse::new())];
     let mut harness = Harness::new(core.clone(), panes, settings, width, height).unwrap();
-    harness.deliver(AppEvent::All(Message::Catalogue(Arc::new(skills()))));
+    harness.deliver(AppEvent::All(Message::Catalog(Arc::new(skills()))));
     AttachFixture { core, harness }
 }
 
@@ -363,7 +363,7 @@ fn coming_from_elsewhere_it_is_filled_in() {
 #[test]
 fn where_nothing_can_be_attached_it_says_what_would() {
     let mut desk = desk(80, 24);
-    desk.harness.deliver(AppEvent::All(Message::Catalogue(Arc::new(catalogue()))));
+    desk.harness.deliver(AppEvent::All(Message::Catalog(Arc::new(catalog()))));
     insta::assert_snapshot!("attach-empty-80x24", desk.harness.screen());
     desk.harness.pass(Duration::from_secs(1)).press("tab ctrl-s q");
     assert!(desk.harness.take_outside().contains(&AppCommand::Quit));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skills_api::{
     BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
-    ForeignBundle, NotListed,
+    ForeignBundle, HiddenSkills,
 };
-use skills_registry::{Catalogue, Change, Entry};
+use skills_registry::{Catalog, Change, Entry};
 use skills_session::{Allowance, Fill, Listed, Shown, Unit};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
@@ -18,7 +18,7 @@ use skills_tui::panes::browse::Browse;
 use skills_tui::run_requests::{RunRequest, RunResponse};
 use skills_tui::session_requests::{SessionRequest, SessionResponse};
 use skills_tui::widgets::render::render;
-use support::catalogues::{catalogue, detail, levels, skill};
+use support::catalogues::{catalog, detail, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
 
@@ -97,7 +97,7 @@ fn drawn(pane: &mut Browse, screen: &mut Screen) -> String {
 
 fn opened() -> Browse {
     let mut pane = Browse::new();
-    let effects = pane.message(&Message::Catalogue(Arc::new(catalogue())));
+    let effects = pane.message(&Message::Catalog(Arc::new(catalog())));
     serve(&mut pane, effects);
     for _ in 0..20 {
         if drawn(&mut pane, &mut Screen::new(120, 36)).contains("━ pdf-tables") {
@@ -151,8 +151,8 @@ fn every_sub_tab_shows_its_part() {
 #[test]
 fn an_empty_machine_is_told_where_was_looked() {
     let mut pane = Browse::new();
-    let empty = Catalogue { roots: catalogue().roots, ..Catalogue::default() };
-    pane.message(&Message::Catalogue(Arc::new(empty)));
+    let empty = Catalog { roots: catalog().roots, ..Catalog::default() };
+    pane.message(&Message::Catalog(Arc::new(empty)));
     insta::assert_snapshot!("browse-empty-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
 }
 
@@ -219,18 +219,18 @@ fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
         parsed: 9,
         done: true,
     })));
-    let mut changed = catalogue();
+    let mut changed = catalog();
     changed.entries.insert(
         0,
         Entry { skill: Arc::new(skill("aaa-first", Role::Procedure, "New.", Vec::new())), root: 0 },
     );
     let change = Change {
-        catalogue: Arc::new(changed),
+        catalog: Arc::new(changed),
         added: vec![SkillId::new("aaa-first")],
         changed: vec![SkillId::new("pdf-merge")],
         removed: Vec::new(),
     };
-    let effects = pane.message(&Message::Event(Event::Catalogue(Arc::new(change))));
+    let effects = pane.message(&Message::Event(Event::Catalog(Arc::new(change))));
     serve(&mut pane, effects);
     assert!(cursor_line(&mut pane).contains("pdf-tables"));
     let screen = drawn(&mut pane, &mut Screen::new(120, 36));
@@ -288,7 +288,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         "xlsx" => ClientViewState::NotLooked,
         _ => ClientViewState::Found,
     };
-    let entries = catalogue().entries;
+    let entries = catalog().entries;
     let entry = |e: &Entry| ClientViewEntry {
         skill_id: e.skill.id.clone(),
         state: state(e.skill.id.as_str()),
@@ -344,17 +344,17 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
             },
         },
         not_listed: vec![
-            NotListed {
+            HiddenSkills {
                 why: "not in a folder that Codex searches".into(),
                 skills: 1,
                 names: vec!["xlsx".into()],
             },
-            NotListed {
+            HiddenSkills {
                 why: "a description of more than 1024 characters".into(),
                 skills: 1,
                 names: vec!["pdf-forms".into()],
             },
-            NotListed {
+            HiddenSkills {
                 why: "user-only: disable-model-invocation".into(),
                 skills: 1,
                 names: vec![people.clone()],

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use skills_api::{CollisionReport, SkillRivals};
 use skills_discovery::{CollisionMap, Document, Router, Weights};
-use skills_registry::{Catalogue, Entry};
+use skills_registry::{Catalog, Entry};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane};
 use skills_tui::panes::browse::Browse;
 use skills_tui::theme::Depth;
-use support::catalogues::{catalogue, skill};
+use support::catalogues::{catalog, skill};
 use support::screen::{Screen, text};
 
 const SKILLS: [(&str, &str); 9] = [
@@ -123,8 +123,8 @@ impl Core {
                 root: 0,
             })
             .collect();
-        let roots = catalogue().roots;
-        let message = Message::Catalogue(Arc::new(Catalogue { roots, entries, ..Catalogue::default() }));
+        let roots = catalog().roots;
+        let message = Message::Catalog(Arc::new(Catalog { roots, entries, ..Catalog::default() }));
         let effects = pane.message(&message);
         self.serve(&mut pane, effects);
         pane

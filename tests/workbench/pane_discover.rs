@@ -172,7 +172,7 @@ fn a_catalogue_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     pane.act(Action::Down);
-    let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
+    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogues::catalog())));
     let [Effect::Discover { generation, request }] = &effects[..] else { panic!("{effects:?}") };
     assert!(!request.typing, "typing has ended");
     let mut changed = fits();
@@ -190,7 +190,7 @@ fn with_new_first(missing: usize) -> Answer {
 }
 
 fn ranked_again(pane: &mut Discover, answer: Answer) {
-    let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
+    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogues::catalog())));
     let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
     pane.message(&Message::Answer(*generation, Ok(Arc::new(answer))));
 }
@@ -216,11 +216,11 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
 
 #[test]
 fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
-    let mut before = support::catalogues::catalogue();
+    let mut before = support::catalogues::catalog();
     let place = before.entries.iter().position(|e| e.skill.id.as_str() == "xlsx").unwrap();
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
-    pane.message(&Message::Catalogue(Arc::new(before.clone())));
+    pane.message(&Message::Catalog(Arc::new(before.clone())));
     pane.act(Action::Down);
 
     // Another root turns out to come first: its bundle is `xlsx` now, the chosen one has a longer id.
@@ -233,7 +233,7 @@ fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
         before.entries.push(skills_registry::Entry { skill: Arc::new(skill), root: 0 });
     }
     before.lookup = skills_registry::Lookup::default();
-    let effects = pane.message(&Message::Catalogue(Arc::new(before)));
+    let effects = pane.message(&Message::Catalog(Arc::new(before)));
     let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
     pane.message(&Message::Answer(*generation, Ok(Arc::new(fits()))));
     assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("csv-tools".into(), "id".into())]));

@@ -15,7 +15,7 @@ use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane, PickerKind};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{RunRequest, RunResponse};
-use support::catalogues::catalogue;
+use support::catalogues::catalog;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
@@ -383,7 +383,7 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     harness.deliver(AppEvent::All(picked)).wait_for("Launch a run");
     has(&harness, &["the root is not trusted", "extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
-    let catalog_event = || AppEvent::All(Message::Catalogue(Arc::new(catalogue())));
+    let catalog_event = || AppEvent::All(Message::Catalog(Arc::new(catalog())));
     client.runs.add_contract(ready.clone());
     harness
         .deliver(catalog_event())

@@ -317,12 +317,12 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
     harness.press("a").wait_for("Your decision").wait_for("no binding executes it");
     binding("script scripts/invoice.py");
     let read = Change {
-        catalogue: Arc::default(),
+        catalog: Arc::default(),
         added: vec![SkillId::new("invoice-intake")],
         changed: Vec::new(),
         removed: Vec::new(),
     };
-    client.emit(Event::Catalogue(Arc::new(read)));
+    client.emit(Event::Catalog(Arc::new(read)));
     harness.wait_for("script scripts/invoice.py").wait_for("review it again");
 }
 

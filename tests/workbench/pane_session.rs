@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skills_api::{Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient};
+use skills_api::{CoreParts, Local, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient};
 use skills_config::{Config, Env, GlyphSet};
 use skills_sandbox::{Level, Sandbox, Setup};
 use skills_tui::Settings;
@@ -357,7 +357,7 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
     if let Some(name) = loaded {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let config = config(home.path(), std::slice::from_ref(&theirs));
-            let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
+            let core = Local::open_once(config, CoreParts::Catalog).await.unwrap();
             let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
             let load = serde_json::json!({"names": [name]});
             core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();

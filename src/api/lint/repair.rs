@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use skills_base::files::{self, OpenError};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_registry::trust::is_bundle;
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, SkillId, fix, is_main_file};
@@ -68,13 +68,13 @@ fn leaves(path: &Path, message: &str) -> LintFinding {
 impl Repairable {
     /// Returns the files of a catalog in one of these folders, which are resolved paths. Bundles that the catalog
     /// rejected because they leave their root are omitted.
-    pub fn of<'a>(catalogue: &'a Catalogue, folders: &'a [PathBuf]) -> impl Iterator<Item = Self> + 'a {
-        let winners = catalogue.entries.iter().map(|entry| &*entry.skill);
-        let losers = catalogue.shadowed.iter().map(|loser| &*loser.skill);
+    pub fn of<'a>(catalog: &'a Catalog, folders: &'a [PathBuf]) -> impl Iterator<Item = Self> + 'a {
+        let winners = catalog.entries.iter().map(|entry| &*entry.skill);
+        let losers = catalog.shadowed.iter().map(|loser| &*loser.skill);
         let read = winners
             .chain(losers)
             .map(|skill| Self { location: skill.location.clone(), real: skill.real_location().to_owned() });
-        let refused = catalogue.refused.iter().filter(|refusal| refusal.reason != RefusalReason::LeavesRoot);
+        let refused = catalog.refused.iter().filter(|refusal| refusal.reason != RefusalReason::LeavesRoot);
         let refused = refused.filter_map(|refusal| {
             let real = refusal.location.canonicalize().ok()?;
             Some(Self { location: refusal.location.clone(), real })

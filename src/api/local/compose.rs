@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::auditing::{self, AuditLogs};
+use super::audit::{self, AuditLogs};
 use super::cache_file::CacheFile;
-use super::colliding::Collisions;
-use super::counting::Counter;
+use super::collisions::Collisions;
+use super::counters::Counter;
 use super::golden::{GoldenCache, Measurements};
-use super::governing::Governance;
 use super::indexer::Shared;
 use super::levels::Levels;
 use super::operations::Operations;
-use super::proposing::{ProposalFolder, Proposals};
+use super::proposals::{ProposalFolder, Proposals};
+use super::quality_states::Governance;
 use super::ranking::Ranking;
 use super::records::SkillRecords;
 use super::runs::{Runs, StoreMaintenance};
 use super::sessions::{AgentFolders, ClientLists, LocalSessions, Prepared};
 use super::skills::Skills;
-use super::trusting::{PolicyViews, TrustPins};
+use super::trust::{PolicyViews, TrustPins};
 use super::{Local, router};
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
@@ -44,7 +44,7 @@ pub(super) fn compose(config: Config, patient: bool) -> Result<Local, Error> {
     let maps = Arc::new(Collisions::new(cache("collisions.json", "collisions", build)));
     let levels = Arc::new(Levels::new(tokens));
     let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
-    let audit = auditing::recorder(&config);
+    let audit = audit::recorder(&config);
     let folder = ProposalFolder::of(&config, &audit);
     let (config, shared) = (Arc::new(config), Arc::new(Shared::new(router)));
     let skills = Skills { config: Arc::clone(&config), registry: Arc::new(registry) };

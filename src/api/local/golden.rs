@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::colliding::Collisions;
+use super::collisions::Collisions;
 use super::levels::Levels;
 use super::ranking::Ranking;
 use super::sessions::ClientLists;
@@ -14,7 +14,7 @@ use crate::eval::{self, Golden};
 use crate::golden::{self, invalid};
 use crate::{Code, Error, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest};
 use skills_discovery::{Case, Document, EvalOptions, Outcome, Request, Revision, Router, advise, outcomes};
-use skills_registry::{Catalogue, RootOrigin};
+use skills_registry::{Catalog, RootOrigin};
 use skills_skill::SkillId;
 
 /// A file with its modification time and length; `None` if it does not exist.
@@ -22,7 +22,7 @@ type Stamp = (PathBuf, Option<(SystemTime, u64)>);
 
 #[derive(Default)]
 struct Cached {
-    read: Option<(Arc<Catalogue>, Vec<Stamp>, Option<Arc<Golden>>)>,
+    read: Option<(Arc<Catalog>, Vec<Stamp>, Option<Arc<Golden>>)>,
     measured: Option<(Revision, Arc<[Case]>, Arc<[Outcome]>)>,
 }
 
@@ -39,7 +39,7 @@ impl GoldenCache {
     /// changed, or with `is_fresh`.
     pub fn read(
         &self,
-        catalogue: &Arc<Catalogue>,
+        catalog: &Arc<Catalog>,
         own: Option<&Path>,
         is_fresh: bool,
     ) -> Result<Option<Arc<Golden>>, Error> {
@@ -48,20 +48,20 @@ impl GoldenCache {
             let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
             (file, stamp)
         };
-        let stamps: Vec<Stamp> = eval::golden_files(catalogue, own).into_iter().map(stamp).collect();
+        let stamps: Vec<Stamp> = eval::golden_files(catalog, own).into_iter().map(stamp).collect();
         if let Some((before, known, golden)) = &self.cached().read
             && !is_fresh
-            && Arc::ptr_eq(before, catalogue)
+            && Arc::ptr_eq(before, catalog)
             && *known == stamps
         {
             return Ok(golden.clone());
         }
-        let golden = match eval::golden_of(catalogue, own) {
+        let golden = match eval::golden_of(catalog, own) {
             Ok(golden) => Some(Arc::new(golden)),
             Err(error) if error.code == Code::NotFound => None,
             Err(error) => return Err(error),
         };
-        self.cached().read = Some((Arc::clone(catalogue), stamps, golden.clone()));
+        self.cached().read = Some((Arc::clone(catalog), stamps, golden.clone()));
         Ok(golden)
     }
 
@@ -99,15 +99,15 @@ impl Measurements {
             None => None,
         };
         let cache = Arc::clone(&self.golden);
-        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         self.ranking
             .measure(move |router| {
                 let started = Instant::now();
-                let golden = with_extra(cache.read(&catalogue, own.as_deref(), true)?, extra);
+                let golden = with_extra(cache.read(&catalog, own.as_deref(), true)?, extra);
                 let outcomes = cache.outcomes(&router, golden.cases())?;
                 let is_editable = |file: &Path| {
                     let is_yaml = file.file_name().is_some_and(|name| name == "golden.yaml");
-                    let shipped = catalogue.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
+                    let shipped = catalog.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
                     is_yaml && !shipped.into_iter().any(|root| file.starts_with(&root.path))
                 };
                 let report = golden::report(&router, &golden, &outcomes, skill.as_ref(), is_editable)?;
@@ -125,7 +125,7 @@ impl Measurements {
         let extra = golden::cases_of(request.queries)?;
         let query = request.query;
         let cache = Arc::clone(&self.golden);
-        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         self.ranking
             .measure(move |router| {
                 let ask = |skill: Option<SkillId>| {
@@ -149,10 +149,10 @@ impl Measurements {
                 let advised = expected.as_ref().map(|hit| hit.skill_id.clone());
                 let advised =
                     advised.or_else(|| query.expect.first().cloned()).filter(|_| query.not.is_none());
-                let skill = advised.and_then(|id| catalogue.by_id(id.as_str()).map(Arc::clone));
+                let skill = advised.and_then(|id| catalog.by_id(id.as_str()).map(Arc::clone));
                 let advice = match skill {
                     Some(skill) => {
-                        let golden = with_extra(cache.read(&catalogue, own.as_deref(), false)?, extra);
+                        let golden = with_extra(cache.read(&catalog, own.as_deref(), false)?, extra);
                         let current = cache.outcomes(&router, golden.cases())?;
                         let text = skills_skill::read_index_text(&skill).ok();
                         let document = Document { digest: None, ..Document::from_skill(&skill, text) };

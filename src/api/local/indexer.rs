@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, watch};
 use super::index_cache::IndexCache;
 use crate::{Event, IndexProgress};
 use skills_discovery::{Document, Router};
-use skills_registry::{Catalogue, RegistryEvent};
+use skills_registry::{Catalog, RegistryEvent};
 use skills_skill::{Skill, SkillId};
 
 /// Number of skills indexed per batch while requests wait: about 20 ms of work.
@@ -195,7 +195,7 @@ impl Indexer {
     pub fn follow(
         mut self,
         mut news: broadcast::Receiver<RegistryEvent>,
-        latest: impl Fn() -> Option<(Arc<Catalogue>, bool)>,
+        latest: impl Fn() -> Option<(Arc<Catalog>, bool)>,
     ) {
         fail_point!("first-index");
         self.restore();
@@ -229,10 +229,10 @@ impl Indexer {
                     self.shared.emit(Event::Scan(progress));
                 }
                 Some(RegistryEvent::Change(change)) => {
-                    self.shared.emit(Event::Catalogue(Arc::clone(&change)));
+                    self.shared.emit(Event::Catalog(Arc::clone(&change)));
                     // Restoring takes time: a snapshot published meanwhile may be older than the current one.
-                    if self.takes_partial_scans() && change.catalogue.generation > self.generation {
-                        self.take(&change.catalogue);
+                    if self.takes_partial_scans() && change.catalog.generation > self.generation {
+                        self.take(&change.catalog);
                     }
                 }
                 // Some events were missed: continue from the current state.
@@ -248,10 +248,10 @@ impl Indexer {
         self.restored.is_empty()
     }
 
-    fn catch_up(&mut self, latest: Option<(Arc<Catalogue>, bool)>) {
-        if let Some((catalogue, scanned)) = latest {
+    fn catch_up(&mut self, latest: Option<(Arc<Catalog>, bool)>) {
+        if let Some((catalog, scanned)) = latest {
             if scanned || self.takes_partial_scans() {
-                self.take(&catalogue);
+                self.take(&catalog);
             }
             if scanned {
                 self.prune();
@@ -260,8 +260,8 @@ impl Indexer {
     }
 
     /// Indexes the snapshot of a complete scan before it returns. [`Self::restore`] must be called first.
-    pub fn level(&mut self, catalogue: &Catalogue) {
-        self.take(catalogue);
+    pub fn level(&mut self, catalog: &Catalog) {
+        self.take(catalog);
         self.prune();
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
@@ -270,11 +270,11 @@ impl Indexer {
     }
 
     /// Rebuilds the index from a snapshot, after a part of it was found corrupt.
-    pub fn rebuild(mut self, catalogue: &Catalogue) {
+    pub fn rebuild(mut self, catalog: &Catalog) {
         self.cache.remove();
         self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.cache.changed();
-        self.take(catalogue);
+        self.take(catalog);
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
         }
@@ -283,12 +283,12 @@ impl Indexer {
 
     /// Adds names and descriptions of new skills to the index, removes those that are gone, and queues the bodies to be
     /// read. A changed skill is ranked with its old body until then.
-    fn take(&mut self, catalogue: &Catalogue) {
-        self.generation = catalogue.generation;
-        let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
-        let losers = catalogue.shadowed.iter().map(|loser| Wanted {
+    fn take(&mut self, catalog: &Catalog) {
+        self.generation = catalog.generation;
+        let winners = catalog.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
+        let losers = catalog.shadowed.iter().map(|loser| Wanted {
             skill: Arc::clone(&loser.skill),
-            winner: Some(place(catalogue, &loser.winner, &self.home)),
+            winner: Some(place(catalog, &loser.winner, &self.home)),
         });
         let wanted: Vec<Wanted> = winners.chain(losers).collect();
         let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
@@ -374,12 +374,12 @@ impl Indexer {
 
 /// Returns a bundle's location for display: relative to the only root, prefixed with its root's label if there are
 /// several, else the complete path. The folder is more informative than its SKILL.md.
-fn place(catalogue: &Catalogue, location: &Path, home: &Path) -> String {
+fn place(catalog: &Catalog, location: &Path, home: &Path) -> String {
     let folder = location.parent().unwrap_or(location);
-    let inside = catalogue.roots.iter().find_map(|root| Some((root, folder.strip_prefix(&root.path).ok()?)));
+    let inside = catalog.roots.iter().find_map(|root| Some((root, folder.strip_prefix(&root.path).ok()?)));
     match inside {
         Some((root, below)) if below.as_os_str().is_empty() => root.label.clone(),
-        Some((_, below)) if catalogue.roots.len() == 1 => below.display().to_string(),
+        Some((_, below)) if catalog.roots.len() == 1 => below.display().to_string(),
         Some((root, below)) => format!("{}/{}", root.label, below.display()),
         None => skills_config::shown(folder, Path::new("/"), home),
     }
@@ -397,12 +397,12 @@ mod tests {
     /// More than the minimum size of a cached index.
     const SKILLS: usize = 120;
 
-    fn catalogue(generation: u64, description: &str) -> Arc<Catalogue> {
+    fn catalog(generation: u64, description: &str) -> Arc<Catalog> {
         let ids: Vec<String> = (0..SKILLS).map(|n| format!("skill-{n}")).collect();
         let named: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), id.as_str())).collect();
-        let mut catalogue = testing::catalogue(&named);
-        Arc::make_mut(&mut catalogue.entries[5].skill).description = description.to_owned();
-        Arc::new(Catalogue { generation, ..catalogue })
+        let mut catalog = testing::catalog(&named);
+        Arc::make_mut(&mut catalog.entries[5].skill).description = description.to_owned();
+        Arc::new(Catalog { generation, ..catalog })
     }
 
     fn indexer(folder: &Path) -> (Arc<Shared>, Indexer) {
@@ -415,7 +415,7 @@ mod tests {
     /// either, and has ended, or not, when the index is restored.
     fn start_warm(ended_before: bool) {
         let folder = tempfile::tempdir().unwrap();
-        let complete = catalogue(2, "Converts tables");
+        let complete = catalog(2, "Converts tables");
         let (_, mut first) = indexer(folder.path());
         first.restore();
         first.level(&complete);
@@ -424,7 +424,7 @@ mod tests {
         let (shared, indexer) = indexer(folder.path());
         let (events, news) = broadcast::channel(4);
         // Of the copies of a skill the scan found another one first.
-        let partial = Change { catalogue: catalogue(1, "Another copy"), ..Change::default() };
+        let partial = Change { catalog: catalog(1, "Another copy"), ..Change::default() };
         events.send(RegistryEvent::Change(Arc::new(partial))).unwrap();
         let done = ScanProgress { done: true, ..ScanProgress::default() };
         events.send(RegistryEvent::Progress(done)).unwrap();

@@ -1,26 +1,26 @@
 //! The core in this process: registry, router, caches, counters.
 
-mod auditing;
+mod audit;
+mod budget_fit;
 mod cache_file;
-mod colliding;
+mod collisions;
 mod compose;
-mod counting;
-mod drafting;
-mod fitting;
+mod counters;
+mod drafts;
 mod golden;
-mod governing;
 mod index_cache;
 mod indexer;
 mod levels;
 mod one_shot;
 mod operations;
-mod proposing;
+mod proposals;
+mod quality_states;
 mod ranking;
 mod records;
 mod runs;
 mod sessions;
 mod skills;
-mod trusting;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -30,40 +30,41 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-pub use self::auditing::AuditLogs;
+pub use self::audit::AuditLogs;
 use self::compose::compose;
-use self::counting::Counter;
+use self::counters::Counter;
 use self::golden::Measurements;
-use self::governing::Governance;
 use self::indexer::Shared;
 use self::operations::Operations;
-use self::proposing::Proposals;
+use self::proposals::Proposals;
+use self::quality_states::Governance;
 use self::ranking::Ranking;
 use self::records::SkillRecords;
 use self::runs::Runs;
 pub use self::runs::StoreMaintenance;
 use self::sessions::{ClientLists, LocalSessions};
 use self::skills::Skills;
-pub use self::trusting::{PolicyViews, TrustPins};
+pub use self::trust::{PolicyViews, TrustPins};
 use super::{
     AgentView, BudgetFit, BudgetFitRequest, BudgetView, Check, Client, ClientView, Code, CollisionFilter,
     CollisionReport, ComposedView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
     FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter,
     GovernanceList, LevelTokens, LevelsView, Limiter, LintFilter, LintReport, ListFilter, MetricsReport,
-    ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest,
-    ProposalView, RateLimit, SessionAccess, SessionClient, SessionSummary, SessionView, SettingsChange,
-    SharedSessionClient, SkillDetail, SkillList, SkillRivals, ToolAnswer, health_checks, in_place,
+    ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
+    ProposalRequest, ProposalView, RateLimit, SessionAccess, SessionClient, SessionSummary, SessionView,
+    SettingsChange, SharedSessionClient, SkillDetail, SkillList, SkillRivals, ToolAnswer, health_checks,
+    in_place,
 };
 use skills_base::locked_folder::{self, LockedFolder};
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{Answer, BodyLine, PairReport, Policy, Request, Router, Weights};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Api, Payload, Speaker};
 use skills_skill::{Skill, SkillId, client};
 
-pub use self::one_shot::{Needs, bisect, eval, lint};
-pub(super) use self::proposing::read_only;
+pub use self::one_shot::{CoreParts, bisect, eval, lint};
+pub(super) use self::proposals::read_only;
 pub use self::runs::{account, config_problems};
 
 /// The core in this process.
@@ -162,13 +163,13 @@ impl Local {
     /// # Errors
     /// Never fails today; the result type is that of all operations.
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let mut checks = health_checks::settings(&self.skills.config);
         let bundles = |root: usize| {
-            let winners = catalogue.entries.iter().filter(|entry| entry.root == root).count();
-            winners + catalogue.shadowed.iter().filter(|loser| loser.root == root).count()
+            let winners = catalog.entries.iter().filter(|entry| entry.root == root).count();
+            winners + catalog.shadowed.iter().filter(|loser| loser.root == root).count()
         };
-        checks.extend(health_checks::roots(&catalogue.roots, self.skills.config.watch, bundles));
+        checks.extend(health_checks::roots(&catalog.roots, self.skills.config.watch, bundles));
         // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
@@ -244,7 +245,7 @@ impl Client for Local {
         self.ranking.wait_for_bodies().await;
     }
 
-    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+    async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
         Ok(self.skills.snapshot())
     }
 
@@ -307,9 +308,9 @@ impl Client for Local {
     async fn order_proposal(
         &self,
         proposal: &str,
-        order: ProposalOrder,
-        by: ProposalOrderedBy,
-    ) -> Result<ProposalOrdered, Error> {
+        order: ProposalAction,
+        by: ProposalActionOptions,
+    ) -> Result<ProposalActionResult, Error> {
         self.operations.count("order_proposal", self.proposals.decide(proposal, order, by)).await
     }
 

@@ -16,9 +16,9 @@ use skills_discovery::Router;
 
 /// The parts of the core that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub enum CoreParts {
     /// The catalog.
-    Catalogue,
+    Catalog,
     /// The catalog and the index, with headings and bodies.
     Index,
 }
@@ -28,11 +28,11 @@ impl Local {
     ///
     /// # Errors
     /// Same as [`Local::open`].
-    pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
+    pub async fn open_once(mut config: Config, needs: CoreParts) -> Result<Self, Error> {
         config.watch = false;
         let local = compose(config, true)?;
         // The index is read from its file while the roots are scanned.
-        let restored = (needs == Needs::Index).then(|| {
+        let restored = (needs == CoreParts::Index).then(|| {
             let mut indexer = local.ranking.indexer();
             tokio::spawn(run_blocking(move || {
                 indexer.restore();
@@ -40,15 +40,15 @@ impl Local {
             }))
         });
         let scanned = tokio::time::timeout(SCAN_PATIENCE, local.skills.registry.wait_scanned()).await;
-        let catalogue = scanned.unwrap_or_else(|_| {
+        let catalog = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is incomplete; using the skills found so far");
             local.skills.registry.snapshot()
         });
         if let Some(restored) = restored {
             let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
-            let catalogue = Arc::clone(&catalogue);
+            let catalog = Arc::clone(&catalog);
             run_blocking(move || {
-                indexer.level(&catalogue);
+                indexer.level(&catalog);
                 // See below.
                 std::mem::forget(indexer);
                 Ok(())
@@ -56,7 +56,7 @@ impl Local {
             .await?;
         }
         // The process ends with the command. Freeing each skill before would take longer than most commands.
-        std::mem::forget((catalogue, Arc::clone(&local.ranking.shared)));
+        std::mem::forget((catalog, Arc::clone(&local.ranking.shared)));
         local.ranking.shared.ready.send_replace(true);
         Ok(local)
     }
@@ -99,21 +99,20 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
         let config =
             if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
         if fix {
-            let catalogue = catalogue(config.clone()).await?;
+            let catalog = catalog(config.clone()).await?;
             let repaired = run_blocking(move || {
-                let roots = catalogue.roots.iter().filter_map(|root| root.path.canonicalize().ok());
+                let roots = catalog.roots.iter().filter_map(|root| root.path.canonicalize().ok());
                 let within: Vec<PathBuf> = if all_roots {
                     roots.collect()
                 } else {
                     named.into_iter().map(|folder| folder.real).collect()
                 };
-                lint::repair(Repairable::of(&catalogue, &within))
+                lint::repair(Repairable::of(&catalog, &within))
             });
             fixed.extend(repaired.await?);
         }
-        let catalogue = catalogue(config).await?;
-        report =
-            report.and(run_blocking(move || Ok(lint::checked_catalogue(&catalogue, environment))).await?);
+        let catalog = catalog(config).await?;
+        report = report.and(run_blocking(move || Ok(lint::checked_catalogue(&catalog, environment))).await?);
     }
     report.fixed = fixed;
     report.summarize();
@@ -130,7 +129,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
             let (empty, skills) = (router(&config, true)?, skills.clone());
             EvaluationScope::Files(Box::new(run_blocking(move || eval::router_of(empty, &skills)).await?))
         }
-        None => EvaluationScope::Roots(Local::open_once(config, Needs::Index).await?),
+        None => EvaluationScope::Roots(Local::open_once(config, CoreParts::Index).await?),
     };
     run_blocking(move || {
         let golden = match (&job.queries, &router) {
@@ -152,11 +151,10 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
             EvaluationScope::Files(router) => eval::measure(router, golden, &job, None, None),
             EvaluationScope::Roots(local) => {
                 let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                let catalogue = local.skills.registry.snapshot();
+                let catalog = local.skills.registry.snapshot();
                 let earlier = job.against.as_deref();
-                let earlier =
-                    earlier.map(|reference| router_at(&router, &catalogue, reference)).transpose()?;
-                let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalogue));
+                let earlier = earlier.map(|reference| router_at(&router, &catalog, reference)).transpose()?;
+                let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalog));
                 if router.is_damaged() {
                     local.ranking.remove_index_cache();
                     return Err(Error::new(
@@ -176,7 +174,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 /// # Errors
 /// Returns `invalid_request` for a folder that is not in a git repository, and errors of reading it.
 pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
-    let local = Local::open_once(config, Needs::Index).await?;
+    let local = Local::open_once(config, CoreParts::Index).await?;
     run_blocking(move || {
         let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         crate::bisect::bisect(&router, &local.skills.registry.snapshot(), &job)
@@ -190,7 +188,7 @@ enum EvaluationScope {
     Roots(Local),
 }
 
-async fn catalogue(config: Config) -> Result<Arc<skills_registry::Catalogue>, Error> {
+async fn catalog(config: Config) -> Result<Arc<skills_registry::Catalog>, Error> {
     let settings = skills_registry::Settings::new(&Config { watch: false, ..config });
     let registry = skills_registry::Registry::open(settings)
         .map_err(|e| Error::new(Code::InternalError, format!("the registry: {e}")))?;

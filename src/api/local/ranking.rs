@@ -189,9 +189,9 @@ impl Ranking {
         }
         let _one = self.rebuilding.lock().await;
         if damaged(&self.shared) {
-            let (indexer, catalogue) = (self.indexer(), self.skills.registry.snapshot());
+            let (indexer, catalog) = (self.indexer(), self.skills.registry.snapshot());
             run_blocking(move || {
-                indexer.rebuild(&catalogue);
+                indexer.rebuild(&catalog);
                 Ok(())
             })
             .await?;

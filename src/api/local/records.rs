@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::levels::Levels;
 use super::run_blocking;
 use super::skills::Skills;
-use super::trusting::Facts;
+use super::trust::Facts;
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
 use crate::{
@@ -29,11 +29,11 @@ pub(super) struct SkillRecords {
 
 impl SkillRecords {
     pub(super) async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let facts = self.facts();
         run_blocking(move || {
-            let mut list = listing::list(&catalogue, &filter)?;
-            list.skills.par_iter_mut().for_each(|summary| facts.add(&catalogue, summary));
+            let mut list = listing::list(&catalog, &filter)?;
+            list.skills.par_iter_mut().for_each(|summary| facts.add(&catalog, summary));
             Ok(list)
         })
         .await
@@ -42,11 +42,11 @@ impl SkillRecords {
     pub(super) async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
         match self.skills.resolve(skill) {
             Ok(skill) => {
-                let catalogue = self.skills.registry.snapshot();
+                let catalog = self.skills.registry.snapshot();
                 let facts = self.facts();
                 run_blocking(move || {
-                    let mut detail = detail::describe(&catalogue, &skill)?;
-                    facts.add(&catalogue, &mut detail.summary);
+                    let mut detail = detail::describe(&catalog, &skill)?;
+                    facts.add(&catalog, &mut detail.summary);
                     Ok(detail)
                 })
                 .await
@@ -66,9 +66,9 @@ impl SkillRecords {
     }
 
     pub(super) async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let found: Vec<Arc<Skill>> =
-            skills.iter().filter_map(|id| catalogue.by_id(id.as_str()).map(Arc::clone)).collect();
+            skills.iter().filter_map(|id| catalog.by_id(id.as_str()).map(Arc::clone)).collect();
         let levels = Arc::clone(&self.levels);
         run_blocking(move || {
             let counted = found.iter().map(|skill| levels.of(skill)).collect();
@@ -81,8 +81,8 @@ impl SkillRecords {
     pub(super) async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
         match filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose() {
             Ok(skill) => {
-                let catalogue = self.skills.registry.snapshot();
-                run_blocking(move || lint::catalogue(&catalogue).page(&filter, skill.as_deref())).await
+                let catalog = self.skills.registry.snapshot();
+                run_blocking(move || lint::catalog(&catalog).page(&filter, skill.as_deref())).await
             }
             Err(error) => Err(error),
         }

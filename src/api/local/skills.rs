@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Error, names};
 use skills_config::Config;
-use skills_registry::{Catalogue, Registry};
+use skills_registry::{Catalog, Registry};
 use skills_skill::Skill;
 
 /// The current skills.
@@ -17,15 +17,15 @@ pub(super) struct Skills {
 
 impl Skills {
     /// Returns the current catalog.
-    pub(super) fn snapshot(&self) -> Arc<Catalogue> {
+    pub(super) fn snapshot(&self) -> Arc<Catalog> {
         self.registry.snapshot()
     }
 
     /// Resolves a skill by id, unambiguous name, or location.
     pub(super) fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
-        let catalogue = self.registry.snapshot();
+        let catalog = self.registry.snapshot();
         let place = self.config.cwd.join(wanted);
         let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
-        names::resolve(&catalogue, wanted, Some(&tidy))
+        names::resolve(&catalog, wanted, Some(&tidy))
     }
 }

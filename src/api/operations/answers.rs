@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{AgentView, Code, Error, LevelTokens, SessionSummary, TargetChoice, ToolAnswer};
 use skills_discovery::BodyLine;
-use skills_session::{ScriptSheet, ToolError};
+use skills_session::{ScriptPreview, ToolError};
 use skills_store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
 
 /// Result of `runtime.health`.
@@ -159,14 +159,16 @@ pub struct SessionList {
 
 /// A message that was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Said {
+#[schemars(rename = "Said")]
+pub struct AppendReply {
     /// Its number in the transcript.
     pub entry: u64,
 }
 
 /// The result of a runtime tool. A failed tool is an error, with the entry as its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Called {
+#[schemars(rename = "Called")]
+pub struct ToolReply {
     /// The call's number in the transcript.
     pub entry: u64,
     /// What the model reads.
@@ -182,10 +184,10 @@ struct FailedCall {
     version: u64,
     /// What would run, where that has to be confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    script: Option<Box<ScriptSheet>>,
+    script: Option<Box<ScriptPreview>>,
 }
 
-impl Called {
+impl ToolReply {
     pub(super) fn of(answer: ToolAnswer) -> Result<Self, Error> {
         let ToolAnswer { entry, result, version } = answer;
         match result {
@@ -237,7 +239,7 @@ mod tests {
     fn what_a_tool_answered_comes_through_as_answer_or_error_and_back() {
         let answer = |result| ToolAnswer { entry: 3, result, version: 4 };
         let well = answer(Ok(json!({ "skills": [] })));
-        assert_eq!(Called::back(Called::of(well.clone())), Ok(well));
+        assert_eq!(ToolReply::back(ToolReply::of(well.clone())), Ok(well));
         for failure in [
             F::InvalidRequest,
             F::NotFound,
@@ -252,11 +254,11 @@ mod tests {
             F::RuntimeError,
         ] {
             let failed = answer(Err(ToolError::new(failure, "why")));
-            let called = Called::of(failed.clone());
+            let called = ToolReply::of(failed.clone());
             assert_eq!(called.as_ref().unwrap_err().code.to_string(), failure.to_string());
-            assert_eq!(Called::back(called), Ok(failed));
+            assert_eq!(ToolReply::back(called), Ok(failed));
         }
         let never = Error::new(Code::NotFound, "no such session");
-        assert_eq!(Called::back(Err(never.clone())), Err(never));
+        assert_eq!(ToolReply::back(Err(never.clone())), Err(never));
     }
 }

@@ -45,9 +45,9 @@ use skills_model::RunState;
 use skills_store::{RunId, RunQuery, RunRecord};
 
 pub use answers::{
-    AgentList, Called, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
-    Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList,
-    TargetList,
+    AgentList, AppendReply, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
+    Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, SessionList, TargetList,
+    ToolReply,
 };
 pub use disclosure::{may_hold_details, remove_details};
 pub use normalize::{difference, steady};

@@ -48,7 +48,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 let by = context.caller.name(by);
                 let principal = context.caller.principal.clone();
                 let order = RunCommand::Assign { to, note, assignee, by };
-                context.service.core.order_as(&run_id, order, principal).await
+                context.service.core.command_as(&run_id, order, principal).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),

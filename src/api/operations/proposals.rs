@@ -1,10 +1,12 @@
 //! Operations on proposals: propose, list, show, decide.
 
 use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
-use super::runs::ORDERS;
+use super::runs::COMMANDS;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Route, Scope};
-use crate::{Error, ProposalFilter, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest};
+use crate::{
+    Error, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalRequest,
+};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -47,42 +49,42 @@ pub(super) fn operations() -> Vec<Operation> {
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
             |context: CallContext, ask: ProposalApproval| async move {
                 let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
-                order(&context, &proposal_id, ProposalOrder::Approve { proposal_digest, base_digest }, by, notes).await
+                order(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
-        .hints(Hints { destructive: true, ..ORDERS }),
+        .hints(Hints { destructive: true, ..COMMANDS }),
         Operation::new(
             "proposal.deny",
             Route::post("/v1/proposals/{proposal_id}/deny"),
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalOrder::Deny, ask.by, ask.notes).await
+                order(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
-        .hints(ORDERS),
+        .hints(COMMANDS),
         Operation::new(
             "proposal.rollback",
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
             "Restores the version of the file before an applied proposal.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalOrder::RollBack, ask.by, ask.notes).await
+                order(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },
         )
-        .hints(Hints { destructive: true, ..ORDERS }),
+        .hints(Hints { destructive: true, ..COMMANDS }),
     ]
 }
 
 async fn order(
     context: &CallContext,
     proposal: &str,
-    order: ProposalOrder,
+    order: ProposalAction,
     by: Option<String>,
     notes: Option<String>,
-) -> Result<ProposalOrdered, Error> {
+) -> Result<ProposalActionResult, Error> {
     let caller = &context.caller;
     let limited = caller.principal.is_some() && !caller.local && !caller.may(Scope::Admin);
-    let by = ProposalOrderedBy { by: caller.name(by), notes, limited };
+    let by = ProposalActionOptions { by: caller.name(by), notes, limited };
     context.service.core.order_proposal(proposal, order, by).await
 }

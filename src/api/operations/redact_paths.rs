@@ -79,9 +79,9 @@ pub(super) async fn redact_error(service: &Service, error: Error, caller_input: 
     if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
         return error;
     }
-    let mut roots = match service.core.catalogue().await {
-        Ok(catalogue) => {
-            let roots = catalogue.roots.iter();
+    let mut roots = match service.core.catalog().await {
+        Ok(catalog) => {
+            let roots = catalog.roots.iter();
             roots.map(|root| (root.path.display().to_string(), name(&root.label))).collect()
         }
         Err(_) => Vec::new(),

@@ -23,17 +23,17 @@ const TOOL_PAGE: usize = 30;
 pub(super) const ACTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 /// Hints of operations that change a run.
-pub(super) const ORDERS: Hints =
+pub(super) const COMMANDS: Hints =
     Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
 pub(super) fn operations() -> Vec<Operation> {
-    let mut all = launching();
-    all.extend(looking());
+    let mut all = launch_operations();
+    all.extend(read_operations());
     all.extend(ordering());
     all
 }
 
-fn launching() -> Vec<Operation> {
+fn launch_operations() -> Vec<Operation> {
     vec![
         Operation::waiting(
             "skill.execute",
@@ -133,7 +133,7 @@ fn launching() -> Vec<Operation> {
     ]
 }
 
-fn looking() -> Vec<Operation> {
+fn read_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "run.list",
@@ -228,7 +228,7 @@ fn looking() -> Vec<Operation> {
                 context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
             },
         )
-        .hints(ORDERS),
+        .hints(COMMANDS),
         Operation::new(
             "run.status",
             Route::get("/v1/run_status/{run_id}"),
@@ -258,7 +258,7 @@ fn ordering() -> Vec<Operation> {
                 order(&context, &run_id, decision).await
             },
         )
-        .hints(Hints { destructive: true, ..ORDERS }),
+        .hints(Hints { destructive: true, ..COMMANDS }),
         Operation::new(
             "run.deny",
             Route::post("/v1/runs/{run_id}/deny"),
@@ -273,7 +273,7 @@ fn ordering() -> Vec<Operation> {
                 order(&context, &run_id, decision).await
             },
         )
-        .hints(ORDERS),
+        .hints(COMMANDS),
         Operation::new(
             "run.resume",
             Route::post("/v1/runs/{run_id}/resume"),
@@ -305,7 +305,7 @@ fn ordering() -> Vec<Operation> {
             "Cancels a run and kills its scripts.",
             |context: CallContext, ask: OrderOn| async move { cancel(&context, ask).await },
         )
-        .hints(Hints { destructive: true, ..ORDERS }),
+        .hints(Hints { destructive: true, ..COMMANDS }),
         Operation::new(
             "run.cancel_legacy",
             Route::post("/v1/run_cancel/{run_id}"),
@@ -314,7 +314,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
-        .hints(Hints { destructive: true, ..ORDERS }),
+        .hints(Hints { destructive: true, ..COMMANDS }),
         Operation::new(
             "run.replay",
             Route::post("/v1/runs/{run_id}/replay"),
@@ -381,17 +381,17 @@ fn new_artifact(context: &CallContext, ask: ArtifactContent) -> Result<NewArtifa
     Ok(NewArtifact { name, content, by: context.caller.name(by) })
 }
 
-async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachedTraced, Error> {
+async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(context, ask)?;
     request.options.wait = true;
     let attached = context.service.core.attach_until(request, context.caller.leave.clone()).await?;
     let attached = execute::attached(context, attached).await?;
     let trace = if trace { Some(execute::trace_of(context, &attached.execution).await?) } else { None };
-    Ok(AttachedTraced { attached, trace })
+    Ok(AttachmentWithEvents { attached, trace })
 }
 
-impl AsRef<RunRecord> for AttachedTraced {
+impl AsRef<RunRecord> for AttachmentWithEvents {
     fn as_ref(&self) -> &RunRecord {
         &self.attached.execution
     }
@@ -399,7 +399,8 @@ impl AsRef<RunRecord> for AttachedTraced {
 
 /// An attachment with its events, if requested.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-struct AttachedTraced {
+#[schemars(rename = "AttachedTraced")]
+struct AttachmentWithEvents {
     #[serde(flatten)]
     attached: Attached,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -412,7 +413,7 @@ async fn cancel(context: &CallContext, ask: OrderOn) -> Result<CommandResult, Er
 }
 
 async fn order(context: &CallContext, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-    context.service.core.order_as(run, order, context.caller.principal.clone()).await
+    context.service.core.command_as(run, order, context.caller.principal.clone()).await
 }
 
 /// Returns the status for callers of a version without the state `canceled`.

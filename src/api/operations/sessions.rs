@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::answers::{AgentList, Called, Said, SessionList};
+use super::answers::{AgentList, AppendReply, SessionList, ToolReply};
 use super::arguments::{
     AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
@@ -23,7 +23,7 @@ struct LevelsOf {
 }
 
 pub(super) fn operations() -> Vec<Operation> {
-    let mut all = looking();
+    let mut all = read_operations();
     all.extend(changing());
     all
 }
@@ -41,7 +41,7 @@ fn confirmable(mut error: Error, session: &str, tool: &str, arguments: &Value) -
     error
 }
 
-fn looking() -> Vec<Operation> {
+fn read_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "session.list",
@@ -135,7 +135,7 @@ fn changing() -> Vec<Operation> {
             "Appends a user or assistant message.",
             |context: CallContext, ask: Message| async move {
                 let entry = context.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
-                Ok(Said { entry })
+                Ok(AppendReply { entry })
             },
         ),
         Operation::new(
@@ -152,7 +152,7 @@ fn changing() -> Vec<Operation> {
                 let confirmed = inputs_digest.as_deref();
                 let answer =
                     context.sessions().call_tool(&session_id, &tool, arguments.clone(), confirmed).await?;
-                Called::of(answer).map_err(|error| confirmable(error, &session_id, &tool, &arguments))
+                ToolReply::of(answer).map_err(|error| confirmable(error, &session_id, &tool, &arguments))
             },
         ),
         Operation::new(

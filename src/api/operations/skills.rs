@@ -251,7 +251,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
             "Returns the complete catalog: roots, skills, shadowed and refused ones.",
-            |context: CallContext, _: Nothing| async move { context.service.core.catalogue().await },
+            |context: CallContext, _: Nothing| async move { context.service.core.catalog().await },
         ),
         Operation::new(
             "skill.rescan",

@@ -17,11 +17,12 @@ use crate::{
     BudgetFit, BudgetFitRequest, CallerView, Client, ClientView, CollisionFilter, CollisionReport,
     Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
     GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
-    LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder,
-    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
+    LintFilter, LintReport, ListFilter, MetricsReport, ProposalAction, ProposalActionOptions,
+    ProposalActionResult, ProposalFilter, ProposalList, ProposalRequest, ProposalView, SkillDetail,
+    SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// Number of skills whose tokens a service counts in one call.
@@ -45,8 +46,8 @@ impl Client for Remote {
         self.inner.ask("runtime.caller", Arguments::new()).await
     }
 
-    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
-        self.inner.catalogue().await
+    async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        self.inner.catalog().await
     }
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
@@ -117,18 +118,18 @@ impl Client for Remote {
     async fn order_proposal(
         &self,
         proposal: &str,
-        order: ProposalOrder,
-        by: ProposalOrderedBy,
-    ) -> Result<ProposalOrdered, Error> {
-        let ProposalOrderedBy { by, notes, .. } = by;
+        order: ProposalAction,
+        by: ProposalActionOptions,
+    ) -> Result<ProposalActionResult, Error> {
+        let ProposalActionOptions { by, notes, .. } = by;
         let proposal_id = proposal.to_owned();
         let operation = match order {
-            ProposalOrder::Approve { proposal_digest, base_digest } => {
+            ProposalAction::Approve { proposal_digest, base_digest } => {
                 let fields = ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes };
                 return self.inner.execute("proposal.approve", written(&fields)?).await;
             }
-            ProposalOrder::Deny => "proposal.deny",
-            ProposalOrder::RollBack => "proposal.rollback",
+            ProposalAction::Deny => "proposal.deny",
+            ProposalAction::RollBack => "proposal.rollback",
         };
         self.inner.execute(operation, written(&ProposalCommand { proposal_id, by, notes })?).await
     }

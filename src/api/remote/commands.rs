@@ -7,7 +7,7 @@ use super::call::{Arguments, written};
 use super::transport::TransportError;
 use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
 use crate::operations::{KEY_OWNER, Scope};
-use crate::{CallerView, Client as _, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
+use crate::{CallerView, Client as _, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{RecordedDecision, RunRecord};
 
@@ -187,7 +187,7 @@ fn found(run: RunRecord, recorded: &RecordedDecision) -> CommandResult {
 }
 
 /// Sets the user of this dialog to the owner of the key, and states it if the key may not decide.
-fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
+fn signed(sheet: &mut DecisionPreview, caller: CallerView) {
     let Some(name) = caller.name else { return };
     if !caller.scopes.contains(&Scope::Decide) {
         let scope = Scope::Decide;
@@ -215,7 +215,7 @@ mod tests {
             "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "the account"], "since_ms": 0, "expires_ms": null,
         });
         let on = |name: Option<&str>, scopes: &[Scope]| {
-            let mut sheet: DecisionSheet = serde_json::from_value(sheet.clone()).unwrap();
+            let mut sheet: DecisionPreview = serde_json::from_value(sheet.clone()).unwrap();
             let scopes = scopes.iter().copied().collect::<BTreeSet<_>>();
             signed(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
             (sheet.approver.unwrap().0, sheet.blocked)

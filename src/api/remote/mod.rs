@@ -26,7 +26,7 @@ use self::connection::Link;
 use self::event_buffer::EventBuffer;
 use self::transport::{HttpTransport, READING, TransportError};
 use super::{ConnectionState, Error};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 
 pub use address::{Address, KEY_VARIABLE, Key};
 
@@ -50,12 +50,12 @@ struct Inner {
     link: Link,
     /// Events of runs, from the event stream.
     heard: EventBuffer,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
 impl Inner {
-    fn cached_catalog(&self) -> MutexGuard<'_, Option<Arc<Catalogue>>> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached_catalog(&self) -> MutexGuard<'_, Option<Arc<Catalog>>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +82,7 @@ impl Remote {
         let wire = HttpTransport::new(address, key, patience)?;
         wire.handshake().await.map_err(TransportError::error)?;
         let (link, heard) = (Link::new(), EventBuffer::new());
-        let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
+        let inner = Inner { wire, link, heard, catalog: Mutex::new(None) };
         Ok(Self { inner: Arc::new(inner), user, views: BTreeMap::new(), following: OnceLock::new() })
     }
 

@@ -11,7 +11,7 @@ use super::call::Arguments;
 use super::stream::{Stream, StreamEvent};
 use super::transport::TransportError;
 use crate::{Code, Diagnostics, Error, Event};
-use skills_registry::{Catalogue, Change};
+use skills_registry::{Catalog, Change};
 
 /// Minimum duration of a stream that resets the number of failures.
 const STEADY: Duration = Duration::from_secs(5);
@@ -156,15 +156,15 @@ impl Inner {
 
     async fn read_catalogue(&self) -> Result<(), Error> {
         let before = self.cached_catalog().clone();
-        let now = self.catalogue().await?;
+        let now = self.catalog().await?;
         let change = Change::between(&before.unwrap_or_default(), &now);
-        self.link.emit(Event::Catalogue(Arc::new(change)));
+        self.link.emit(Event::Catalog(Arc::new(change)));
         Ok(())
     }
 
     /// Fetches the catalog and caches it, to detect later changes.
-    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
-        let now: Arc<Catalogue> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        let now: Arc<Catalog> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
         *self.cached_catalog() = Some(Arc::clone(&now));
         Ok(now)
     }

@@ -11,7 +11,7 @@ use super::call::{Arguments, arguments, written};
 use crate::operations::arguments::{
     AtMost, BudgetOf, Composition, Export, Message, OneSession, SessionChange, ToolCall,
 };
-use crate::operations::{AgentList, Called, Said, SessionList};
+use crate::operations::{AgentList, AppendReply, SessionList, ToolReply};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LARGEST_PAGE, LevelsView, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
@@ -44,7 +44,7 @@ impl SessionClient for Remote {
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
         let fields = written(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
-        Ok(self.inner.execute::<Said>("session.say", fields).await?.entry)
+        Ok(self.inner.execute::<AppendReply>("session.say", fields).await?.entry)
     }
 
     async fn call_tool(
@@ -61,7 +61,7 @@ impl SessionClient for Remote {
             inputs_digest: confirmed.map(str::to_owned),
             approved: false,
         })?;
-        Called::back(self.inner.execute("session.tool", fields).await)
+        ToolReply::back(self.inner.execute("session.tool", fields).await)
     }
 
     async fn run_script(

@@ -56,7 +56,7 @@ fn events(kinds: &[&str]) -> Vec<RunEvent> {
 }
 
 fn next_actions(state: RunState, paused: bool, kinds: &[&str]) -> String {
-    let wishes = sidecar_wishes(&run(state, paused), events(kinds).iter());
+    let wishes = control_requests(&run(state, paused), events(kinds).iter());
     wishes[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
 }
 
@@ -101,9 +101,9 @@ fn a_pause_is_told_as_it_stands_now() {
 fn a_decision_is_told_who_wants_the_run_held_after_it() {
     let events_list = events(&["run.paused", "control.applied"]);
     assert_eq!(
-        pause_wanted(&run(RunState::WaitingForHuman, true), events_list.iter()).as_deref(),
+        requested_pause(&run(RunState::WaitingForHuman, true), events_list.iter()).as_deref(),
         Some("watch (too many rows)")
     );
-    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), events_list.iter()), None);
-    assert!(pause_wanted(&run(RunState::WaitingForSignal, true), events_list.iter()).is_some());
+    assert_eq!(requested_pause(&run(RunState::WaitingForHuman, false), events_list.iter()), None);
+    assert!(requested_pause(&run(RunState::WaitingForSignal, true), events_list.iter()).is_some());
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Code, Error, LintFinding, lint, trusting};
+use super::{Code, Error, LintFinding, lint, trust};
 use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
@@ -310,7 +310,7 @@ fn next(spec: &Scaffold, folder: &Path, golden: bool) -> Vec<String> {
     if golden {
         next.push(format!("skills eval --root {parent}"));
     }
-    if trusting::has_contract(folder) {
+    if trust::has_contract(folder) {
         next.push(format!("skills trust {shown}"));
         if spec.invocation() == Invocation::Attach {
             let target = spec.targets.first().map_or_else(|| "output".to_owned(), ToString::to_string);

@@ -76,7 +76,7 @@ fn every_shape_of_skill_is_clean_and_its_script_runs() {
         let made = scaffold(spec, dir.path()).unwrap();
         assert_eq!(made.findings, [], "{}", spec.id);
         assert_eq!(linted(&made.folder), [], "{}", spec.id);
-        assert_eq!(trusting::has_contract(&made.folder), spec.contract, "{}", spec.id);
+        assert_eq!(trust::has_contract(&made.folder), spec.contract, "{}", spec.id);
         for path in made.files.iter().filter(|path| path.starts_with("scripts/")) {
             let json = r#"{"text": "one line\nand another"}"#;
             let (program, input) = match path.rsplit('.').next().unwrap() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
 pub use rules::{
-    GOLDEN_GOOD, GOLDEN_LEAST, GOLDEN_VERY_GOOD, RUNS_GOOD, RUNS_LEAST, RUNS_MANY, RUNS_VERY_GOOD, judge,
+    GOLDEN_GOOD, GOLDEN_VERY_GOOD, MIN_GOLDEN, MIN_RUNS, RUNS_GOOD, RUNS_MANY, RUNS_VERY_GOOD, judge,
 };
 
 /// Quality state of a skill, in increasing order.
@@ -47,7 +47,7 @@ pub enum QualityState {
 
 /// The lifecycle status of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Life {
+pub enum LifecycleStatus {
     /// Finished.
     #[default]
     Stable,
@@ -89,7 +89,7 @@ pub struct Facts {
     /// Number of lint findings that are warnings.
     pub warnings: usize,
     /// The lifecycle status.
-    pub life: Life,
+    pub life: LifecycleStatus,
     /// Golden queries.
     pub golden: GoldenFacts,
     /// Whether it has a contract.
@@ -104,7 +104,7 @@ pub struct Facts {
 
 /// The result of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct Assessment {
     /// The highest state up to which all rules hold.
     pub state: QualityState,
     /// Why it has this state.

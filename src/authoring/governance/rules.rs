@@ -2,16 +2,16 @@
 
 use strum::IntoEnumIterator as _;
 
-use super::{Facts, Judgement, Life, QualityState};
+use super::{Assessment, Facts, LifecycleStatus, QualityState};
 
 /// Minimum number of golden queries about a skill.
-pub const GOLDEN_LEAST: usize = 3;
+pub const MIN_GOLDEN: usize = 3;
 /// Minimum percentage of them for which it is first, for `lab-verified`.
 pub const GOLDEN_GOOD: u64 = 80;
 /// The same percentage for `recommended`.
 pub const GOLDEN_VERY_GOOD: u64 = 95;
 /// Minimum number of ended runs for `trusted`.
-pub const RUNS_LEAST: u64 = 5;
+pub const MIN_RUNS: u64 = 5;
 /// Minimum percentage of them that are completed.
 pub const RUNS_GOOD: u64 = 90;
 /// Minimum number of ended runs for `recommended`.
@@ -24,19 +24,19 @@ type Answer = Result<String, String>;
 
 /// Determines the quality state of a skill from the facts.
 #[must_use]
-pub fn judge(facts: &Facts) -> Judgement {
-    let mut judgement = Judgement { state: QualityState::Draft, reasons: Vec::new(), next: Vec::new() };
+pub fn judge(facts: &Facts) -> Assessment {
+    let mut assessment = Assessment { state: QualityState::Draft, reasons: Vec::new(), next: Vec::new() };
     for state in QualityState::iter().filter(|state| *state != QualityState::Draft) {
         let answers = rules(state, facts);
         let missing: Vec<String> = answers.iter().filter_map(|a| a.as_ref().err().cloned()).collect();
         if !missing.is_empty() {
-            judgement.next = missing;
-            return judgement;
+            assessment.next = missing;
+            return assessment;
         }
-        judgement.state = state;
-        judgement.reasons.extend(answers.into_iter().filter_map(Result::ok));
+        assessment.state = state;
+        assessment.reasons.extend(answers.into_iter().filter_map(Result::ok));
     }
-    judgement
+    assessment
 }
 
 /// Returns the rules that a state adds to those of lower states.
@@ -51,7 +51,7 @@ fn rules(state: QualityState, facts: &Facts) -> Vec<Answer> {
         }
         QualityState::Trusted => {
             let mut answers = vec![trusted(facts), allowed(facts)];
-            answers.extend(facts.has_contract.then(|| runs(facts, RUNS_LEAST, RUNS_GOOD)));
+            answers.extend(facts.has_contract.then(|| runs(facts, MIN_RUNS, RUNS_GOOD)));
             answers
         }
         QualityState::Recommended => {
@@ -75,19 +75,19 @@ fn errors(facts: &Facts) -> Answer {
 
 fn finished(facts: &Facts) -> Answer {
     match facts.life {
-        Life::Stable => Ok("its status is stable".to_owned()),
-        Life::Unfinished => Err("set `status: stable` when it is finished".to_owned()),
-        Life::Deprecated => Err("deprecated: no further state".to_owned()),
+        LifecycleStatus::Stable => Ok("its status is stable".to_owned()),
+        LifecycleStatus::Unfinished => Err("set `status: stable` when it is finished".to_owned()),
+        LifecycleStatus::Deprecated => Err("deprecated: no further state".to_owned()),
     }
 }
 
 fn golden(facts: &Facts, share: u64) -> Answer {
     let golden = facts.golden;
-    if golden.expected < GOLDEN_LEAST {
-        let more = GOLDEN_LEAST - golden.expected;
+    if golden.expected < MIN_GOLDEN {
+        let more = MIN_GOLDEN - golden.expected;
         return Err(format!(
             "add {} that should find it (golden.yaml of its root, or evals/ of its bundle); at least \
-                {GOLDEN_LEAST}",
+                {MIN_GOLDEN}",
             plural(more as u64, "more golden query", "more golden queries")
         ));
     }
@@ -191,8 +191,8 @@ mod tests {
     fn each_rule_holds_a_skill_back_by_itself() {
         let cases: [(&str, QualityState, fn(&mut Facts)); 12] = [
             ("an error", QualityState::Draft, |f| f.errors = 1),
-            ("unfinished", QualityState::Draft, |f| f.life = Life::Unfinished),
-            ("deprecated", QualityState::Draft, |f| f.life = Life::Deprecated),
+            ("unfinished", QualityState::Draft, |f| f.life = LifecycleStatus::Unfinished),
+            ("deprecated", QualityState::Draft, |f| f.life = LifecycleStatus::Deprecated),
             ("two requests", QualityState::Validated, |f| {
                 f.golden = GoldenFacts { expected: 2, found: 2, unwanted: 0, intruded: 0 };
             }),

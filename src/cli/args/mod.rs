@@ -35,7 +35,7 @@ pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::proposals::{
-    ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsArgs, ProposalsListArgs, ProposeArgs,
+    ApproveProposalArgs, ProposalActionArgs, ProposalsAction, ProposalsArgs, ProposalsListArgs, ProposeArgs,
 };
 pub use self::runs::{
     AttachArgs, BranchArgs, CancelArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, ResumeArgs, RunArgs,
@@ -52,7 +52,7 @@ pub use self::skills::{
     LintFormat, ListArgs, RivalsArgs, SchemaArgs, VisibilityArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs, MigrateArgs, RestoreArgs};
-pub use self::value_parsers::HandedFile;
+pub use self::value_parsers::InputFileArg;
 pub use self::value_parsers::Pair;
 
 use clap::builder::TypedValueParser;

@@ -49,9 +49,9 @@ pub enum ProposalsAction {
     /// Approve a proposal and write the file.
     Approve(ApproveProposalArgs),
     /// Deny a proposal.
-    Deny(OrderProposalArgs),
+    Deny(ProposalActionArgs),
     /// Restore the version of the file before an applied proposal.
-    Rollback(OrderProposalArgs),
+    Rollback(ProposalActionArgs),
 }
 
 /// `skills proposals list`
@@ -88,7 +88,7 @@ pub struct OneProposalArgs {
 pub struct ApproveProposalArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
-    pub order: OrderProposalArgs,
+    pub order: ProposalActionArgs,
     /// Digest of the proposal that was reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     pub proposal_digest: Option<Digest>,
@@ -99,7 +99,7 @@ pub struct ApproveProposalArgs {
 
 /// `skills proposals deny` and `skills proposals rollback`
 #[derive(Debug, Args)]
-pub struct OrderProposalArgs {
+pub struct ProposalActionArgs {
     /// Id of the proposal.
     pub proposal: String,
     /// Skip the confirmation prompt.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::value_parsers::{HandedFile, Pair, handed_file, pair, parse_name, span};
+use super::value_parsers::{InputFileArg, Pair, handed_file, pair, parse_name, span};
 use skills_config::RunColumn;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
@@ -30,7 +30,7 @@ pub struct InputArgs {
 pub struct ExecArgs {
     /// Copy a file to the scripts' work directory under this name.
     #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
-    pub files: Vec<HandedFile>,
+    pub files: Vec<InputFileArg>,
     /// Execute the run in this process until it ends or waits (default).
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
@@ -250,7 +250,7 @@ pub struct RunsWatchArgs {
 
 /// What happens to a run after an order that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct OnwardArgs {
+pub struct WaitArgs {
     /// Execute the run in this process until it ends or waits (default).
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
@@ -297,7 +297,7 @@ pub struct DecideArgs {
     pub result: Option<String>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
-    pub onward: OnwardArgs,
+    pub onward: WaitArgs,
 }
 
 /// `skills runs resume`
@@ -320,7 +320,7 @@ pub struct ResumeArgs {
     pub inputs: InputArgs,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
-    pub onward: OnwardArgs,
+    pub onward: WaitArgs,
 }
 
 /// `skills runs signal`
@@ -340,7 +340,7 @@ pub struct SignalArgs {
     pub payload: String,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
-    pub onward: OnwardArgs,
+    pub onward: WaitArgs,
 }
 
 /// `skills runs cancel`
@@ -438,7 +438,7 @@ pub struct BranchArgs {
     pub checkpoint: Option<u64>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
-    pub onward: OnwardArgs,
+    pub onward: WaitArgs,
 }
 
 /// `skills runs compare`

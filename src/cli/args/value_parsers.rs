@@ -46,7 +46,7 @@ pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
 
 /// A file for the work directories of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandedFile {
+pub struct InputFileArg {
     /// Its name in the work directory.
     pub name: String,
     /// Its path on this machine.
@@ -54,7 +54,7 @@ pub struct HandedFile {
 }
 
 /// Parses `NAME=PATH`, or only a path, which keeps its name.
-pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
+pub(super) fn handed_file(text: &str) -> Result<InputFileArg, String> {
     let (name, path) = if let Some((name, path)) = text.split_once('=') {
         (name.trim().to_owned(), PathBuf::from(path))
     } else {
@@ -64,7 +64,7 @@ pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
     if name.is_empty() || path.as_os_str().is_empty() {
         return Err("expected NAME=PATH: the name in the work directory and the local file".to_owned());
     }
-    Ok(HandedFile { name, path })
+    Ok(InputFileArg { name, path })
 }
 
 /// Units of a duration, in seconds.

@@ -12,7 +12,7 @@ use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cut, fit, size, wrap};
-use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs, first_events};
+use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
 
@@ -26,7 +26,7 @@ struct Outcome<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
     let contract = client.contract(&args.skill).await.ok();
@@ -62,10 +62,10 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     reporter.say(&render(&preview, false, reporter.look));
     let mut attached = client.attach(request).await?;
     let run = attached.execution.clone();
-    reporter.say(&format!("{} {}", TextStyle::Muted.paint("run       ", reporter.look.colour), run.id));
+    reporter.say(&format!("{} {}", TextStyle::Muted.paint("run       ", reporter.look.color), run.id));
     if let Some(view) = &contract {
         let isolation = safe_text::line(&view.isolation).into_owned();
-        reporter.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", reporter.look.colour)));
+        reporter.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", reporter.look.color)));
     }
     if args.exec.detach {
         if cx.out.json {
@@ -123,17 +123,17 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
             Some(false) => ("✗", "x", TextStyle::Bad),
             None => ("·", ".", TextStyle::Muted),
         };
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
         let question = fit(question(check.check), 29, look.unicode);
         let note = cut(&safe_text::line(&check.note), available.saturating_sub(33).max(20), look.unicode);
-        let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.colour));
+        let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.color));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     for (field, problem) in &preview.input_problems {
         let _ = writeln!(
             out,
             "{} input {}: {}",
-            TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.colour),
+            TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.color),
             safe_text::line(field),
             safe_text::line(problem)
         );
@@ -154,7 +154,7 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
             let _ = writeln!(
                 out,
                 "  {}",
-                TextStyle::Muted.paint("(truncated; --json prints the complete content)", look.colour)
+                TextStyle::Muted.paint("(truncated; --json prints the complete content)", look.color)
             );
         }
     }
@@ -166,10 +166,10 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let _ = writeln!(
         out,
         "\n{}\n  {}",
-        TextStyle::Strong.paint("as a command", look.colour),
+        TextStyle::Strong.paint("as a command", look.color),
         safe_text::line(&preview.cli)
     );
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint("as an HTTP request", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint("as an HTTP request", look.color));
     for line in safe_text::block(&preview.curl).lines() {
         let _ = writeln!(out, "  {line}");
     }
@@ -206,7 +206,7 @@ mod tests {
             cli: "skills attach table-audit".to_owned(),
             curl: "curl …".to_owned(),
         };
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
         ✓ skill exists                  table-audit 1.0.0
         ✓ invocation                    attach

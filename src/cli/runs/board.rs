@@ -7,7 +7,7 @@ use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cut, fit, grouped};
-use skills_api::{Board, BoardRun, Needs, WorkerState, WorkerView};
+use skills_api::{Board, BoardRun, CoreParts, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
 
@@ -30,13 +30,13 @@ impl Thresholds {
 
     /// Returns `expires in 32 min` in the style of its urgency; `no deadline` if there is none.
     pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: TerminalCaps) -> String {
-        let Some(at) = expires_ms else { return TextStyle::Muted.paint("no deadline", look.colour) };
+        let Some(at) = expires_ms else { return TextStyle::Muted.paint("no deadline", look.color) };
         let left = at - now_ms;
         let text = if left > 0 { format!("expires in {}", clock::age(left)) } else { "expired".to_owned() };
         if left < self.danger_ms {
-            TextStyle::Bad.paint(&text, look.colour)
+            TextStyle::Bad.paint(&text, look.color)
         } else if left < self.warn_ms {
-            TextStyle::Warn.paint(&text, look.colour)
+            TextStyle::Warn.paint(&text, look.color)
         } else {
             text
         }
@@ -45,7 +45,7 @@ impl Thresholds {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let board = client.board(args.hours).await?;
     if cx.out.json {
         cx.out.value(&board)?;
@@ -89,7 +89,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, {} completed",
         TextStyle::Strong.paint(
             &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
-            look.colour
+            look.color
         ),
         grouped(count(&[RunState::Running, RunState::Replaying])),
         grouped(count(&[RunState::WaitingForSignal])),
@@ -99,11 +99,8 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         grouped(completed),
     );
     if board.truncated {
-        let _ = writeln!(
-            out,
-            "{}",
-            TextStyle::Warn.paint("Only the newest ended runs are counted.", look.colour)
-        );
+        let _ =
+            writeln!(out, "{}", TextStyle::Warn.paint("Only the newest ended runs are counted.", look.color));
     }
     let available = look.text_width(120);
     let title_width = available.saturating_sub(54).clamp(24, 44);
@@ -113,7 +110,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         if runs.is_empty() {
             return;
         }
-        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(name, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(name, look.color));
         for run in runs.iter().take(MAX_ROWS) {
             let title = fit(&safe_text::line(&run.title), title_width, look.unicode);
             let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
@@ -130,7 +127,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         let mut parts = vec![thresholds.deadline(run.expires_ms, board.now_ms, look)];
         parts.extend(run.wait_notes().map(|note| {
             let note = safe_text::line(note);
-            if run.outcome_unknown { TextStyle::Warn.paint(&note, look.colour) } else { note.into_owned() }
+            if run.outcome_unknown { TextStyle::Warn.paint(&note, look.color) } else { note.into_owned() }
         }));
         parts.extend(run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to))));
         parts.join(", ")
@@ -150,7 +147,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         let _ = writeln!(
             out,
             "\n{}",
-            TextStyle::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour)
+            TextStyle::Muted.paint(&format!("failed, last {hours} h, by reason"), look.color)
         );
         for reason in board.failed.iter().take(MAX_ROWS) {
             let _ = writeln!(
@@ -159,7 +156,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
                 sign(RunState::Failed, look),
                 grouped(reason.runs),
                 fit(&safe_text::line(&reason.reason), title_width, look.unicode),
-                TextStyle::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.colour),
+                TextStyle::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.color),
                 clock::age(board.now_ms - reason.last_ms),
             );
         }
@@ -186,9 +183,9 @@ fn sign(state: RunState, look: TerminalCaps) -> String {
 pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
     if workers.is_empty() {
         let text = "no workers; start one with skills serve or skills runs work";
-        return format!("{}\n", TextStyle::Muted.paint(text, look.colour));
+        return format!("{}\n", TextStyle::Muted.paint(text, look.color));
     }
-    let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.colour));
+    let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.color));
     let width = look.name_width(workers.iter().map(|worker| worker.name.as_str()), 10, 40);
     for worker in workers {
         let (sign, ink) = match worker.state {
@@ -214,7 +211,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> Strin
         let text = format!("{what}{}", runs.join(" "));
         let line = format!(
             "  {} {}  {:<7} {busy:>4}  {:<20}  {}",
-            ink.paint(sign, look.colour),
+            ink.paint(sign, look.color),
             look.name(&safe_text::line(&worker.name), width),
             cut(&safe_text::line(version), 7, look.unicode),
             seen,
@@ -255,7 +252,7 @@ mod tests {
             seen_ms: Some(NOW_MS - 2_000),
         };
         let board = Board::of(&runs, counts, vec![worker], (NOW_MS - 8 * 3_600_000, NOW_MS));
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let thresholds = Thresholds { warn_ms: 3_600_000, danger_ms: 900_000 };
         let text = render(&board, 8, thresholds, look);
         for part in [

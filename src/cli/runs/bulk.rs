@@ -13,7 +13,7 @@ use crate::args::DecideArgs;
 use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
-use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunCommand, distinguish};
+use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -47,7 +47,7 @@ pub async fn run(
     (command, words): (CommandName, &[&str]),
     order: impl Fn(&RunRecord) -> RunCommand,
 ) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
     let (mut takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         runs.iter().partition(|run| run.allowed.contains(&command));
@@ -191,9 +191,9 @@ async fn send(
 /// Approves or denies the pending decision of every run that matches a filter, exactly as listed.
 pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
     let filter = args.r#where.as_deref().unwrap_or_default();
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
-    let mut takes: Vec<(&RunRecord, DecisionSheet)> = Vec::new();
+    let mut takes: Vec<(&RunRecord, DecisionPreview)> = Vec::new();
     let mut others: Vec<(&RunRecord, String)> = Vec::new();
     for run in &runs {
         let sheet = match run.state {
@@ -202,7 +202,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         };
         match sheet {
             None => others.push((run, format!("it is {}", run.state))),
-            Some(DecisionSheet { blocked: Some(why), .. }) => others.push((run, why)),
+            Some(DecisionPreview { blocked: Some(why), .. }) => others.push((run, why)),
             Some(sheet) if sheet.outcome_unknown && verdict == Verdict::Approve => {
                 others.push((run, "the outcome of its step is unknown; decide it individually".to_owned()));
             }
@@ -242,7 +242,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let order = |sheet: DecisionSheet| RunCommand::Decide {
+    let order = |sheet: DecisionPreview| RunCommand::Decide {
         verdict,
         step: Some(sheet.step),
         inputs_digest: Some(sheet.inputs_digest),
@@ -255,7 +255,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
-fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s DecisionSheet)>) -> String {
+fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s DecisionPreview)>) -> String {
     let mut lines: Vec<String> =
         sheets.map(|(run, sheet)| format!("{run} {} {}\n", sheet.step, sheet.inputs_digest)).collect();
     lines.sort();
@@ -265,7 +265,7 @@ fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s D
 /// Renders what would be decided, with the digest of each, and what would not.
 fn sheets(
     verdict: Verdict,
-    takes: &[(&RunRecord, DecisionSheet)],
+    takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
     digest: &str,
     look: TerminalCaps,
@@ -285,14 +285,14 @@ fn sheets(
             let _ = writeln!(out, "      {differs}");
         }
         let inputs = format!("step {}, inputs digest {}", safe_text::line(&sheet.step), sheet.inputs_digest);
-        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&inputs, look.colour));
+        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&inputs, look.color));
         if let Some(warning) = &sheet.irreversible {
-            let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.colour));
+            let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
         }
     }
     for (run, why) in others {
         let left = format!("skipped: {}: {}", status::short(&run.id.0), safe_text::line(why));
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&left, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&left, look.color));
     }
     let _ = writeln!(out, "digest: {digest}");
     out
@@ -301,7 +301,7 @@ fn sheets(
 /// Renders the same as labeled lines.
 fn plain_sheets(
     verdict: Verdict,
-    takes: &[(&RunRecord, DecisionSheet)],
+    takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
     digest: &str,
 ) -> String {
@@ -332,7 +332,7 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
         "{}  {}  {}: {}",
         status::short(&sent.run),
         fit(&safe_text::line(&sent.title), 36, look.unicode),
-        ink.paint(sent.outcome, look.colour),
+        ink.paint(sent.outcome, look.color),
         safe_text::line(&sent.note),
     )
 }
@@ -348,7 +348,7 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
             "  {}  {}  {}",
             status::short(&run.id.0),
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            TextStyle::Muted.paint(&why, look.colour),
+            TextStyle::Muted.paint(&why, look.color),
         );
         if !differs.is_empty() {
             let _ = writeln!(out, "      {differs}");
@@ -371,13 +371,13 @@ mod tests {
     use super::*;
     use crate::runs::samples::detail;
 
-    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
     fn the_digest_of_a_set_is_that_of_its_decisions_in_any_order() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
-        let other = DecisionSheet { inputs_digest: "00".repeat(32), ..sheet.clone() };
-        let of = |sheets: &[(&str, &DecisionSheet)], verdict| set_digest(verdict, sheets.iter().copied());
+        let other = DecisionPreview { inputs_digest: "00".repeat(32), ..sheet.clone() };
+        let of = |sheets: &[(&str, &DecisionPreview)], verdict| set_digest(verdict, sheets.iter().copied());
         let both = of(&[("a", &sheet), ("b", &sheet)], Verdict::Approve);
         assert_eq!(both, of(&[("b", &sheet), ("a", &sheet)], Verdict::Approve));
         assert_ne!(both, of(&[("a", &sheet), ("b", &other)], Verdict::Approve), "other inputs");

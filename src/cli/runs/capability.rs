@@ -8,7 +8,7 @@ use crate::Context;
 use crate::args::{ActivateArgs, ExplainCapabilityArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, wrap};
-use skills_api::{CapabilityExplanation, InputFields, Needs};
+use skills_api::{CapabilityExplanation, CoreParts, InputFields};
 use skills_skill::safe_text;
 
 /// `skills explain-capability --json` without a capability.
@@ -19,7 +19,7 @@ struct All {
 
 /// Runs `skills explain-capability`.
 pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let Some(capability) = &args.capability else {
         let capabilities = client.capabilities().await?;
         if cx.out.json {
@@ -39,7 +39,7 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
 
 /// Runs `skills activate`.
 pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let explanation = client.activate(&args.capability, args.binding.as_deref(), None).await?;
     answer(cx, &explanation)?;
     Ok(Done::Fine)
@@ -60,8 +60,8 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     let mut out = String::new();
     let decision = &explained.explanation;
     let available = look.text_width(100);
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
-    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let paragraph = |out: &mut String, text: &str, indent: usize| {
         for line in wrap(&safe_text::line(text), available.saturating_sub(indent)) {
             let _ = writeln!(out, "{}{line}", " ".repeat(indent));
@@ -82,7 +82,7 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
             (false, Some(_)) => ("✗", "x", TextStyle::Bad),
             (false, None) => ("·", ".", TextStyle::Muted),
         };
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
         let _ = writeln!(out, "  {sign} {}  {}", safe_text::line(&binding.binding), muted(&binding.place));
         let facts = format!(
             "{} {}, {}, breaker {}",
@@ -95,7 +95,7 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
         paragraph(&mut out, &binding.isolation, 6);
         if let Some(obstacle) = &binding.obstacle {
             for line in wrap(&safe_text::line(obstacle), available.saturating_sub(6)) {
-                let _ = writeln!(out, "      {}", TextStyle::Bad.paint(&line, look.colour));
+                let _ = writeln!(out, "      {}", TextStyle::Bad.paint(&line, look.color));
             }
         }
     }
@@ -177,7 +177,7 @@ mod tests {
             },
             used_by: vec!["invoice-intake/extract".to_owned()],
         };
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&explained, look));
     }
 }

@@ -13,7 +13,7 @@ use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, CommandResult, Needs, RunClient, RunCommand, RunDetail};
+use skills_api::{Code, CommandResult, CoreParts, RunClient, RunCommand, RunDetail};
 use skills_model::CommandName;
 use skills_skill::safe_text;
 
@@ -33,7 +33,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         let order = |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, &[]), order).await;
     };
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(run).await?;
     let has_inputs = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
@@ -67,7 +67,7 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
         let order = |_: &_| RunCommand::Signal { name: name.clone(), payload: payload.clone(), by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), order).await;
     };
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
     let order = RunCommand::Signal { name: name.clone(), payload, by: None };
@@ -81,7 +81,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
         let order = |_: &_| RunCommand::Cancel { by: None };
         return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), order).await;
     };
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let ordered = client.order(run, RunCommand::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
@@ -90,7 +90,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
 
 /// Runs `skills runs assign`.
 pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let order = RunCommand::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
     let ordered = client.order(&args.run, order).await?;
     if cx.out.json {
@@ -114,7 +114,7 @@ pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> 
 }
 
 async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
     let ordered = client.order(&detail.run.id.0, order).await?;
@@ -171,7 +171,7 @@ pub async fn go_on(
         }
     } else {
         if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
-            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.colour)));
+            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         if !cx.out.json {
             cx.out.line(format!("{note}; run {}", ordered.run.id))?;
@@ -179,7 +179,7 @@ pub async fn go_on(
         for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
             reporter.say(&format!(
                 "  {} {line}",
-                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.colour)
+                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.color)
             ));
         }
         Done::Fine

@@ -7,12 +7,12 @@ use crate::Context;
 use crate::args::CompareArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut};
-use skills_api::{Change, Needs, RunComparison, StepState, compare_runs};
+use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
     let comparison = compare_runs(&left, &right);
     if cx.out.json {
@@ -42,7 +42,7 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {}  {} {arrow} {}",
-            TextStyle::Muted.paint(&look.name(path, width), look.colour),
+            TextStyle::Muted.paint(&look.name(path, width), look.color),
             side(&change.left),
             side(&change.right)
         );
@@ -53,12 +53,12 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
 /// Renders the comparison.
 fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     for (name, side) in [("left ", &comparison.left), ("right", &comparison.right)] {
         let _ = writeln!(
             out,
             "{} {}  {} {}  {}{}",
-            TextStyle::Muted.paint(name, look.colour),
+            TextStyle::Muted.paint(name, look.color),
             side.run,
             safe_text::line(&side.skill_id),
             safe_text::line(&side.contract_version),
@@ -67,15 +67,15 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
         );
     }
     if !comparison.same_contract {
-        let _ = writeln!(out, "{}", TextStyle::Warn.paint("they run different contracts", look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint("they run different contracts", look.color));
     }
     match &comparison.first {
         Some(first) => {
             let first_difference = format!("first difference at {}", safe_text::line(first));
-            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&first_difference, look.colour));
+            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&first_difference, look.color));
         }
         None => {
-            let _ = writeln!(out, "{}", TextStyle::Good.paint("no differences except timing", look.colour));
+            let _ = writeln!(out, "{}", TextStyle::Good.paint("no differences except timing", look.color));
         }
     }
     for (title, changes) in [("inputs", &comparison.inputs), ("attached to", &comparison.target)] {
@@ -102,7 +102,7 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
             look.name(&safe_text::line(&step.step), width),
             side(step.left, step.left_ms),
             side(step.right, step.right_ms),
-            ink.paint(&differs, look.colour)
+            ink.paint(&differs, look.color)
         );
         if step.other_binding() {
             let named = |binding: &Option<String>| {
@@ -113,17 +113,13 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
             let _ = writeln!(
                 out,
                 "      {} {left} {arrow} {right}",
-                TextStyle::Muted.paint("binding", look.colour)
+                TextStyle::Muted.paint("binding", look.color)
             );
         }
         for (what, changes) in [("inputs", &step.inputs), ("result", &step.result)] {
             for line in changes_text(changes, look).lines() {
-                let _ = writeln!(
-                    out,
-                    "      {} {}",
-                    TextStyle::Muted.paint(what, look.colour),
-                    line.trim_start()
-                );
+                let _ =
+                    writeln!(out, "      {} {}", TextStyle::Muted.paint(what, look.color), line.trim_start());
             }
         }
     }
@@ -148,7 +144,7 @@ mod tests {
         right.steps[2].result = Some(json!({ "total": 99.0 }));
         right.run.outputs = Some(json!({ "total": 99.0, "booking": "B-1009" }));
         right.steps.pop();
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&compare_runs(&left, &right), look));
     }
 }

@@ -87,14 +87,14 @@ fn ending(completion: &Completion, caller: &Caller, in_memory: bool, look: Termi
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
         let said = "  the store is in memory and is deleted when this command ends; to keep runs, use --store sqlite:FILE";
-        let _ = write!(out, "\n{}", TextStyle::Warn.paint(said, look.colour));
+        let _ = write!(out, "\n{}", TextStyle::Warn.paint(said, look.color));
         return out;
     }
     for (verb, line) in next {
         let _ = write!(
             out,
             "\n  {} {line}",
-            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color)
         );
     }
     out
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::runs::samples::record;
 
-    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
     fn caller() -> Caller {
         use clap::Parser as _;

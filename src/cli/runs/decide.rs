@@ -10,13 +10,13 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, DecisionSheet, Error, Needs, RunCommand, RunDetail};
+use skills_api::{Code, CoreParts, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Verdict};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
     let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(run).await?;
     let id = detail.run.id.0.clone();
@@ -84,7 +84,7 @@ fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
 }
 
 /// Returns whether the pending gate is the one that the options name.
-fn is_meant(args: &DecideArgs, sheet: &DecisionSheet) -> bool {
+fn is_meant(args: &DecideArgs, sheet: &DecisionPreview) -> bool {
     args.step.as_ref().is_none_or(|step| *step == sheet.step)
         && args.inputs_digest.as_ref().is_none_or(|digest| *digest == sheet.inputs_digest)
 }
@@ -107,7 +107,7 @@ impl DecisionPrompt<'_> {
             Verdict::Approve => "To approve",
             Verdict::Deny => "To deny (the run is canceled)",
         };
-        reporter.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.colour)));
+        reporter.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.color)));
     }
 
     /// Returns whether the options name what is decided, so that nothing has to be shown first.
@@ -117,7 +117,7 @@ impl DecisionPrompt<'_> {
     }
 
     /// Returns why `--yes` alone decides nothing, with the command that does.
-    fn unnamed(&self, sheet: &DecisionSheet) -> Error {
+    fn unnamed(&self, sheet: &DecisionPreview) -> Error {
         let option = match self.verdict {
             Verdict::Approve => "--inputs-digest",
             Verdict::Deny => "--step",
@@ -129,12 +129,12 @@ impl DecisionPrompt<'_> {
     }
 
     /// Returns the options to pass if there is no terminal to prompt on.
-    fn instead(&self, sheet: &DecisionSheet) -> String {
+    fn instead(&self, sheet: &DecisionPreview) -> String {
         format!("run: {}", self.command(sheet))
     }
 
     /// Returns the command that decides what is shown without a prompt, with the options of this one.
-    fn command(&self, sheet: &DecisionSheet) -> String {
+    fn command(&self, sheet: &DecisionPreview) -> String {
         let verb = self.verdict.to_string();
         let said = self.said.map(|choice| choice.to_string());
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve;
@@ -163,7 +163,7 @@ impl DecisionPrompt<'_> {
     }
 
     /// Prompts for the choice if the outcome of a step is unknown.
-    fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
+    fn choice(&self, sheet: &DecisionPreview) -> Result<Option<Choice>, Failure> {
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {
             return Ok(self.said);
@@ -187,7 +187,7 @@ impl DecisionPrompt<'_> {
     }
 
     /// Prompts for the outputs of a step that was completed.
-    fn result(&self, sheet: &DecisionSheet) -> Result<Value, Failure> {
+    fn result(&self, sheet: &DecisionPreview) -> Result<Value, Failure> {
         let fields: Vec<String> =
             sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
         let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
@@ -202,7 +202,7 @@ impl DecisionPrompt<'_> {
         })
     }
 
-    fn agreed(&self, sheet: &DecisionSheet, choice: Option<Choice>) -> Result<bool, Failure> {
+    fn agreed(&self, sheet: &DecisionPreview, choice: Option<Choice>) -> Result<bool, Failure> {
         // A choice typed at the previous prompt also answers this one.
         if choice.is_some() && self.said.is_none() {
             return Ok(true);

@@ -14,7 +14,7 @@ use skills_store::{EventKind, RunEvent};
 /// Renders an event, with one line for each line of output; with the run's id if events of several runs are mixed.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
-    let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
+    let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.color);
     let mut used = 8;
     if with_run {
         let id = if look.terminal { status::short(&event.run.0) } else { &event.run.0 };
@@ -24,13 +24,13 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
     let available = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
-    let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour);
+    let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.color);
     let line = |description: &str| {
         let description = cut(description, available, look.unicode);
         let expiry = if description.is_empty() {
             description
         } else {
-            format!("  {}", TextStyle::Muted.paint(&description, look.colour))
+            format!("  {}", TextStyle::Muted.paint(&description, look.color))
         };
         format!("{head}  {kind}{step_text}{expiry}").trim_end().to_owned()
     };
@@ -126,7 +126,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 /// Renders the commands that users gave to a run, one per line: time, command and user.
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |order: RecordedCommand| {
-        let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
+        let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.color);
         let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
         format!("  {moment}  {} by {}{note}\n", order.what, order.by)
     };
@@ -191,7 +191,7 @@ mod tests {
     use crate::runs::samples::{event, record};
     use skills_model::RunState;
 
-    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
     fn events_are_lines_of_time_kind_step_and_words() {

@@ -14,7 +14,7 @@ use crate::Context;
 use crate::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TextStyle, counted};
-use skills_api::{Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs};
+use skills_api::{Code, ContractView, CoreParts, Error, ExecutionOptions, LaunchRequest, Launched};
 use skills_skill::safe_text;
 use skills_store::IdempotencyOutcome;
 
@@ -29,7 +29,7 @@ struct Outcome<'a> {
 
 /// Runs `skills run`.
 pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
@@ -38,7 +38,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
     let detached = args.exec.detach;
     if detached {
         if let Some(warning) = unattended(launched.worker_alive) {
-            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.colour)));
+            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         let completion = Completion { run: launched.run.clone(), left: false };
         let done =
@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
 
 /// Runs `skills trace`.
 pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     if args.exec.detach {
         return Err(Failure::usage(
@@ -98,7 +98,7 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
 
 /// Describes what is launched and its isolation, before the first step.
 fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) -> String {
-    let colour = reporter.look.colour;
+    let color = reporter.look.color;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {
         IdempotencyOutcome::Reused => " (existing run with this idempotency key)",
@@ -107,12 +107,12 @@ fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) ->
     };
     format!(
         "{} {}, {}\n{} {}{key}\n{} {}",
-        TextStyle::Strong.paint(&id, colour),
+        TextStyle::Strong.paint(&id, color),
         safe_text::line(&contract.contract.version),
         counted(contract.steps.len(), "step", "steps"),
-        TextStyle::Muted.paint("run       ", colour),
+        TextStyle::Muted.paint("run       ", color),
         launched.run.id,
-        TextStyle::Muted.paint("isolation ", colour),
+        TextStyle::Muted.paint("isolation ", color),
         safe_text::line(&contract.isolation),
     )
 }
@@ -181,13 +181,13 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::HandedFile;
+    use crate::args::InputFileArg;
 
     #[test]
     fn files_are_handed_over_by_their_whole_path() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.pdf"), "x").unwrap();
-        let file = |name: &str, path: &str| HandedFile { name: name.into(), path: path.into() };
+        let file = |name: &str, path: &str| InputFileArg { name: name.into(), path: path.into() };
         let exec = |files| ExecArgs { files, expires_in: Some(7_200), ..ExecArgs::default() };
         let read = options(&exec(vec![file("in.pdf", "a.pdf")]), dir.path()).unwrap();
         let absolute = dir.path().canonicalize().unwrap().join("a.pdf");

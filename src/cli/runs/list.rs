@@ -11,7 +11,7 @@ use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{Needs, RunClient, run_cell, sort_runs};
+use skills_api::{CoreParts, RunClient, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -26,7 +26,7 @@ const MAX_COUNTED: usize = 5_000;
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure> {
     let sort = args.sort.as_deref().map(order).transpose()?;
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     // The first rows of another order than the store's can be on any page.
     let all = args.all || sort.is_some();
     let mut filter = RunFilter {
@@ -115,7 +115,7 @@ fn order(by: &str) -> Result<RunSort, Failure> {
 
 /// Renders runs as numbered, labeled lines, with the given columns if there are any.
 fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
-    let look = TerminalCaps { colour: false, unicode: false, width: usize::MAX, terminal: false };
+    let look = TerminalCaps { color: false, unicode: false, width: usize::MAX, terminal: false };
     let line = |run: &RunRecord| {
         if columns.is_empty() {
             return line_mode::text::item(run, now_ms);
@@ -145,7 +145,7 @@ fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps)
         parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     let head: Vec<String> = columns.iter().map(ToString::to_string).collect();
-    let mut out = TextStyle::Muted.paint(line(&head).trim_end(), look.colour) + "\n";
+    let mut out = TextStyle::Muted.paint(line(&head).trim_end(), look.color) + "\n";
     out.extend(rows.iter().map(|row| line(row)));
     out + "\n"
 }
@@ -180,7 +180,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
             "steps",
             "since",
         );
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     }
     for run in &page.runs {
         let (through, steps) = run.progress;
@@ -189,12 +189,12 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         let words = status::words_now(run, now_ms, zone) + &assigned.unwrap_or_default();
         let words = cut(&words, available, look.unicode);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::Failed);
-        let words = if waits { words } else { TextStyle::Muted.paint(&words, look.colour) };
+        let words = if waits { words } else { TextStyle::Muted.paint(&words, look.color) };
         let _ = writeln!(
             out,
             "{} {}  {}  {:>5}  {:>6}  {words}",
             status::sign(run, look),
-            TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.colour),
+            TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.color),
             fit(&name(run), skill_width, look.unicode),
             format!("{through}/{steps}"),
             clock::age(now_ms - run.since_ms),
@@ -209,7 +209,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
 /// Renders the last line of a list.
 fn footer(page: &RunPage, matching: usize, look: TerminalCaps, begin: &str) -> String {
     let dot = if look.unicode { " · " } else { " - " };
-    TextStyle::Muted.paint(&totals(page, matching, begin).join(dot), look.colour) + "\n"
+    TextStyle::Muted.paint(&totals(page, matching, begin).join(dot), look.color) + "\n"
 }
 
 /// Returns the counts of the store, and how many runs match if the list is cut.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn eighty_columns_hold_a_run_and_what_it_is_about() {
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let page = page();
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_whole_ids_and_whole_sentences() {
-        let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
+        let look = TerminalCaps { color: false, unicode: false, width: 80, terminal: false };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look);
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
         assert!(text.contains("failed at sum: the service answered 502\n"), "{text}");
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn an_empty_store_says_how_to_begin() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         assert_eq!(footer(&none, 0, look, "skills run SKILL"), "no runs; start one with skills run SKILL\n");
     }
 }

@@ -45,7 +45,7 @@ impl Progress {
             let text = status::claim(kind, &event.event.data)?;
             return Some(format!(
                 "  {} {text}",
-                TextStyle::Warn.paint(if look.unicode { "↻" } else { "r" }, look.colour)
+                TextStyle::Warn.paint(if look.unicode { "↻" } else { "r" }, look.color)
             ));
         }
         let step = event.event.step.as_deref()?;
@@ -82,7 +82,7 @@ impl Progress {
         };
         let text =
             cut(&note, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
         Some(format!("  {sign} {name}  {took:>9}  {text}").trim_end().to_owned())
     }
 
@@ -116,7 +116,7 @@ impl Progress {
             .collect();
         let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };
         let text = cut(&text, look.width.saturating_sub(6), look.unicode);
-        reporter.show(&format!("  {} {text}", TextStyle::Info.paint(turns[self.turn], look.colour)));
+        reporter.show(&format!("  {} {text}", TextStyle::Info.paint(turns[self.turn], look.color)));
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_step_that_ends_is_a_line_with_its_time() {
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         let mut progress = Progress::new(["extract", "check", "send_mail"].into_iter());
         let all = [
             event(1, "run.claimed", None, json!({})),

@@ -23,7 +23,7 @@ impl Reporter {
 
     /// Returns whether a progress line may be shown.
     pub fn moves(&self) -> bool {
-        self.look.terminal && self.look.colour && !self.quiet
+        self.look.terminal && self.look.color && !self.quiet
     }
 
     /// Prints complete lines above the progress line.
@@ -40,7 +40,7 @@ impl Reporter {
     /// Prints a message that the user, or the calling program, must see: with `--json` too.
     pub fn warn(&mut self, text: &str) {
         self.clear();
-        let head = TextStyle::Warn.paint("warning:", self.look.colour);
+        let head = TextStyle::Warn.paint("warning:", self.look.color);
         drop(writeln!(io::stderr().lock(), "{head} {text}"));
     }
 

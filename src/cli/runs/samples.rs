@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use skills_api::{DecisionSheet, RunDetail, StepState, StepView};
+use skills_api::{DecisionPreview, RunDetail, StepState, StepView};
 use skills_model::{ApprovalReason, CommandName, Gate, RunState};
 use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
 
@@ -81,7 +81,7 @@ pub fn detail(state: RunState) -> RunDetail {
         RunState::Completed => StepState::Completed,
         _ => StepState::Pending,
     };
-    let sheet = (state == RunState::WaitingForHuman).then(|| DecisionSheet {
+    let sheet = (state == RunState::WaitingForHuman).then(|| DecisionPreview {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),
         headline: "Book 1204.5 EUR in the ledger".to_owned(),

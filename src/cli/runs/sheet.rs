@@ -6,15 +6,15 @@ use jiff::tz::TimeZone;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
-use skills_api::DecisionSheet;
+use skills_api::DecisionPreview;
 use skills_skill::safe_text;
 
 /// Renders the sheet.
-pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
+pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
     for line in wrap(&safe_text::line(&sheet.headline), available) {
-        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.color));
     }
     let (place, steps) = sheet.place;
     let _ = writeln!(
@@ -30,8 +30,8 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
             let _ = writeln!(
                 out,
                 "{} {}",
-                TextStyle::Bad.paint("!", look.colour),
-                TextStyle::Bad.paint(&line, look.colour)
+                TextStyle::Bad.paint("!", look.color),
+                TextStyle::Bad.paint(&line, look.color)
             );
         }
     }
@@ -40,8 +40,8 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
             let _ = writeln!(
                 out,
                 "{} {}",
-                TextStyle::Bad.paint("!", look.colour),
-                TextStyle::Bad.paint(&line, look.colour)
+                TextStyle::Bad.paint("!", look.color),
+                TextStyle::Bad.paint(&line, look.color)
             );
         }
     }
@@ -70,15 +70,15 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
         ("approver", &approver),
     ];
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.colour);
+        let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.color);
         for line in wrap(&safe_text::line(value), available.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(12);
         }
     }
-    let _ = writeln!(out, "{}", TextStyle::Muted.paint("inputs", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint("inputs", look.color));
     let promise = if sheet.inputs.is_null() {
-        let _ = writeln!(out, "  {}", DecisionSheet::CHANGED);
+        let _ = writeln!(out, "  {}", DecisionPreview::CHANGED);
         ""
     } else {
         out += &values::rows(&sheet.inputs, 2, look);
@@ -87,8 +87,8 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
     let _ = writeln!(
         out,
         "{}{}",
-        TextStyle::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
-        TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.colour)
+        TextStyle::Muted.paint(&fit("sha256", 12, look.unicode), look.color),
+        TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.color)
     );
     out
 }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_sheet_says_what_would_happen_and_to_what_the_answer_is_bound() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
-        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger

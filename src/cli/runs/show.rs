@@ -11,7 +11,9 @@ use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
-use skills_api::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
+use skills_api::{
+    Change, Code, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
+};
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{Checkpoint, RunId, RunLease};
@@ -25,7 +27,7 @@ struct Shown<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.run(&args.run).await?;
     let zone = TimeZone::system();
     if let Some(number) = args.checkpoint {
@@ -43,8 +45,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
         return Ok(Done::Fine);
     }
     let plain = cx.is_plain();
-    let look =
-        if plain { TerminalCaps { colour: false, unicode: false, ..cx.out.look } } else { cx.out.look };
+    let look = if plain { TerminalCaps { color: false, unicode: false, ..cx.out.look } } else { cx.out.look };
     let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look };
     let mut text = if plain { line_mode::text::page(&detail, page.now_ms) } else { page.render(&detail) };
     if args.events {
@@ -83,12 +84,12 @@ fn checkpoint_text(
     let _ = writeln!(
         out,
         "{}  {}",
-        TextStyle::Strong.paint(&title, look.colour),
-        TextStyle::Muted.paint(&clock::moment(checkpoint.at_ms, zone), look.colour)
+        TextStyle::Strong.paint(&title, look.color),
+        TextStyle::Muted.paint(&clock::moment(checkpoint.at_ms, zone), look.color)
     );
     out += &values::rows(&checkpoint.state, 2, look);
     if !changed.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("since the previous checkpoint", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("since the previous checkpoint", look.color));
         out += &compare::changes_text(changed, look);
     }
     out
@@ -104,11 +105,11 @@ struct Page {
 
 impl Page {
     fn title(&self, out: &mut String, text: &str) {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(text, self.look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(text, self.look.color));
     }
 
     fn muted(&self, text: &str) -> String {
-        TextStyle::Muted.paint(text, self.look.colour)
+        TextStyle::Muted.paint(text, self.look.color)
     }
 
     fn fact(&self, out: &mut String, name: &str, value: &str) {
@@ -123,7 +124,7 @@ impl Page {
         let _ = writeln!(
             out,
             "{} {}  {}",
-            TextStyle::Strong.paint(&safe_text::line(&run.skill_id), look.colour),
+            TextStyle::Strong.paint(&safe_text::line(&run.skill_id), look.color),
             safe_text::line(&detail.contract_version),
             self.muted(&run.id.0)
         );
@@ -255,7 +256,7 @@ impl Page {
         let run = &detail.run;
         if let Some(why) = &detail.elsewhere {
             self.fact(out, "worker", &safe_text::line(why));
-        } else if let Some(text) = unworked(run, self.now_ms, clock::age) {
+        } else if let Some(text) = orphaned_run_reason(run, self.now_ms, clock::age) {
             self.fact(out, "worker", &text);
         } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.lease {
             let left = clock::age(until_ms - self.now_ms);
@@ -345,7 +346,7 @@ impl Page {
 
     /// Renders control requests of sidecars for this run, or of this run as a sidecar, and their outcomes.
     fn controls(&self, out: &mut String, detail: &RunDetail) {
-        let wishes = sidecar_wishes(&detail.run, detail.events.iter());
+        let wishes = control_requests(&detail.run, detail.events.iter());
         if wishes.is_empty() {
             return;
         }
@@ -414,7 +415,7 @@ mod tests {
             now_ms: NOW_MS,
             zone: TimeZone::UTC,
             caller: Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global),
-            look: TerminalCaps { colour: false, unicode: true, width: 80, terminal: true },
+            look: TerminalCaps { color: false, unicode: true, width: 80, terminal: true },
         }
     }
 

@@ -27,7 +27,7 @@ pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
         RunState::Failed => ("✗", "x", TextStyle::Bad),
         RunState::Canceled => ("⊘", "/", TextStyle::Muted),
     };
-    ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
+    ink.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
 /// Returns the styled sign of a step's state.
@@ -42,7 +42,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
         StepState::Failed => ("✗", "x", TextStyle::Bad),
         StepState::Interrupted => ("⊘", "/", TextStyle::Warn),
     };
-    ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
+    ink.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
 /// Describes its state briefly: `book waits for a person`, `failed at sum: http 502`.
@@ -195,7 +195,7 @@ pub fn short(id: &str) -> &str {
 mod tests {
     use super::*;
     use crate::runs::samples::record;
-    use skills_api::unworked;
+    use skills_api::orphaned_run_reason;
     use skills_store::{LeaseHolder, RunLease};
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(describe(&lost(LeaseHolder::Dead), &TimeZone::UTC), "running book, but no worker owns it");
         assert_eq!(describe(&lost(LeaseHolder::Elsewhere), &TimeZone::UTC), "running book");
         let why = [LeaseHolder::Elsewhere, LeaseHolder::Dead, LeaseHolder::RunOut]
-            .map(|holder| unworked(&lost(holder), 9_000, clock::age));
+            .map(|holder| orphaned_run_reason(&lost(holder), 9_000, clock::age));
         assert_eq!(
             why,
             [

@@ -26,7 +26,7 @@ pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     let available = look.text_width(100).saturating_sub(indent + name_width + 2).max(16);
     let mut out = String::new();
     for (name, value) in fields {
-        let mut name = TextStyle::Muted.paint(&look.name(&safe_text::line(name), name_width), look.colour);
+        let mut name = TextStyle::Muted.paint(&look.name(&safe_text::line(name), name_width), look.color);
         for line in lines(value, available) {
             out += &format!("{pad}{name}  {line}\n");
             name = " ".repeat(name_width);
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 60, terminal: true };
+    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
 
     #[test]
     fn outputs_are_rows_of_name_and_value() {

@@ -12,14 +12,14 @@ use crate::Context;
 use crate::args::RunsWatchArgs;
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunId, RunRecord};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
@@ -36,7 +36,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
             reporter.say(&format!("pending: a worker will claim it, or {go_on}"));
             warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
-            unworked(&run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
+            orphaned_run_reason(&run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
         }
     }
     if args.run.is_none() {
@@ -54,7 +54,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 out.flush()?;
             }
             RunUpdate::Silence(run) => {
-                unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
+                orphaned_run_reason(run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
             }
             RunUpdate::Tick => {}
         }
@@ -77,7 +77,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     for (verb, line) in Caller::of(&cx.global).next(&completion.run) {
         reporter.say(&format!(
             "  {} {line}",
-            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color)
         ));
     }
     Ok(status::done(&completion.run))
@@ -87,7 +87,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
 type Warned = HashMap<RunId, String>;
 
 /// Reports that no worker executes a run, and the command that does; once for each reason.
-fn unworked(
+fn orphaned_run_reason(
     run: &RunRecord,
     elsewhere: Option<&str>,
     caller: &Caller,
@@ -95,7 +95,7 @@ fn unworked(
     reporter: &mut Reporter,
 ) {
     let work = caller.line(&["runs", "work", &run.id.0]);
-    let Some(text) = skills_api::unworked(run, clock::now_ms(), clock::age) else {
+    let Some(text) = skills_api::orphaned_run_reason(run, clock::now_ms(), clock::age) else {
         warned.remove(&run.id);
         return;
     };

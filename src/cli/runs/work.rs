@@ -5,7 +5,7 @@ use crate::Context;
 use crate::args::WorkArgs;
 use crate::failure::{Done, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, Needs};
+use skills_api::{Code, CoreParts};
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
@@ -14,7 +14,7 @@ use super::commands::{last_event, step_names};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     client.record_expired_waits().await?;
     let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
@@ -24,7 +24,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let detail = client.run(id).await?;
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
-        reporter.say(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.colour), run.id));
+        reporter.say(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.color), run.id));
         let steps = step_names(&detail);
         let completion = match completion::work(&*client, run, last_event(&detail), &steps, &mut reporter)
             .await

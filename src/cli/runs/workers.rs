@@ -9,7 +9,7 @@ use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit};
-use skills_api::{Code, Error, LogLine, LogRequest, Needs, RunDetail, near};
+use skills_api::{Code, CoreParts, Error, LogLine, LogRequest, RunDetail, near};
 use skills_skill::safe_text;
 
 /// Lines per page.
@@ -19,7 +19,7 @@ const FOLLOW_MS: u64 = 10_000;
 
 /// Runs `skills runs workers`.
 pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let list = match (&args.drain, &args.undrain) {
         (Some(worker), _) => client.drain(worker, true, None).await?,
         (_, Some(worker)) => client.drain(worker, false, None).await?,
@@ -40,7 +40,7 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, F
 
 /// Runs `skills runs views`.
 pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     let list = match (&args.save, &args.delete) {
         (Some(name), _) => client.save_view(name, args.r#where.as_deref(), None).await?,
         (_, Some(name)) => client.save_view(name, None, None).await?,
@@ -60,7 +60,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
             "{}  {}{}",
             look.name(&safe_text::line(&view.name), width),
             safe_text::line(&view.r#where),
-            TextStyle::Muted.paint(&by, look.colour)
+            TextStyle::Muted.paint(&by, look.color)
         );
     }
     if list.views.is_empty() {
@@ -72,7 +72,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
 
 /// Runs `skills runs logs`.
 pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure> {
-    let client = cx.reach(Needs::Catalogue).await?;
+    let client = cx.reach(CoreParts::Catalog).await?;
     if let Some(step) = &args.step {
         has_step(&client.run(&args.run).await?, step)?;
     }
@@ -129,8 +129,8 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) 
         String::new()
     };
     let text =
-        if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.colour) } else { text.into_owned() };
-    format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
+        if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.color) } else { text.into_owned() };
+    format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.color))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::Context;
 use super::args::{SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
 use crate::output::grouped;
-use skills_api::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
+use skills_api::{Code, CoreParts, Error, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
 use skills_skill::safe_text;
 
@@ -40,7 +40,7 @@ fn chosen(yes: bool, no: bool) -> Option<bool> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Index).await?;
+    let core = cx.reach(CoreParts::Index).await?;
     match &args.action {
         SessionAction::New(settings) => {
             let session = core.new_session(settings.into()).await?;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::{pairs, shown};
 use crate::Context;
-use crate::args::{HandedFile, ScriptArgs};
+use crate::args::{InputFileArg, ScriptArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use crate::runs::{Caller, ask};
 use skills_api::{Code, Error, SessionClient};
-use skills_session::{ScriptSheet, ToolFailure};
+use skills_session::{ScriptPreview, ToolFailure};
 use skills_skill::safe_text;
 
 /// Width of the names of the facts.
@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
         && let Some(sheet) = &error.script
     {
         let mut reporter = cx.reporter();
-        let head = TextStyle::Strong.paint("To run", reporter.look.colour);
+        let head = TextStyle::Strong.paint("To run", reporter.look.color);
         reporter.say(&format!("{head}\n\n{}", text(sheet, reporter.look)));
         let command = command(&Caller::of(&cx.global), args, sheet);
         if args.yes {
@@ -54,8 +54,8 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
 }
 
 /// The command that runs what is shown without asking.
-fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptSheet) -> String {
-    let named = |file: &HandedFile| format!("{}={}", file.name, file.path.display());
+fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptPreview) -> String {
+    let named = |file: &InputFileArg| format!("{}={}", file.name, file.path.display());
     let files: Vec<String> = args.files.iter().map(named).collect();
     let mut words = vec!["session", "run-script", &args.session, &args.path];
     words.extend(args.skill.iter().flat_map(|skill| ["--skill", skill.as_str()]));
@@ -71,7 +71,7 @@ fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptSheet) -> String {
 }
 
 /// What would run.
-fn text(sheet: &ScriptSheet, look: TerminalCaps) -> String {
+fn text(sheet: &ScriptPreview, look: TerminalCaps) -> String {
     let list = |words: &[String]| {
         let quoted: Vec<String> = words.iter().map(|word| Value::from(word.as_str()).to_string()).collect();
         quoted.join(" ")
@@ -93,7 +93,7 @@ fn text(sheet: &ScriptSheet, look: TerminalCaps) -> String {
     let available = look.text_width(100).saturating_sub(LABEL);
     let mut out = String::new();
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.colour);
+        let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.color);
         for line in wrap(&safe_text::line(&value), available) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(LABEL);

@@ -36,10 +36,10 @@ pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            TextStyle::Strong.paint(&session.session_id, look.colour),
+            TextStyle::Strong.paint(&session.session_id, look.color),
             TextStyle::Muted.paint(
                 &format!("{:>4} entries  changed {}", session.entries, moment(session.changed_ms)),
-                look.colour
+                look.color
             ),
             cut(&safe_text::line(&active), look.text_width(120).saturating_sub(75).max(20), look.unicode),
         );
@@ -50,7 +50,7 @@ pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
 /// `session show`
 pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&view.session_id, look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&view.session_id, look.color));
     for line in wrap(&settings(&view.settings).join(", "), look.text_width(120).saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
@@ -75,9 +75,9 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
                 || tokens(TokenCount { tokens: skill.tokens, estimated: true }, look.unicode),
                 |size| tokens(size.count(), look.unicode)
             ),
-            TextStyle::Muted.paint(&delivered, look.colour),
-            TextStyle::Warn.paint(&drift, look.colour),
-            TextStyle::Muted.paint(last, look.colour),
+            TextStyle::Muted.paint(&delivered, look.color),
+            TextStyle::Warn.paint(&drift, look.color),
+            TextStyle::Muted.paint(last, look.color),
         );
     }
     let changed: Vec<String> = view
@@ -88,12 +88,12 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
         .collect();
     if !changed.is_empty() {
         let line = format!("skills session load {} {} --add", view.session_id, changed.join(" "));
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.color));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));
     if !view.transcript.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("transcript", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("transcript", look.color));
     }
     let available = look.text_width(120).saturating_sub(8).max(20);
     for entry in &view.transcript {
@@ -167,14 +167,14 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
             }
             _ => String::new(),
         };
-        let note = TextStyle::Muted.paint(&note, look.colour);
+        let note = TextStyle::Muted.paint(&note, look.color);
         let _ = writeln!(out, "  {}{note}", line(name, level, size.window, look.unicode));
     }
     let all: LevelSize = rows.iter().map(|(_, level)| *level).sum();
     let _ = writeln!(
         out,
         "  {}",
-        TextStyle::Strong.paint(&line("sum", all, size.window, look.unicode), look.colour)
+        TextStyle::Strong.paint(&line("sum", all, size.window, look.unicode), look.color)
     );
     let mut by =
         format!("tokens are counted with the o200k vocabulary; {} marks an estimate", about(look.unicode));
@@ -185,7 +185,7 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
         let _ = write!(by, "; {client} itself counts {used} of {limit} {}", fill.unit);
     }
     for line in wrap(&by, look.text_width(120).saturating_sub(2)) {
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&line, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&line, look.color));
     }
     out
 }
@@ -208,7 +208,7 @@ pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
             DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::line(text))),
             DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::line(text))),
         };
-        let _ = writeln!(out, "{}", ink.paint(&text, look.colour));
+        let _ = writeln!(out, "{}", ink.paint(&text, look.color));
     }
     out
 }
@@ -221,11 +221,11 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     };
     for (sign, ink, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
         for name in names(key) {
-            let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.colour));
+            let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.color));
         }
     }
     for name in names("ignored") {
-        let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not loaded"), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not loaded"), look.color));
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
@@ -248,6 +248,6 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = counted(active.len(), "skill loaded", "skills loaded");
-    let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.colour));
+    let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.color));
     out
 }

@@ -68,13 +68,13 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
             (Outcome::NotTried, true) => (TextStyle::Warn, "–"),
             (Outcome::NotTried, false) => (TextStyle::Warn, "--"),
         };
-        out.push_str(&format!("{} {}\n", ink.paint(sign, look.colour), safe_text::line(&check.check)));
+        out.push_str(&format!("{} {}\n", ink.paint(sign, look.color), safe_text::line(&check.check)));
         if !check.note.is_empty() {
             let what = if check.outcome == Outcome::NotTried { "not tried: " } else { "" };
             out.push_str(&format!("    {what}{}\n", safe_text::line(&check.note)));
         }
         if let Some(advice) = check.advice {
-            out.push_str(&format!("    {} {advice}\n", TextStyle::Muted.paint("help:", look.colour)));
+            out.push_str(&format!("    {} {advice}\n", TextStyle::Muted.paint("help:", look.color)));
         }
     }
     let (passed, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
@@ -102,7 +102,7 @@ mod tests {
             Check::new("a body", false, "status 500").or("fix it"),
             Check::not_tried("a limit", "there is none"),
         ];
-        let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
+        let look = TerminalCaps { color: false, unicode: false, width: 80, terminal: false };
         let text = render(&checks, look);
         insta::assert_snapshot!(text, @r"
         ok a wrong key is refused

@@ -12,7 +12,7 @@ use super::probe::{Probe, ProbeResponse};
 use crate::Context;
 use crate::failure::Failure;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
-use skills_api::{ErrorBody, Needs};
+use skills_api::{CoreParts, ErrorBody};
 
 /// What to do if the service returns different results.
 const ADVICE: &str = "the service may use other roots, another config.yaml or newer skills: use the same \
@@ -20,7 +20,7 @@ const ADVICE: &str = "the service may use other roots, another config.yaml or ne
 
 pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failure> {
     probe.admitted().await?;
-    let local = Arc::new(cx.open(Needs::Index).await?);
+    let local = Arc::new(cx.open(CoreParts::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
     // A service withholds data from some keys: compare with the results for a caller with the same permissions.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::analysis::UNIT;
 use super::super::answer::{Signal, TermKind};
-use super::super::embedding::{DIM, Embedding, dot, normalise};
+use super::super::embedding::{DIM, Embedding, dot, normalize};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
@@ -54,7 +54,7 @@ impl Matcher for Semantic {
         let offset = std::array::from_fn(|i| cx.weights.centring * mean.get(i).copied().unwrap_or(0.0));
         let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
         let centred_length = dot(&query, &query).sqrt();
-        normalise(&mut query);
+        normalize(&mut query);
         Ok(Some(Box::new(Prepared {
             cx,
             model,
@@ -83,13 +83,13 @@ fn dot_in_lanes(a: &[i16; DIM], b: &[i16; DIM]) -> i32 {
 
 impl Prepared<'_> {
     /// Returns a skill's centered, normalized vector; `None` if it has no vector.
-    fn centred(&self, slot: usize) -> Option<[f64; DIM]> {
-        if self.cx.index.derived.centred[slot] <= 0.0 {
+    fn centered(&self, slot: usize) -> Option<[f64; DIM]> {
+        if self.cx.index.derived.centered[slot] <= 0.0 {
             return None;
         }
         let vector = self.cx.index.vector(slot);
         let mut out = std::array::from_fn(|i| f64::from(vector[i]) / UNIT - self.offset[i]);
-        normalise(&mut out);
+        normalize(&mut out);
         Some(out)
     }
 }
@@ -105,7 +105,7 @@ impl Scorer for Prepared<'_> {
         let floor = self.cx.weights.cosine_floor as f32;
         let unit = (UNIT * UNIT) as f32;
         let (vectors, _) = self.cx.index.vectors().as_chunks::<DIM>();
-        let lengths = self.cx.index.derived.centred.chunks(CHUNK);
+        let lengths = self.cx.index.derived.centered.chunks(CHUNK);
         let columns = column.values.chunks_mut(CHUNK).zip(column.matched.chunks_mut(CHUNK));
         // Two loops per chunk, without branches: the compiler vectorizes both.
         let mut products = [0_i32; CHUNK];
@@ -129,7 +129,7 @@ impl Scorer for Prepared<'_> {
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
-        let Some(skill) = self.centred(slot) else { return };
+        let Some(skill) = self.centered(slot) else { return };
         let weight = self.cx.profile.meaning / self.centred_length;
         for token in &self.reading.pieces {
             let product = self.model.product(token.token, &skill);

@@ -215,7 +215,7 @@ impl BindingContext {
     pub fn obstacle(
         &self,
         offered: &RegisteredBinding,
-        catalogue: &Capabilities,
+        catalog: &Capabilities,
         unsandboxed: bool,
     ) -> Option<CallObstruction> {
         let binding = &offered.binding;
@@ -229,11 +229,11 @@ impl BindingContext {
             )))
         };
         match (binding.protocol, reach) {
-            (Protocol::Script, _) => script::located(offered, reach, catalogue)
+            (Protocol::Script, _) => script::located(offered, reach, catalog)
                 .err()
                 .or_else(|| script::isolated(&self.sandbox, unsandboxed).err()),
             (Protocol::Builtin, _) => builtin::known(&binding.operation).err(),
-            (_, None) => Some(unconfigured(offered, catalogue)),
+            (_, None) => Some(unconfigured(offered, catalog)),
             (_, Some(Reach::Http { headers, .. })) => self.expanded(service, "headers", headers).err(),
             (Protocol::Mcp, Some(Reach::Command { env, .. })) => self.expanded(service, "env", env).err(),
             (Protocol::Mcp, Some(Reach::Script { .. })) => wrong("`url` or `command`"),
@@ -330,9 +330,9 @@ impl BindingContext {
 }
 
 /// The obstruction for a service that is not configured, with a hint from its registry description.
-fn unconfigured(offered: &RegisteredBinding, catalogue: &Capabilities) -> CallObstruction {
+fn unconfigured(offered: &RegisteredBinding, catalog: &Capabilities) -> CallObstruction {
     let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
-    let described = catalogue.service(service);
+    let described = catalog.service(service);
     let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
     let hint = match (protocol, text("base_url").or_else(|| text("url")), text("server")) {
         (Protocol::Mcp, _, Some(server)) => format!(

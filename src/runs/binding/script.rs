@@ -39,7 +39,7 @@ pub struct ScriptLocation {
 pub fn located(
     offered: &RegisteredBinding,
     reach: Option<&Reach>,
-    catalogue: &Capabilities,
+    catalog: &Capabilities,
 ) -> Result<ScriptLocation, CallObstruction> {
     let (binding, root) = (&offered.binding, offered.place.root());
     match reach {
@@ -69,7 +69,7 @@ pub fn located(
             if root.join(&script).is_file() {
                 return Ok(ScriptLocation { bundle: root.to_owned(), script });
             }
-            let service = catalogue.service(&binding.service);
+            let service = catalog.service(&binding.service);
             let module = service.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
             let what = match module {
                 Some(module) => format!(

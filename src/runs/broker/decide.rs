@@ -52,7 +52,7 @@ pub struct Decision {
 pub fn decide(
     capability: &str,
     demanded: Conformance,
-    catalogue: &Capabilities,
+    catalog: &Capabilities,
     overrides: &BTreeMap<String, String>,
     obstacle: &dyn Fn(&RegisteredBinding) -> Option<CallObstruction>,
 ) -> Decision {
@@ -67,7 +67,7 @@ pub fn decide(
         }
         obstacle(offered)
     };
-    let mut all: Vec<Choice> = catalogue
+    let mut all: Vec<Choice> = catalog
         .bindings_of(capability)
         .iter()
         .map(|offered| Choice {

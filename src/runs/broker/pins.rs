@@ -132,14 +132,14 @@ impl Pins {
         &self,
         offered: &RegisteredBinding,
         services: &BTreeMap<String, Endpoint>,
-        catalogue: &Capabilities,
+        catalog: &Capabilities,
     ) -> Pin {
         let binding = &offered.binding;
         if binding.protocol != Protocol::Script {
             return Pin::new(offered, None);
         }
         let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
-        let Ok(found) = located(offered, reach, catalogue) else { return Pin::new(offered, None) };
+        let Ok(found) = located(offered, reach, catalog) else { return Pin::new(offered, None) };
         match self.contents.contents(&found.bundle) {
             Ok(contents) => Pin::of_contents(offered, &found, &contents),
             Err(error) => {

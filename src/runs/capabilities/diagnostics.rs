@@ -39,14 +39,14 @@ pub(super) fn duplicate_id(what: &str, id: &str, first: &Path, second: &Path) ->
 }
 
 /// Checks all references.
-pub(super) fn references(catalogue: &mut Capabilities) {
+pub(super) fn references(catalog: &mut Capabilities) {
     let mut found = Vec::new();
-    for offered in catalogue.bindings.values() {
+    for offered in catalog.bindings.values() {
         let binding = &offered.binding;
         let mut note = |code: &str, severity, message: String, help: String| {
             found.push(file_finding(code, severity, &binding.location, message, help));
         };
-        let capability = catalogue.declared.get(&binding.capability);
+        let capability = catalog.declared.get(&binding.capability);
         if capability.is_none() {
             note(
                 "binding-capability",
@@ -59,7 +59,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
             );
         }
         if let Some(fallback) = &binding.fallback {
-            match catalogue.bindings.get(fallback) {
+            match catalog.bindings.get(fallback) {
                 None => note(
                     "binding-fallback",
                     Severity::Error,
@@ -121,8 +121,8 @@ pub(super) fn references(catalogue: &mut Capabilities) {
             }
         }
     }
-    for capability in catalogue.declared.values() {
-        if !catalogue.by_capability.contains_key(&capability.id) {
+    for capability in catalog.declared.values() {
+        if !catalog.by_capability.contains_key(&capability.id) {
             found.push(file_finding(
                 "capability-unbound",
                 Severity::Warning,
@@ -132,7 +132,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
             ));
         }
         for gate in &capability.safety.mandatory_pre_gates {
-            if !catalogue.declared.contains_key(&gate.capability) {
+            if !catalog.declared.contains_key(&gate.capability) {
                 found.push(file_finding(
                     "capability-gate",
                     Severity::Error,
@@ -147,5 +147,5 @@ pub(super) fn references(catalogue: &mut Capabilities) {
         }
     }
     found.sort_by(|a, b| (&a.file, &a.code).cmp(&(&b.file, &b.code)));
-    catalogue.findings.extend(found);
+    catalog.findings.extend(found);
 }

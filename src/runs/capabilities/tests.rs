@@ -31,15 +31,15 @@ fn the_earlier_place_counts_and_both_are_named() {
         ("capabilities/text.count.yaml", "id: text.count\nsafety: {requires_confirmation: false}\n"),
         ("bindings/b.yaml", "id: b\ncapability: text.count\nprotocol: script\noperation: second.py\n"),
     ]);
-    let catalogue = Capabilities::load(&[place(first.path()), place(second.path())]);
-    assert_eq!(catalogue.ids().collect::<Vec<_>>(), ["text.count"]);
-    assert!(catalogue.capability("text.count").unwrap().outputs.contains_key("words"));
-    assert_eq!(catalogue.bindings_of("text.count")[0].binding.operation, "first.py");
-    let codes: Vec<_> = catalogue.findings().iter().map(|f| f.code.as_str()).collect();
+    let catalog = Capabilities::load(&[place(first.path()), place(second.path())]);
+    assert_eq!(catalog.ids().collect::<Vec<_>>(), ["text.count"]);
+    assert!(catalog.capability("text.count").unwrap().outputs.contains_key("words"));
+    assert_eq!(catalog.bindings_of("text.count")[0].binding.operation, "first.py");
+    let codes: Vec<_> = catalog.findings().iter().map(|f| f.code.as_str()).collect();
     assert_eq!(codes, ["capability-duplicate", "binding-duplicate"]);
-    let message = &catalogue.findings()[0].message;
+    let message = &catalog.findings()[0].message;
     assert!(message.contains(&*first.path().to_string_lossy()), "{message}");
-    assert!(catalogue.findings()[0].file.starts_with(second.path()));
+    assert!(catalog.findings()[0].file.starts_with(second.path()));
     let same = Capabilities::load(&[place(first.path()), place(first.path())]);
     assert!(
         !same.findings().iter().any(|f| f.code == "capability-duplicate"),
@@ -70,8 +70,8 @@ fn references_that_lead_nowhere_are_told_apart() {
         ("bindings/x/c.yaml", "id: c\ncapability: text.count\nprotocol: carrier-pigeon\noperation: t\n"),
         ("services/specs/s.yaml", "openapi: 3.0.3\n"),
     ]);
-    let catalogue = Capabilities::load(&[place(dir.path())]);
-    let seen: Vec<String> = catalogue
+    let catalog = Capabilities::load(&[place(dir.path())]);
+    let seen: Vec<String> = catalog
         .findings()
         .iter()
         .map(|f| {
@@ -94,6 +94,6 @@ fn a_link_out_of_the_registry_is_not_followed() {
     std::os::unix::fs::symlink(outside.path().join("secret.yaml"), dir.path().join("capabilities/s.yaml"))
         .unwrap();
     std::os::unix::fs::symlink(outside.path(), dir.path().join("bindings")).unwrap();
-    let catalogue = Capabilities::load(&[place(dir.path())]);
-    assert_eq!(catalogue.ids().len(), 0);
+    let catalog = Capabilities::load(&[place(dir.path())]);
+    assert_eq!(catalog.ids().len(), 0);
 }

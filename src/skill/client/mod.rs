@@ -391,7 +391,7 @@ pub enum PeopleOnly {
 /// Where a client lists its bundled skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Among {
+pub enum BundledListing {
     /// Before all others.
     First,
     /// Sorted among them.
@@ -424,7 +424,7 @@ pub struct BundledSkill {
 #[serde(deny_unknown_fields)]
 pub struct Bundled {
     /// Their position in the list.
-    pub among: Among,
+    pub among: BundledListing,
     /// The skills, in the client's order.
     pub skills: Vec<BundledSkill>,
     /// Whether their descriptions are kept where others are truncated.

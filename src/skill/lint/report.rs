@@ -15,7 +15,7 @@ use crate::{Finding, Severity, safe_text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportStyle {
     /// Whether to use ANSI colors.
-    pub colours: bool,
+    pub colors: bool,
     /// Whether to use box-drawing characters instead of ASCII.
     pub unicode: bool,
     /// Columns of the terminal.
@@ -24,7 +24,7 @@ pub struct ReportStyle {
 
 impl Default for ReportStyle {
     fn default() -> Self {
-        Self { colours: false, unicode: true, width: 80 }
+        Self { colors: false, unicode: true, width: 80 }
     }
 }
 
@@ -32,7 +32,7 @@ impl Default for ReportStyle {
 /// file, `source` its content. Both are passed through `safe_text`.
 #[must_use]
 pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle) -> String {
-    let theme = match (look.colours, look.unicode) {
+    let theme = match (look.colors, look.unicode) {
         (true, true) => GraphicalTheme::unicode(),
         (true, false) => {
             GraphicalTheme { characters: miette::ThemeCharacters::ascii(), ..GraphicalTheme::unicode() }

@@ -18,7 +18,7 @@ use tokio_postgres::{SimpleQueryMessage, Statement};
 
 use super::reason::{Kind, failed, kind};
 use crate::sql::{Row, Tx, Value};
-use crate::{Moment, StoreError};
+use crate::{ClockReading, StoreError};
 
 type Sent<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
 
@@ -333,12 +333,12 @@ impl Drop for Transaction {
 impl Tx for Transaction {
     const POSTGRES: bool = true;
 
-    async fn now(&self) -> Result<Moment, StoreError> {
+    async fn now(&self) -> Result<ClockReading, StoreError> {
         if self.now.get().is_none() {
             self.wait().await?;
         }
         let missing = || crate::sql::failed("use the store", &"the clock was not read");
-        Ok(Moment { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
+        Ok(ClockReading { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
     }
 
     fn event_ms(&self, now_ms: i64) -> i64 {

@@ -9,8 +9,8 @@ use super::rows::{
 };
 use super::{Row, Tx, Value, checkpoints, dialect, failed, integrity, read, values};
 use crate::{
-    Checkpoint, Claimed, EventKind, LeaseHolder, Moment, NewEvent, RunId, RunLease, RunRecord, StepIntent,
-    StoreError, WorkerId, damaged,
+    Checkpoint, Claimed, ClockReading, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunRecord,
+    StepIntent, StoreError, WorkerId, damaged,
 };
 use skills_model::{Command, TransitionError, WorkerReport, transition};
 
@@ -44,7 +44,8 @@ pub(crate) async fn claim<T: Tx>(
         });
         // A run that cannot be read would be claimed again and again, before all others.
         let needed = match damage {
-            None => Needed::read(&locked.run, chain, &intents, &contract).map_err(|error| error.to_string()),
+            None => ClaimRequirements::read(&locked.run, chain, &intents, &contract)
+                .map_err(|error| error.to_string()),
             Some(message) => Err(message),
         };
         let needed = match needed {
@@ -93,19 +94,19 @@ pub(crate) async fn claim<T: Tx>(
             data["attempts"] = (MAX_LOST_LEASES + 1).into();
         }
         write_events(tx, &id, locked.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
-        let Needed { checkpoint, unfinished, contract } = needed;
+        let ClaimRequirements { checkpoint, unfinished, contract } = needed;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
 }
 
 /// What is needed to execute a run.
-struct Needed {
+struct ClaimRequirements {
     checkpoint: Checkpoint,
     unfinished: Vec<StepIntent>,
     contract: Json,
 }
 
-impl Needed {
+impl ClaimRequirements {
     /// Reads the rows of [`needed`].
     fn read(run: &RunRecord, chain: Vec<Row>, intents: &[Row], contract: &[Row]) -> Result<Self, StoreError> {
         let contract = contract.first().map(|row| row.json(0)).transpose()?.ok_or_else(|| {
@@ -210,7 +211,7 @@ async fn candidate<T: Tx>(
     tx: &T,
     only: Option<&RunId>,
     places: Option<&str>,
-    now: &Moment,
+    now: &ClockReading,
 ) -> Result<Option<LockedRun>, StoreError> {
     let action = "look for a run to claim";
     let columns = format!("SELECT {} FROM runs r", LockedRun::columns());
@@ -309,7 +310,7 @@ pub(crate) async fn renew<T: Tx>(tx: &T, run: &RunId, fence: u64, lease_ms: u64)
 }
 
 /// Returns a lease that expires this much after now, on both clocks.
-fn granted(worker: Option<WorkerId>, lease_ms: u64, now: &Moment) -> RunLease {
+fn granted(worker: Option<WorkerId>, lease_ms: u64, now: &ClockReading) -> RunLease {
     RunLease {
         worker,
         until_ms: now.wall_ms.saturating_add_unsigned(lease_ms),

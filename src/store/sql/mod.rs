@@ -26,7 +26,7 @@ pub(crate) use value::{Row, Value, values};
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Moment, Places, StoreError};
+use crate::{ClockReading, Places, StoreError};
 
 /// Returns the roots as a JSON array for SQL; `None` if every run may be claimed. May read from disk.
 pub(crate) async fn claimable(places: &Arc<OnceLock<Places>>) -> Result<Option<String>, StoreError> {
@@ -52,7 +52,7 @@ pub(crate) trait Tx {
     const POSTGRES: bool;
 
     /// Returns the current time of the store's clock. Later calls in one transaction return the same moment.
-    fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send;
+    fn now(&self) -> impl Future<Output = Result<ClockReading, StoreError>> + Send;
 
     /// Returns the time of an event that is recorded now, never before that of an event recorded earlier by this process.
     fn event_ms(&self, now_ms: i64) -> i64 {

@@ -14,8 +14,8 @@ use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
 use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
-    DecisionRecord, Due, Moment, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage, RunQuery,
-    RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
+    ClockReading, DecisionRecord, Due, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage,
+    RunQuery, RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
 };
 use skills_model::RunState;
 
@@ -175,7 +175,7 @@ pub(crate) async fn unnotified<T: Tx>(
 }
 
 /// Returns the parameters of [`LEASE_EXPIRED`], which are the first three.
-pub(super) fn lease_expired_values(now: &Moment) -> Vec<Value<'static>> {
+pub(super) fn lease_expired_values(now: &ClockReading) -> Vec<Value<'static>> {
     let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());
     vec![now.wall_ms.into(), boot.into(), now.boot.as_ref().map(|boot| boot.ms).into()]
 }

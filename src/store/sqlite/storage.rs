@@ -12,7 +12,7 @@ use super::schema::is_damage;
 use super::tx::{Transaction, complete};
 use super::{failed, reading};
 use crate::sql::maintenance::{RULES, describe_modified};
-use crate::{Health, Moment, QuickCheck, StoreError};
+use crate::{ClockReading, Health, QuickCheck, StoreError};
 use skills_base::private_files;
 
 /// Maximum number of problems reported by a quick check.
@@ -89,7 +89,7 @@ pub fn damage_of(path: &Path) -> Vec<String> {
     }
 }
 
-pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, StoreError> {
+pub(super) fn check(connection: &Connection, now: ClockReading) -> Result<Health, StoreError> {
     let action = || "check the store".to_owned();
     let number = |sql: &str| {
         connection

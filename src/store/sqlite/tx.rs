@@ -9,12 +9,12 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::failed;
 use crate::sql::{Row, Tx, Value};
-use crate::{Moment, StoreError};
+use crate::{ClockReading, StoreError};
 
 /// A connection with an open transaction, and the time when it began.
 pub(super) struct Transaction<'c> {
     connection: &'c Connection,
-    now: Moment,
+    now: ClockReading,
 }
 
 impl ToSql for Value<'_> {
@@ -39,7 +39,7 @@ pub(super) fn value(found: ValueRef<'_>) -> rusqlite::Result<Value<'static>> {
 }
 
 impl<'c> Transaction<'c> {
-    pub fn new(connection: &'c Connection, now: Moment) -> Self {
+    pub fn new(connection: &'c Connection, now: ClockReading) -> Self {
         Self { connection, now }
     }
 
@@ -67,7 +67,7 @@ impl<'c> Transaction<'c> {
 impl Tx for Transaction<'_> {
     const POSTGRES: bool = false;
 
-    fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send {
+    fn now(&self) -> impl Future<Output = Result<ClockReading, StoreError>> + Send {
         ready(Ok(self.now.clone()))
     }
 

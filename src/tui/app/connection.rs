@@ -209,25 +209,25 @@ mod tests {
         use super::super::Refreshed;
         use crate::pane::Message;
         use skills_api::Event;
-        use skills_registry::{Catalogue, Change, ScanProgress};
+        use skills_registry::{Catalog, Change, ScanProgress};
 
         let now = Instant::now();
         let mut app = app(false, now);
         let since = app.received();
-        let changed = Catalogue { generation: 1, ..Catalogue::default() };
-        let change = Change { catalogue: changed.into(), ..Change::default() };
-        app.handle(AppEvent::All(Message::Event(Event::Catalogue(change.into()))), now);
+        let changed = Catalog { generation: 1, ..Catalog::default() };
+        let change = Change { catalog: changed.into(), ..Change::default() };
+        app.handle(AppEvent::All(Message::Event(Event::Catalog(change.into()))), now);
         let refresh = |since| {
-            let catalogue = Some(Catalogue { generation: 0, ..Catalogue::default() }.into());
-            AppEvent::Refreshed(Box::new(Refreshed { since, catalogue, diagnostics: None }))
+            let catalog = Some(Catalog { generation: 0, ..Catalog::default() }.into());
+            AppEvent::Refreshed(Box::new(Refreshed { since, catalog, diagnostics: None }))
         };
         app.handle(refresh(since), now);
-        assert_eq!(app.catalogue.generation, 1);
+        assert_eq!(app.catalog.generation, 1);
         // A service that was restarted counts from the start.
         let since = app.received();
         app.handle(AppEvent::All(Message::Event(Event::Scan(ScanProgress::default()))), now);
         app.handle(refresh(since), now);
-        assert_eq!(app.catalogue.generation, 0);
+        assert_eq!(app.catalog.generation, 0);
     }
 
     #[test]

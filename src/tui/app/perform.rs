@@ -342,7 +342,7 @@ impl App {
             name: shown(entry.skill.id.as_str()),
             description: beginning(&entry.skill.description),
         };
-        self.catalogue.entries.iter().map(skill).collect()
+        self.catalog.entries.iter().map(skill).collect()
     }
 
     fn palette_entries(&self) -> Vec<crate::overlay::Entry> {

@@ -17,7 +17,7 @@ const MAX_ROWS: usize = 6;
 /// Maximum number of rows of a note below a field.
 const NOTE_ROWS: usize = 2;
 /// Minimum number of cells of a text next to its messages.
-const TEXT_LEAST: u16 = 14;
+const MIN_TEXT: u16 = 14;
 /// Minimum width of the label column.
 const LABEL_LEAST: u16 = 6;
 
@@ -146,14 +146,14 @@ impl Form {
             Control::Text(text) => text.height(inner).clamp(1, MAX_ROWS),
             Control::Choice { .. } => 1,
         };
-        let fits = |why: &str| cells(why) + 4 + TEXT_LEAST <= width;
+        let fits = |why: &str| cells(why) + 4 + MIN_TEXT <= width;
         let typed = match &entry.control {
             Control::Text(text) if body == 1 => cells(text.text()),
             _ => 0,
         };
         let behind = problem
             .clone()
-            .filter(|why| body == 1 && fits(why) && cells(why) + 4 + typed.max(TEXT_LEAST) <= width)
+            .filter(|why| body == 1 && fits(why) && cells(why) + 4 + typed.max(MIN_TEXT) <= width)
             .filter(|_| matches!(entry.control, Control::Text(_)));
         let focused = look.focused && at == self.focus;
         let (said, wrong) = match (&problem, &behind) {
@@ -319,7 +319,7 @@ fn content_cells(entry: &Entry, width: u16) -> u16 {
         Control::Text(text) => cells(text.text()) + 1,
         Control::Choice { choices, .. } => {
             let all = all_choices(choices.iter().map(|(_, label)| label.as_str()));
-            if all + 2 <= width { all } else { TEXT_LEAST }
+            if all + 2 <= width { all } else { MIN_TEXT }
         }
     }
 }

@@ -8,7 +8,7 @@ use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
-use super::{Hint, Outcome, Overlay, Purpose, centred, frame, row_at};
+use super::{Hint, Outcome, Overlay, Purpose, centered, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
@@ -211,7 +211,7 @@ impl Overlay for Chooser {
         let width = (label + note + 12).max(cells(&self.title) + 8).max(30).min(area.width.saturating_sub(2));
         let height = (self.choices.len() as u16).saturating_add(4 + head).min(area.height.saturating_sub(4));
         self.area = if self.shades() {
-            centred(area, width, height)
+            centered(area, width, height)
         } else {
             // Keep the screen behind visible, because it previews the theme.
             Rect::new(area.right() - width, area.bottom() - height, width, height)

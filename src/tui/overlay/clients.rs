@@ -511,7 +511,7 @@ impl Overlay for ClientsView {
                 }
                 Outcome::Handled
             }
-            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => self.skills_changed(),
+            Message::Catalog(_) | Message::Event(Event::Catalog(_)) => self.skills_changed(),
             _ => Outcome::Stay,
         }
     }

@@ -22,9 +22,9 @@ use serde_json::{Map, Value};
 use super::Overlay;
 use crate::pane::PaneId;
 use crate::session_requests::ScriptCall;
-use skills_api::{ContractView, DecisionSheet, InputFields, ProposalView};
+use skills_api::{ContractView, DecisionPreview, InputFields, ProposalView};
 use skills_model::CommandName;
-use skills_session::ScriptSheet;
+use skills_session::ScriptPreview;
 use skills_store::{RunId, RunRecord};
 
 /// A checkpoint to choose: its number and the step it follows.
@@ -36,7 +36,7 @@ pub enum DialogSpec {
     /// Approve or deny a pending step.
     Decide {
         /// The pending step.
-        sheet: Box<DecisionSheet>,
+        sheet: Box<DecisionPreview>,
         /// The title of its run.
         title: Option<String>,
         /// Its draft: fields entered earlier and not submitted.
@@ -65,7 +65,7 @@ pub enum DialogSpec {
         /// The call.
         call: ScriptCall,
         /// What it would run.
-        sheet: Box<ScriptSheet>,
+        sheet: Box<ScriptPreview>,
     },
     /// Send one command to many runs.
     Bulk {

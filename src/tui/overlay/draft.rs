@@ -21,7 +21,7 @@ use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Digest, Skill, SkillId};
 
 /// Maximum number of rows of the text field.
@@ -391,8 +391,8 @@ impl DraftEditor {
     }
 
     /// Handles a reload of the catalog.
-    fn catalog_changed(&mut self, catalogue: &Catalogue) -> Outcome {
-        let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
+    fn catalog_changed(&mut self, catalog: &Catalog) -> Outcome {
+        let Some(skill) = catalog.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
         let now = StatedTexts::of(skill);
         // A catalog from before the text was written does not count as a change.
         if self.replaced.as_ref() == Some(&now) {
@@ -601,8 +601,8 @@ impl Overlay for DraftEditor {
                 self.metrics.error = Some(error.message.clone());
                 Outcome::Handled
             }
-            Message::Catalogue(catalogue) => self.catalog_changed(catalogue),
-            Message::Event(Event::Catalogue(change)) => self.catalog_changed(&change.catalogue),
+            Message::Catalog(catalog) => self.catalog_changed(catalog),
+            Message::Event(Event::Catalog(change)) => self.catalog_changed(&change.catalog),
             _ => Outcome::Stay,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use super::{Hint, Outcome, Overlay, centred, frame};
+use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::field::Field;
 use crate::glyphs::Glyphs;
@@ -233,7 +233,7 @@ impl Overlay for Help {
         }
         self.lines = left.len().max(right.len());
         let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
-        self.area = centred(area, width, height);
+        self.area = centered(area, width, height);
         let inside = frame(self.area, painter, &self.title, "from your keymap", false);
         let mut cursor = None;
         let mut top = inside.y + 1;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use super::{Hint, Outcome, Overlay, centred, frame};
+use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
 use crate::widgets::format::counted;
@@ -87,7 +87,7 @@ impl Overlay for LogView {
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
-        self.area = centred(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
+        self.area = centered(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
         let lines = self.source.records();
         let inside = frame(self.area, painter, "Log", &counted(lines.len(), "line"), false);
         let rows: Vec<RichLine> = lines.iter().flat_map(|line| as_rows(line, inside.width)).collect();

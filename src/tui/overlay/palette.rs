@@ -8,7 +8,7 @@ use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 
 use super::chooser::{named, underline_letters};
-use super::{Hint, Outcome, Overlay, centred, frame, row_at};
+use super::{Hint, Outcome, Overlay, centered, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
@@ -287,7 +287,7 @@ impl Overlay for Palette {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let height = area.height.saturating_sub(4).clamp(10, 20);
-        self.area = centred(area, 70.min(area.width.saturating_sub(2)), height);
+        self.area = centered(area, 70.min(area.width.saturating_sub(2)), height);
         let inside = frame(self.area, painter, "", "", false);
         let skills = if self.fuzzy.is_empty() { 0 } else { self.skills.len() };
         let found = format!("{} of {}", count(self.shown.len()), count(self.entries.len() + skills));

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use super::{Hint, Outcome, Overlay, centred, frame};
+use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -79,7 +79,7 @@ impl Overlay for Question {
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let lost = [Seg::new(self.lost.as_str(), Role::Text)];
         let lines = wrap_to(&lost, 52.min(area.width.saturating_sub(4)), LINES, painter.glyphs.ellipsis);
-        let outer = centred(area, 56, 6 + (lines.len() as u16).max(3));
+        let outer = centered(area, 56, 6 + (lines.len() as u16).max(3));
         let title = format!("{} Quit the workbench?", painter.glyphs.waiting);
         let inside = frame(outer, painter, &title, "", true);
         for (line, y) in lines.iter().zip(inside.y + 1..) {

@@ -45,7 +45,7 @@ impl Depth {
 /// Returns the style with each RGB color replaced by the nearest of the 256-color palette.
 #[must_use]
 pub fn to_256(style: Style) -> Style {
-    let near = |colour| match colour {
+    let near = |color| match color {
         Color::Rgb(red, green, blue) => Color::Indexed(nearest_index(red, green, blue)),
         other => other,
     };

@@ -134,8 +134,8 @@ const SEEN: [[[f64; 3]; 3]; 2] = [
 ];
 
 fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
-    let as_seen = |colour| {
-        let Color::Rgb(red, green, blue) = colour else { panic!("{colour} is not RGB") };
+    let as_seen = |color| {
+        let Color::Rgb(red, green, blue) = color else { panic!("{color} is not RGB") };
         let rgb = [red, green, blue].map(linear);
         lab(seen.map(|row| row.iter().zip(rgb).map(|(weight, channel)| weight * channel).sum()))
     };
@@ -145,15 +145,15 @@ fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
 #[test]
 fn colour_safe_keeps_signals_and_states_apart_without_red_and_green() {
     let theme = theme("colour-safe");
-    let colour = |role| theme.style(role).fg.unwrap();
+    let color = |role| theme.style(role).fg.unwrap();
     for seen in SEEN {
         for (at, one) in FILLS.iter().enumerate() {
             for other in &FILLS[at + 1..] {
-                let found = color_distance(colour(*one), colour(*other), seen);
+                let found = color_distance(color(*one), color(*other), seen);
                 assert!(found >= 25.0, "{one} and {other} are {found:.0} apart");
             }
         }
-        assert!(color_distance(colour(Role::Success), colour(Role::Danger), seen) >= 50.0);
-        assert!(color_distance(colour(Role::Waiting), colour(Role::Danger), seen) >= 15.0);
+        assert!(color_distance(color(Role::Success), color(Role::Danger), seen) >= 50.0);
+        assert!(color_distance(color(Role::Waiting), color(Role::Danger), seen) >= 15.0);
     }
 }

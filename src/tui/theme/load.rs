@@ -98,10 +98,10 @@ impl Themes {
     pub fn theme(&self, name: &str, depth: Depth) -> Result<Theme, LocatedError> {
         let theme = self.resolve(name, self.files.len(), MAX_CHAIN_LEN)?;
         match depth {
-            Depth::None if theme.colours().next().is_some() => {
+            Depth::None if theme.colors().next().is_some() => {
                 self.resolve("mono", self.files.len(), MAX_CHAIN_LEN)
             }
-            Depth::Ansi16 if theme.colours().any(|colour| matches!(colour, Color::Rgb(..))) => {
+            Depth::Ansi16 if theme.colors().any(|color| matches!(color, Color::Rgb(..))) => {
                 self.resolve("ansi", self.files.len(), MAX_CHAIN_LEN)
             }
             Depth::Ansi256 => Ok(Theme { styles: theme.styles.map(to_256), ..theme }),
@@ -277,14 +277,14 @@ mod tests {
         assert_eq!(themes.theme("mono", Depth::None).unwrap().name, "mono");
         let dark = themes.theme("dark", Depth::Ansi256).unwrap();
         assert_eq!(dark.name, "dark");
-        assert!(dark.colours().all(|colour| matches!(colour, Color::Indexed(_))));
+        assert!(dark.colors().all(|color| matches!(color, Color::Indexed(_))));
     }
 
     #[test]
     fn sixteen_colours_never_set_black_white_or_a_background() {
         let ansi = Themes::shipped().unwrap().theme("ansi", Depth::Ansi16).unwrap();
         let never = [Color::Black, Color::White, Color::Gray];
-        assert!(ansi.colours().all(|colour| !never.contains(&colour)));
+        assert!(ansi.colors().all(|color| !never.contains(&color)));
         assert!(Role::iter().filter(|role| *role != Role::Base).all(|role| ansi.style(role).bg.is_none()));
     }
 }

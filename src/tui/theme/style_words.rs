@@ -12,16 +12,16 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
     while let Some(word) = words.next() {
         match word {
             "on" => {
-                let colour = words.next().ok_or("missing color after `on`")?;
-                style.bg = parse_colour(colour)?;
+                let color = words.next().ok_or("missing color after `on`")?;
+                style.bg = parse_colour(color)?;
             }
             "bold" => style = style.add_modifier(Modifier::BOLD),
             "dim" => style = style.add_modifier(Modifier::DIM),
             "italic" => style = style.add_modifier(Modifier::ITALIC),
             "underline" => style = style.add_modifier(Modifier::UNDERLINED),
             "reverse" => style = style.add_modifier(Modifier::REVERSED),
-            colour if !seen_colour => {
-                style.fg = parse_colour(colour)?;
+            color if !seen_colour => {
+                style.fg = parse_colour(color)?;
                 seen_colour = true;
             }
             other => {
@@ -58,8 +58,8 @@ fn parse_colour(word: &str) -> Result<Option<Color>, String> {
     if word == "default" {
         return Ok(None);
     }
-    if let Some((_, colour)) = NAMES.iter().find(|(name, _)| *name == word) {
-        return Ok(Some(*colour));
+    if let Some((_, color)) = NAMES.iter().find(|(name, _)| *name == word) {
+        return Ok(Some(*color));
     }
     let wrong = || {
         format!(
@@ -84,8 +84,8 @@ pub fn contrast(one: Color, other: Color) -> Option<f64> {
 
 /// Returns the relative luminance, 0 to 1 (WCAG 2.2).
 #[must_use]
-pub fn luminance(colour: Color) -> Option<f64> {
-    let Color::Rgb(red, green, blue) = colour else { return None };
+pub fn luminance(color: Color) -> Option<f64> {
+    let Color::Rgb(red, green, blue) = color else { return None };
     let [red, green, blue] = [red, green, blue].map(linear);
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 }

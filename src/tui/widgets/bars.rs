@@ -88,15 +88,15 @@ fn exact(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
         }
         let segments = cell_segments(&ends, from, to);
         let x = place.x + cell as u16;
-        let colour = |signal: usize| painter.theme.style(SIGNALS[signal]).fg;
+        let color = |signal: usize| painter.theme.style(SIGNALS[signal]).fg;
         match segments.as_slice() {
             [] => {}
             [(signal, cover)] => {
-                let style = Style { fg: colour(*signal), ..Style::default() };
+                let style = Style { fg: color(*signal), ..Style::default() };
                 painter.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
             }
             [(left, cover), (right, _), ..] => {
-                let style = Style { fg: colour(*left), bg: colour(*right), ..Style::default() };
+                let style = Style { fg: color(*left), bg: color(*right), ..Style::default() };
                 painter.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
             }
         }

@@ -75,7 +75,7 @@ fn pen_note(painter: &mut Painter<'_>, end: u16, y: u16, note: &RichLine) -> u16
 
 /// How a divider meets a rule in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Joint {
+pub enum BorderJunction {
     /// A continuous rule; the divider begins below it.
     Top {
         /// Whether that rule is heavy.
@@ -101,29 +101,29 @@ pub enum Joint {
 }
 
 /// Draws the divider between two parts, from `area.top()` down, one cell wide, with joints at its rows.
-pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, Joint)]) {
+pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, BorderJunction)]) {
     for y in area.top()..area.bottom() {
         let joint = joints.iter().find(|(row, _)| *row == y).map(|(_, joint)| *joint);
         let sign = match joint {
             None => painter.glyphs.bar,
             Some(_) if painter.glyphs.ascii => "+",
-            Some(Joint::Top { heavy: false }) => "┬",
-            Some(Joint::Top { heavy: true }) => "┯",
-            Some(Joint::Cross { left: false, right: false }) => "┼",
-            Some(Joint::Cross { left: true, right: false }) => "┽",
-            Some(Joint::Cross { left: false, right: true }) => "┾",
-            Some(Joint::Cross { left: true, right: true }) => "┿",
-            Some(Joint::Left { heavy: false }) => "┤",
-            Some(Joint::Left { heavy: true }) => "┥",
-            Some(Joint::Right { heavy: false }) => "├",
-            Some(Joint::Right { heavy: true }) => "┝",
+            Some(BorderJunction::Top { heavy: false }) => "┬",
+            Some(BorderJunction::Top { heavy: true }) => "┯",
+            Some(BorderJunction::Cross { left: false, right: false }) => "┼",
+            Some(BorderJunction::Cross { left: true, right: false }) => "┽",
+            Some(BorderJunction::Cross { left: false, right: true }) => "┾",
+            Some(BorderJunction::Cross { left: true, right: true }) => "┿",
+            Some(BorderJunction::Left { heavy: false }) => "┤",
+            Some(BorderJunction::Left { heavy: true }) => "┥",
+            Some(BorderJunction::Right { heavy: false }) => "├",
+            Some(BorderJunction::Right { heavy: true }) => "┝",
         };
         // A title or a note that crosses the divider keeps its letters and spaces.
         let is_rule = |x: u16| {
             let sign = painter.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
             sign.is_some_and(|s| s == painter.glyphs.rule || s == painter.glyphs.heavy)
         };
-        let right = matches!(joint, Some(Joint::Right { .. })) && is_rule(area.x + 1);
+        let right = matches!(joint, Some(BorderJunction::Right { .. })) && is_rule(area.x + 1);
         let free = joint.is_none() || right || is_rule(area.x) || is_rule(area.x.saturating_sub(1));
         if free {
             painter.put(area.x, y, sign, Role::Rule, 1);

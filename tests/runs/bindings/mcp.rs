@@ -37,19 +37,19 @@ async fn a_tool_is_called_and_its_server_kept_for_the_next_call() {
     assert_eq!(reply.outputs["seen"]["meta"]["skill-workbench/idempotency-key"], "run-1/classify");
 
     bench.bind("b", "tools", "mcp", "pid", "");
-    broker.replace(bench.catalogue().into());
+    broker.replace(bench.catalog().into());
     let first = call(&broker, bench.call("x")).await.unwrap().outputs;
     assert_eq!(call(&broker, bench.call("x")).await.unwrap().outputs, first, "the same process");
 
     bench.bind("b", "tools", "mcp", "text", "");
-    broker.replace(bench.catalogue().into());
+    broker.replace(bench.catalog().into());
     assert_eq!(call(&broker, bench.call("x")).await.unwrap().outputs["label"], "as text");
     bench.bind("b", "tools", "mcp", "prose", "response: {label: response.text}");
-    broker.replace(bench.catalogue().into());
+    broker.replace(bench.catalog().into());
     assert_eq!(call(&broker, bench.call("x")).await.unwrap().outputs["label"], "It is spam.");
 
     bench.bind("b", "tools", "mcp", "env", "response: {label: response.label, mode: response.mode}");
-    broker.replace(bench.catalogue().into());
+    broker.replace(bench.catalog().into());
     let outputs = call(&broker, bench.call("x")).await.unwrap().outputs;
     let names: Vec<&str> = outputs["label"].as_str().unwrap().split(',').collect();
     assert!(names.contains(&"MODE") && !names.contains(&"SECRET"), "{names:?}");

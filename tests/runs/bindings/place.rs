@@ -116,7 +116,7 @@ impl Bench {
         self
     }
 
-    pub fn catalogue(&self) -> Capabilities {
+    pub fn catalog(&self) -> Capabilities {
         let bundle = Some(self.root().to_owned());
         Capabilities::load(&[CapabilityFolder { dir: self.root().to_owned(), bundle, shipped: false }])
     }
@@ -135,11 +135,11 @@ impl Bench {
         let refusal = untrusted.map(BundleRefusal::Untrusted);
         let trust = Arc::new(move |_: &Path, _: &Contents| refusal.clone().map_or(Ok(()), Err));
         let artifacts = Arc::new(Artifacts::open(&self.root().join("artifacts")).unwrap());
-        Broker::new(Arc::new(self.catalogue()), settings, sandbox(), trust, artifacts)
+        Broker::new(Arc::new(self.catalog()), settings, sandbox(), trust, artifacts)
     }
 
     pub fn capability(&self, id: &str) -> Arc<Capability> {
-        Arc::clone(self.catalogue().capability(id).unwrap())
+        Arc::clone(self.catalog().capability(id).unwrap())
     }
 
     /// A call of a capability that takes `text`.

@@ -23,10 +23,10 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
         std::process::Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()).status();
     assert!(tar.unwrap().success(), "{} cannot be unpacked", archive.display());
     let place = |name: &str| CapabilityFolder { dir: folder.path().join(name), bundle: None, shipped: false };
-    let catalogue = Arc::new(Capabilities::load(&[place("registry"), place("runtime")]));
-    assert_eq!((catalogue.ids().len(), catalogue.bindings().len()), (184, 189));
-    let count = |code: &str| catalogue.findings().iter().filter(|finding| finding.code == code).count();
-    let unbound = catalogue.ids().filter(|id| catalogue.bindings_of(id).is_empty()).count();
+    let catalog = Arc::new(Capabilities::load(&[place("registry"), place("runtime")]));
+    assert_eq!((catalog.ids().len(), catalog.bindings().len()), (184, 189));
+    let count = |code: &str| catalog.findings().iter().filter(|finding| finding.code == code).count();
+    let unbound = catalog.ids().filter(|id| catalog.bindings_of(id).is_empty()).count();
     assert_eq!(count("capability-unbound"), unbound);
     assert_eq!(count("binding-capability"), 84, "bindings whose capability has another name by now");
     assert_eq!(count("binding-fallback"), 0);
@@ -35,17 +35,17 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
     let artifacts = Arc::new(Artifacts::open(&folder.path().join("artifacts")).unwrap());
     let settings = BrokerSettings::default();
     let broker = Broker::new(
-        Arc::clone(&catalogue),
+        Arc::clone(&catalog),
         settings,
         sandbox(),
         Arc::new(|_: &Path, _: &Contents| Ok(())),
         artifacts,
     );
     let mut explained = 0;
-    for id in catalogue.ids() {
-        let capability = catalogue.capability(id).unwrap();
+    for id in catalog.ids() {
+        let capability = catalog.capability(id).unwrap();
         let explanation = broker.explain(capability, Conformance::Standard);
-        assert_eq!(explanation.bindings.len(), catalogue.bindings_of(id).len(), "{id}");
+        assert_eq!(explanation.bindings.len(), catalog.bindings_of(id).len(), "{id}");
         assert_eq!(explanation.chosen, None, "{id}: nothing is configured");
         for choice in &explanation.bindings {
             explained += 1;

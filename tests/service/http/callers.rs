@@ -11,7 +11,7 @@ use std::task::Poll;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skills_api::operations::{Caller, Principal, Scope, complete_result_permit, large_response_permit};
-use skills_api::{Code, Error, Needs, Origin, RateLimit, new_key};
+use skills_api::{Code, CoreParts, Error, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
 use skills_skill::contract::{Endpoint, Reach};
@@ -202,7 +202,7 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     let calls = Arc::new(AtomicUsize::new(0));
     let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
     let authenticator = Arc::new(CountedKeys(keys, Arc::clone(&calls)));
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let settings = Settings { authenticator: Some(authenticator), ..Settings::default() };
     let (demoted, rest) = (line(&boss.line().replace("admin", "run")), line(&runner.line()));
     assert_ne!(demoted, line(&boss.line()));
@@ -250,7 +250,7 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
     let (_, other) = new_key("other", [Scope::Read].into()).unwrap();
     place.write("keys.yaml", &format!("keys:\n  {}\n  {}\n", leaver.line(), other.line()));
     let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let (new, file) = (place.path("new.yaml"), place.path("keys.yaml"));
     let settings = Settings { authenticator: Some(Arc::new(keys)), ..Settings::default() };
     let house = TestServer::limited(place, core, settings, SessionLimits::default()).await;
@@ -288,7 +288,7 @@ async fn revocable() -> (TestServer, String, impl Fn(&str)) {
     };
     write("[read, run, decide]");
     let keys = ServiceKeys::open(None, Some(place.path("keys.yaml"))).unwrap();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let settings = Settings { authenticator: Some(Arc::new(keys)), ..Settings::default() };
     (TestServer::over(place, core, settings).await, key, write)
 }
@@ -551,7 +551,7 @@ async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_too_often_is_told_when_to_come_back() {
     let place = Place::new();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
     let house =
         TestServer::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
@@ -703,7 +703,7 @@ async fn a_path_that_is_not_utf8_breaks_no_answer() {
     std::fs::create_dir_all(place.path("outside/elsewhere")).unwrap();
     symlink(place.path("skills/ledger"), place.path("skills").join(name(b"same\xff"))).unwrap();
     symlink(place.path("outside/elsewhere"), place.path("skills").join(name(b"out\xff"))).unwrap();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     for path in [
         "/v1/skills/list",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use skills_api::operations::{Scope, operation, steady};
-use skills_api::{Code, Needs, RateLimit};
+use skills_api::{Code, CoreParts, RateLimit};
 use skills_api::{KeyRing, new_key};
 use skills_http::Settings;
 use strum::IntoEnumIterator as _;
@@ -77,7 +77,7 @@ async fn every_code_of_the_table_is_told_by_a_real_request() {
     let mut seen = Seen::default();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = troubles::place(&mute);
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     let tools = Tools::of(&house, None).await;
     skills_and_runs(&mut seen, &house, &tools).await;
@@ -242,7 +242,7 @@ async fn callers(seen: &mut Seen) {
     let (key, stored) = new_key("reader", BTreeSet::from([Scope::Read])).unwrap();
     place.write("keys.yaml", &format!("keys:\n  {}\n", stored.line()));
     ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 8, window_seconds: 3600 }).await.unwrap());
     let house = TestServer::over(
         place,

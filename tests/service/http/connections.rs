@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use skills_api::{Needs, RunClient as _};
+use skills_api::{CoreParts, RunClient as _};
 use skills_http::{Settings, Timeouts};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
@@ -142,7 +142,7 @@ async fn the_end_is_told_to_everybody_who_waits() {
 async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on() {
     let place = Place::new();
     place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     // One that waits for a signal has not ended either.
     let close = house.call("skill.execute", json!({ "skill_id": "close" })).await;

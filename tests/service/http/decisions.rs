@@ -1,7 +1,7 @@
 //! Decisions over HTTP: what they have to name, what a repeated one comes to, and the traces that calls belong to.
 
 use serde_json::{Value, json};
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_api::operations::operations;
 use skills_http::Settings;
 
@@ -28,7 +28,7 @@ async fn two_gates() -> (TestServer, String) {
     let binding = ledger("bindings/book.yaml").replace("ledger-book", "pair-book");
     place.write("skills/pair/bindings/book.yaml", &binding);
     place.write("skills/pair/scripts/book.sh", &ledger("scripts/book.sh"));
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     let asks = house.call("skill.execute", json!({ "skill_id": "pair" })).await;
     is(&asks, 428, "confirmation_required");

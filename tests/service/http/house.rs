@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use skills_api::operations::{Operation, Scope, Service, operation, to_query};
-use skills_api::{KeyRing, Local, Needs, new_key};
+use skills_api::{CoreParts, KeyRing, Local, new_key};
 use skills_http::{Server, Settings};
 use skills_mcp::{HttpSettings, SessionLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -34,7 +34,7 @@ impl TestServer {
 
     pub async fn with(settings: Settings) -> Self {
         let place = Place::new();
-        let core = place.open_with(Needs::Index).await;
+        let core = place.open_with(CoreParts::Index).await;
         Self::over(place, core, settings).await
     }
 
@@ -67,7 +67,7 @@ impl TestServer {
         place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
         let mut ring = KeyRing::default();
         ring.read(&place.path("keys.yaml")).unwrap();
-        let core = place.open_with(Needs::Index).await;
+        let core = place.open_with(CoreParts::Index).await;
         let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
         (Self::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -49,7 +49,7 @@ async fn ping(house: &TestServer, key: &str, session: &str) -> u16 {
 
 async fn open(limits: SessionLimits) -> TestServer {
     let place = Place::new();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     TestServer::limited(place, core, Settings::default(), limits).await
 }
 

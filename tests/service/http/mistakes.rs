@@ -1,7 +1,7 @@
 //! What callers do wrong, and the error that each of it comes to.
 
 use serde_json::{Value, json};
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_http::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -157,7 +157,7 @@ async fn errors_name_no_place_of_the_services_machine() {
     place.write("skills/odd/SKILL.md", "---\nname: odd\ndescription: Has a contract that is none.\n---\n");
     place.write("skills/odd/skill.yaml", "id: [\n");
     let root = place.path("skills");
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     let folder = root.parent().unwrap().display().to_string();
     for (name, arguments, code) in [

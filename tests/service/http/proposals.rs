@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
@@ -23,7 +23,7 @@ async fn house() -> TestServer {
         "skills/golden.yaml",
         "- query: read the receipts of suppliers\n  expect: [invoices]\n- query: sing a song\n  expect: none\n",
     );
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     TestServer::over(place, core, Settings::default()).await
 }
 

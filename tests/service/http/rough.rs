@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skills_api::Needs;
+use skills_api::CoreParts;
 use skills_api::operations::{Operation, Scope, operations};
 use skills_api::{KeyRing, new_key};
 use skills_http::{Settings, document};
@@ -128,7 +128,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
     let (decider, two) = other("decider", Scope::Decide);
     place.write("keys.yaml", &format!("keys:\n{one}{two}"));
     ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(
         place,
         core,
@@ -219,7 +219,7 @@ async fn deeply_nested_folders_harm_nobody() {
         if !trusted {
             place.config.trust.clear();
         }
-        let core = place.open_with(Needs::Index).await;
+        let core = place.open_with(CoreParts::Index).await;
         let house = TestServer::over(place, core, Settings::default()).await;
         assert_eq!(house.get("/v1/skills/governance").await.status, 200);
         assert_eq!(house.get("/v1/skills/ledger/describe").await.status, 200);

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use skills_api::{Needs, RateLimit};
+use skills_api::{CoreParts, RateLimit};
 use skills_http::Settings;
 
 use super::callers::keyed;
@@ -60,7 +60,7 @@ async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
     let place = Place::new();
-    let core = place.open_with(Needs::Index).await;
+    let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());
     let house = TestServer::over(place, core, Settings { limiter, ..Settings::default() }).await;
     while house.get("/v1/skills/list").await.status != 429 {}

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 use skills_api::operations::{Caller, Method, Service, operation, to_query};
-use skills_api::{ErrorBody, Local, Needs};
+use skills_api::{CoreParts, ErrorBody, Local};
 use skills_config::{Arguments, Config, Env};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Doors {
         let roots = vec![desk.home.skills()];
         let arguments = Arguments { roots, ..Arguments::default() };
         let config = Config::load(&home.join("work"), &Env::at(home.join("home")), &arguments).unwrap();
-        let local = runtime.block_on(Local::open_once(config, Needs::Index)).unwrap();
+        let local = runtime.block_on(Local::open_once(config, CoreParts::Index)).unwrap();
         let local = Arc::new(local.with_sandbox(crate::runs_place::sandbox()));
         let service = Service { core: local.clone(), sessions: local };
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
-use super::{Permissions, identity, sheet};
-use crate::{Code, DecisionSheet, Error};
+use super::{Permissions, decision_preview, identity};
+use crate::{Code, DecisionPreview, Error};
 use skills_config::Config;
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
 use skills_registry::Registry;
@@ -178,7 +178,7 @@ impl Approvals {
         run: &RunRecord,
         plan: &Plan,
         at: Option<&PendingGate>,
-    ) -> Result<Option<DecisionSheet>, Error> {
+    ) -> Result<Option<DecisionPreview>, Error> {
         if !matches!(run.gate, Some(Gate::Human { .. })) {
             return Ok(None);
         }
@@ -186,7 +186,7 @@ impl Approvals {
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         super::super::run_blocking(move || {
-            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let sheet = decision_preview::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.why =

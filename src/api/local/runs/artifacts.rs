@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::references::MIN_DIGEST_CHARS;
 use super::runtime::{CapabilityServices, RunRuntime};
-use super::{audited, identity};
+use super::{audit_entries, identity};
 use crate::content::MAX_FILE_BYTES;
 use crate::{Code, Error, NewArtifact, StoredArtifact};
 use skills_base::audit::{Entry, Recorder};
@@ -73,7 +73,7 @@ impl Uploads {
                 Error::new(Code::InternalError, format!("cannot store the artifact: {error}"))
             }
         })?;
-        self.audit.record(audited::artifact_stored(&stored, &by)).await;
+        self.audit.record(audit_entries::artifact_stored(&stored, &by)).await;
         Ok(StoredArtifact {
             target_ref: format!("artifact:{}", stored.digest),
             digest: stored.digest,

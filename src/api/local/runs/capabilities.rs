@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::runtime::CapabilityServices;
-use super::{contracts, identity, sheet};
+use super::{contracts, decision_preview, identity};
 use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
 use skills_runs::{Caller as _, Capabilities};
@@ -62,7 +62,7 @@ impl CapabilityServices {
             description: capability.description.clone(),
             inputs: capability.inputs.clone(),
             outputs: capability.outputs.clone(),
-            gates: sheet::gates(capability),
+            gates: decision_preview::gates(capability),
             explanation: self.calling()?.broker.explain(capability, self.config.conformance),
             used_by: self.used_by(&capability.id),
         })
@@ -70,9 +70,9 @@ impl CapabilityServices {
 
     /// Returns the steps of the current skills that call a capability.
     fn used_by(&self, capability: &str) -> Vec<String> {
-        let catalogue = self.registry.snapshot();
+        let catalog = self.registry.snapshot();
         let mut steps = Vec::new();
-        for skill in catalogue.entries.iter().map(|entry| &entry.skill) {
+        for skill in catalog.entries.iter().map(|entry| &entry.skill) {
             if !skill.root_dir.join("skill.yaml").is_file() {
                 continue;
             }

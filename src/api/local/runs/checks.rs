@@ -139,15 +139,15 @@ impl HealthChecks {
     }
 
     fn trust_check(&self) -> Check {
-        let catalogue = self.registry.snapshot();
-        let bundles: Vec<_> = catalogue
+        let catalog = self.registry.snapshot();
+        let bundles: Vec<_> = catalog
             .entries
             .iter()
             .map(|entry| &entry.skill)
             .filter(|skill| skill.root_dir.join("skill.yaml").is_file())
             .collect();
         let may = bundles.iter().filter(|skill| self.trust.state(&skill.root_dir).may_run()).count();
-        let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+        let roots = catalog.roots.iter().filter(|root| root.state == RootState::Present);
         let trusted: Vec<&str> = roots
             .filter(|root| self.trust.state(&root.path).may_run())
             .map(|root| root.label.as_str())

@@ -37,7 +37,7 @@ impl RunClient for Local {
         self.operations.count("run", self.runs.details.detail(run)).await
     }
 
-    async fn order_as(
+    async fn command_as(
         &self,
         run: &str,
         order: RunCommand,
@@ -78,7 +78,7 @@ impl RunClient for Local {
     }
 
     async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.order_as(run, order, None).await
+        self.command_as(run, order, None).await
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {

@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
 use super::workers::OwnWorkers;
-use super::{Approvals, Permissions, Plans, find, identity, launch, operating};
+use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
 use crate::operations::{Principal, Scope};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
@@ -17,7 +17,8 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdic
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{
-    CommandEffect, CommandOutcome, DecisionRecord, Moment, RecordedDecision, RunId, RunRecord, StoreError,
+    ClockReading, CommandEffect, CommandOutcome, DecisionRecord, RecordedDecision, RunId, RunRecord,
+    StoreError,
 };
 
 /// A decision as it was sent; fields may be missing.
@@ -97,7 +98,7 @@ impl Commands {
                 let after = if repeated {
                     run
                 } else {
-                    operating::assign(&runtime, &run.id, (assignee, to), &by, note).await?
+                    operator::assign(&runtime, &run.id, (assignee, to), &by, note).await?
                 };
                 (after, note_of, repeated)
             }
@@ -232,7 +233,7 @@ impl Commands {
             Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
             None => Scope::iter().map(|scope| scope.to_string()).collect(),
         };
-        let waited_s = u64::try_from((Moment::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
+        let waited_s = u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
         let approver = Approver { names: &names, scopes: &scopes };
         let Some(why) = required.refuses(approver, run.starters(), waited_s) else { return Ok(()) };
         let message = format!("not approved: {why}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::contracts::{self, SkillContract};
 use super::runtime::CapabilityServices;
-use super::{Permissions, Plans, sheet};
+use super::{Permissions, Plans, decision_preview};
 use crate::{ContractStep, ContractView, Error};
 use skills_config::Config;
 use skills_registry::Trust;
@@ -94,7 +94,7 @@ impl ContractViews {
         let binding = |id: &&String| {
             let words = explained.entry((*id).clone()).or_insert_with(|| match capabilities.capability(id) {
                 Some(capability) => {
-                    sheet::binding(&calling.broker.explain(capability, self.config.conformance))
+                    decision_preview::binding(&calling.broker.explain(capability, self.config.conformance))
                 }
                 None => format!("unknown capability {id}"),
             });
@@ -102,7 +102,7 @@ impl ContractViews {
         };
         let bindings: Vec<String> = called.iter().map(binding).collect();
         let mut gates: Vec<String> = Vec::new();
-        for words in known.iter().flat_map(|capability| sheet::gates(capability)) {
+        for words in known.iter().flat_map(|capability| decision_preview::gates(capability)) {
             if !gates.contains(&words) {
                 gates.push(words);
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Code, Error};
-use skills_registry::{Catalogue, Trust};
+use skills_registry::{Catalog, Trust};
 use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
 use skills_skill::{Digest, Finding, MAX_BYTES, Severity, Skill, SkillId};
@@ -81,13 +81,13 @@ pub(super) struct ByContractId(Mutex<(u64, HashMap<String, SkillId>)>);
 
 impl ByContractId {
     /// Returns the contract that `id` names: that of the skill with this id, else the one with this id of its own.
-    pub(super) fn find(&self, catalogue: &Catalogue, id: &str) -> Option<SkillContract> {
-        if let Some(found) = catalogue.by_id(id).and_then(|skill| read(skill).ok()) {
+    pub(super) fn find(&self, catalog: &Catalog, id: &str) -> Option<SkillContract> {
+        if let Some(found) = catalog.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0 != catalogue.generation {
-            let skills = catalogue.entries.iter().map(|entry| &entry.skill);
+        if known.0 != catalog.generation {
+            let skills = catalog.entries.iter().map(|entry| &entry.skill);
             let contracts =
                 skills.filter(|skill| skill.root_dir.join(FILE).is_file()).filter_map(|s| read(s).ok());
             let mut ids = HashMap::new();
@@ -95,17 +95,17 @@ impl ByContractId {
                 // The first root wins, as it does for skills.
                 ids.entry(found.contract.id.clone()).or_insert_with(|| found.skill.id.clone());
             }
-            *known = (catalogue.generation, ids);
+            *known = (catalog.generation, ids);
         }
         let skill = known.1.get(id)?;
-        read(catalogue.by_id(skill.as_str())?).ok()
+        read(catalog.by_id(skill.as_str())?).ok()
     }
 }
 
 /// The sources of a plan.
 pub(super) struct Sources<'a> {
     /// The skills.
-    pub catalogue: &'a Catalogue,
+    pub catalog: &'a Catalog,
     /// Their contracts by id.
     pub by_id: &'a ByContractId,
     /// The capabilities.
@@ -123,7 +123,7 @@ impl Sources<'_> {
     pub(super) fn pin(&self, read: &SkillContract, approval: Option<String>) -> Result<Plan, Error> {
         let untrusted: RefCell<Option<Error>> = RefCell::default();
         let skills = |id: &str| {
-            let found = self.by_id.find(self.catalogue, id)?;
+            let found = self.by_id.find(self.catalog, id)?;
             if let Some(Err(error)) = self.trust.map(|trust| trusted(trust, &found)) {
                 untrusted.borrow_mut().get_or_insert(error);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::lease_holder::with_holder;
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
 use super::{Approvals, Plans, attempts, find, steps};
-use crate::{Code, Error, RunDetail, StepState, pause_wanted};
+use crate::{Code, Error, RunDetail, StepState, requested_pause};
 use skills_runs::Plan;
 use skills_store::{RunEvent, RunId, Store, damaged};
 
@@ -39,7 +39,7 @@ impl Details {
         let (present, _) = self.plans.present(&run, &plan).await;
         let mut sheet = self.approvals.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
-            sheet.pause = pause_wanted(&run, events.iter());
+            sheet.pause = requested_pause(&run, events.iter());
         }
         let mut steps = steps::views(&run, &plan, &records, &events);
         if steps.iter().any(|step| step.state == StepState::Running) {

@@ -4,7 +4,7 @@ use crate::{Code, Error};
 use skills_store::{RunFilter, RunId, RunRecord, Store, StoreError};
 
 /// Minimum number of characters of an abbreviated id.
-const FEWEST: usize = 3;
+const MIN_COUNT: usize = 3;
 /// Maximum number of characters of an id.
 const MAX_ID_LENGTH: usize = 255;
 /// Minimum number of characters of an id's suffix in messages.
@@ -42,9 +42,9 @@ pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord,
 
 /// Returns the run whose id begins or ends with `wanted`, as in a list.
 async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
-    if wanted.chars().count() < FEWEST {
+    if wanted.chars().count() < MIN_COUNT {
         let message =
-            format!("{wanted:?} is too short; use a run id, or at least {FEWEST} characters of one");
+            format!("{wanted:?} is too short; use a run id, or at least {MIN_COUNT} characters of one");
         return Err(Error::new(Code::NotFound, message));
     }
     if wanted.chars().count() > MAX_ID_LENGTH {

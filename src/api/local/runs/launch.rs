@@ -187,10 +187,10 @@ impl Plans {
         approval: Option<String>,
         trust: Option<&Trust>,
     ) -> Result<Plan, Error> {
-        let catalogue = self.skills.snapshot();
+        let catalog = self.skills.snapshot();
         let capabilities = self.services.capabilities()?;
         let by_id = &self.by_contract_id;
-        let sources = contracts::Sources { catalogue: &catalogue, by_id, capabilities: &capabilities, trust };
+        let sources = contracts::Sources { catalog: &catalog, by_id, capabilities: &capabilities, trust };
         sources.pin(read, approval)
     }
 
@@ -239,7 +239,7 @@ impl Plans {
     /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
     /// capabilities are those that were trusted, where their folder is pinned.
     fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
-        let (known, catalogue) = (self.services.capabilities()?, self.skills.snapshot());
+        let (known, catalog) = (self.services.capabilities()?, self.skills.snapshot());
         let changed = |what: String| {
             Err(Error::new(
                 Code::SkillChanged,
@@ -248,7 +248,7 @@ impl Plans {
         };
         // What the policy and the pins were compared with must be what is launched.
         for id in plan.skills.keys() {
-            let found = self.by_contract_id.find(&catalogue, id);
+            let found = self.by_contract_id.find(&catalog, id);
             if !found.is_some_and(|found| plan.runs_contract(id, &found.contract)) {
                 return changed(format!("the contract of {id}"));
             }
@@ -270,23 +270,23 @@ impl Plans {
 
     /// Returns the root that a skill was read from.
     fn place_of(&self, skill: &Skill) -> Option<String> {
-        let catalogue = self.skills.snapshot();
+        let catalog = self.skills.snapshot();
         let id = skill.id.as_str();
-        let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
-        let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
+        let winner = catalog.entry(id).map(|entry| (&entry.skill, entry.root));
+        let found = winner.or_else(|| catalog.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
         let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
-        catalogue.roots.get(root).map(place_of_root)
+        catalog.roots.get(root).map(place_of_root)
     }
 
     /// Returns the root that a capability was read from: that of its bundle, else the innermost that contains its file.
     pub(super) fn place_of_capability(&self, capability: &Capability) -> Option<String> {
-        let catalogue = self.skills.snapshot();
-        let bundle = catalogue.containing(&capability.location);
+        let catalog = self.skills.snapshot();
+        let bundle = catalog.containing(&capability.location);
         let containing = || {
-            let roots = catalogue.roots.iter().filter(|root| capability.location.starts_with(&root.path));
+            let roots = catalog.roots.iter().filter(|root| capability.location.starts_with(&root.path));
             roots.max_by_key(|root| root.path.as_os_str().len())
         };
-        bundle.and_then(|(_, root)| catalogue.roots.get(root)).or_else(containing).map(place_of_root)
+        bundle.and_then(|(_, root)| catalog.roots.get(root)).or_else(containing).map(place_of_root)
     }
 
     pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {

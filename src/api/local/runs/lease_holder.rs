@@ -1,12 +1,12 @@
 //! Who executes a run, as far as this process can tell: a store knows leases, the system knows processes.
 
 use skills_runs::ProcessIdentity;
-use skills_store::{LeaseHolder, Moment, RunLease, RunRecord};
+use skills_store::{ClockReading, LeaseHolder, RunLease, RunRecord};
 
 /// Adds to a run what is known about its lease holder.
 pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
     if let Some(lease) = &mut run.lease {
-        let now = Moment::now();
+        let now = ClockReading::now();
         lease.until_ms = lease.ends_ms(&now);
         lease.holder = holder(lease, &ProcessIdentity::here(), now.wall_ms);
     }

@@ -4,10 +4,10 @@ mod approval;
 mod artifacts;
 mod attach;
 mod attempts;
-mod audited;
+mod audit_entries;
 mod capabilities;
 mod capability_run;
-mod catalogue;
+mod catalog;
 mod checks;
 mod choices;
 mod client;
@@ -15,6 +15,7 @@ mod commands;
 mod contract_view;
 mod contracts;
 mod control_request;
+mod decision_preview;
 mod detail;
 mod durations;
 mod find;
@@ -22,17 +23,16 @@ mod identity;
 mod launch;
 mod lease_holder;
 mod maintenance;
-mod measured;
+mod metered_broker;
+mod metered_store;
 mod notifications;
-mod observed;
-mod operating;
+mod operator;
 mod overrides;
 mod permission;
 mod questions;
 mod references;
 mod reproduce;
 mod runtime;
-mod sheet;
 mod steps;
 mod summary;
 mod tasks;
@@ -56,8 +56,8 @@ use self::launch::Launches;
 pub(super) use self::launch::Plans;
 pub(super) use self::launch::files as handed_over;
 pub use self::maintenance::StoreMaintenance;
-pub(super) use self::operating::RunOverview;
-use self::operating::{Maintenance, SavedViews};
+pub(super) use self::operator::RunOverview;
+use self::operator::{Maintenance, SavedViews};
 pub(super) use self::permission::Permissions;
 use self::references::Targets;
 pub use self::runtime::config_problems;
@@ -115,7 +115,7 @@ impl Runs {
             trust: trust.clone(),
             policy: Arc::clone(policy),
             audit: Arc::clone(audit),
-            catalog_cache: catalogue::CatalogCache::default(),
+            catalog_cache: catalog::CatalogCache::default(),
             reread: tokio::sync::Mutex::default(),
             overrides: overrides::Overrides::new(data_dir),
             sandbox: OnceLock::new(),

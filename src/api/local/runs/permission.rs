@@ -15,16 +15,16 @@ use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_registry::policy::{Effect, Policy, RequiredApprovals, Subject, Verdict};
-use skills_registry::{Catalogue, Registry};
+use skills_registry::{Catalog, Registry};
 use skills_runs::Plan;
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 use skills_store::{Claimed, PolicySubject, RunRecord};
 
 /// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
 /// if only that is used.
-fn skill_subject(catalogue: &Catalogue, skill: &Skill, contains: Option<&str>) -> PolicySubject {
+fn skill_subject(catalog: &Catalog, skill: &Skill, contains: Option<&str>) -> PolicySubject {
     let Subject { id, tags, domain, role, effect, location, root, .. } =
-        Subject::of(skill, policies::root_label(catalogue, skill));
+        Subject::of(skill, policies::root_label(catalog, skill));
     PolicySubject {
         id: id.to_owned(),
         tags: tags.to_vec(),
@@ -127,8 +127,8 @@ impl Permissions {
         plan: &Plan,
         pinned: &[PolicySubject],
     ) -> Result<Vec<PolicySubject>, Error> {
-        let (catalogue, known) = (self.registry.snapshot(), self.services.capabilities()?);
-        let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalogue, skill, contains);
+        let (catalog, known) = (self.registry.snapshot(), self.services.capabilities()?);
+        let present = |skill: &Arc<Skill>, contains: Option<&str>| skill_subject(&catalog, skill, contains);
         let capability = |id: &str| known.capability(id).map(|found| capability_run::policy_subject(found));
         let mut subjects = pinned.to_vec();
         let mut add = |subject: PolicySubject| {
@@ -142,7 +142,7 @@ impl Permissions {
             match capability_run::capability_of(&was.id).and_then(capability) {
                 Some(now) if now.location == was.location => add(now),
                 _ => {
-                    if let Some((skill, _)) = folder.and_then(|folder| catalogue.in_folder(folder)) {
+                    if let Some((skill, _)) = folder.and_then(|folder| catalog.in_folder(folder)) {
                         add(present(skill, was.contains.as_deref()));
                     }
                 }
@@ -151,12 +151,12 @@ impl Permissions {
         if pinned.is_empty() {
             let own = match capability_run::capability_of(skill_id) {
                 Some(id) => capability(id),
-                None => catalogue.by_id(skill_id).map(|skill| present(skill, None)),
+                None => catalog.by_id(skill_id).map(|skill| present(skill, None)),
             };
             add(own.unwrap_or_else(|| removed_subject(skill_id)));
             for id in plan.skills.keys() {
-                let found = self.by_contract_id.find(&catalogue, id).map(|found| found.skill);
-                let found = found.or_else(|| catalogue.by_id(id).cloned());
+                let found = self.by_contract_id.find(&catalog, id).map(|found| found.skill);
+                let found = found.or_else(|| catalog.by_id(id).cloned());
                 add(found.map_or_else(|| removed_subject(id), |skill| present(&skill, None)));
             }
         }
@@ -166,8 +166,8 @@ impl Permissions {
             // A binding of a denied bundle is not called; that requires no other bundle to be denied.
             let files = broker.folders_of(id).into_iter().map(|folder| folder.join("bindings"));
             for file in declared.into_iter().chain(files) {
-                if let Some((skill, _)) = catalogue.containing(&file) {
-                    add(skill_subject(&catalogue, skill, Some(id)));
+                if let Some((skill, _)) = catalog.containing(&file) {
+                    add(skill_subject(&catalog, skill, Some(id)));
                 }
             }
         }
@@ -232,8 +232,8 @@ impl Permissions {
     /// # Errors
     /// Returns `forbidden` with what the policy requires, and `invalid_configuration` for an invalid policy.
     pub(in crate::local) fn ensure_single_approval(&self, skill: &Skill) -> Result<(), Error> {
-        let (policy, catalogue) = (self.deciding()?, self.registry.snapshot());
-        let required = policy.approvals(&[Subject::of(skill, policies::root_label(&catalogue, skill))]);
+        let (policy, catalog) = (self.deciding()?, self.registry.snapshot());
+        let required = policy.approvals(&[Subject::of(skill, policies::root_label(&catalog, skill))]);
         if !required.is_strict() {
             return Ok(());
         }

@@ -161,8 +161,8 @@ impl Targets {
                 "skill:{reference} names no file; a skill's file is skill:ID/RELATIVE/PATH"
             )));
         };
-        let catalogue = self.registry.snapshot();
-        let skill = names::resolve(&catalogue, id, None)
+        let catalog = self.registry.snapshot();
+        let skill = names::resolve(&catalog, id, None)
             .map_err(|error| Error { code: Code::TargetNotFound, ..error })?;
         let bundle = skill
             .open()
@@ -190,8 +190,8 @@ impl Targets {
 
     /// Returns the current roots.
     fn root_folders(&self) -> Vec<PathBuf> {
-        let catalogue = self.registry.snapshot();
-        let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+        let catalog = self.registry.snapshot();
+        let roots = catalog.roots.iter().filter(|root| root.state == RootState::Present);
         roots.map(|root| root.path.clone()).collect()
     }
 
@@ -233,8 +233,8 @@ impl Targets {
     pub(super) fn work_items(&self) -> (Vec<(String, tasks::Task)>, Option<String>) {
         let mut items = Vec::new();
         let mut unreadable = None;
-        let catalogue = self.registry.snapshot();
-        for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
+        let catalog = self.registry.snapshot();
+        for root in catalog.roots.iter().filter(|root| root.state == RootState::Present) {
             match tasks::of_root(&root.path) {
                 Ok(found) => items.extend(found.into_iter().map(|task| (root.label.clone(), task))),
                 Err(why) => unreadable = Some(why),

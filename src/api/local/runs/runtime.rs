@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
 use super::super::temporary_folder;
-use super::audited;
-use super::catalogue::CatalogCache;
+use super::audit_entries;
+use super::catalog::CatalogCache;
 use super::durations::StepDurations;
-use super::measured::CountedBroker;
-use super::observed::MeteredStore;
+use super::metered_broker::CountedBroker;
+use super::metered_store::MeteredStore;
 use super::overrides::{Chosen, Overrides};
 use super::{Notices, Permissions};
 use crate::policies::{self, PolicyFile};
@@ -26,7 +26,7 @@ use skills_base::locked_folder::LockedFolder;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, MEMORY_STORE, MissingStore, quoted};
 use skills_registry::policy::Effect;
-use skills_registry::{Catalogue, Registry, Root, RootOrigin, SHIPPED, Trust, shipped_versions};
+use skills_registry::{Catalog, Registry, Root, RootOrigin, SHIPPED, Trust, shipped_versions};
 use skills_runs::{
     Artifacts, Broker, BrokerSettings, BundleCheck, BundleRefusal, Capabilities, Engine, Execute,
 };
@@ -247,9 +247,9 @@ impl CapabilityServices {
             }
             // Nothing is claimed while the policy is invalid; runs claimed before continue.
             let Ok(policy) = policy.current() else { return Ok(()) };
-            let catalogue = registry.snapshot();
-            let Some((skill, _)) = catalogue.in_folder(folder) else { return Ok(()) };
-            let verdict = policies::verdict(&policy, &catalogue, skill);
+            let catalog = registry.snapshot();
+            let Some((skill, _)) = catalog.in_folder(folder) else { return Ok(()) };
+            let verdict = policies::verdict(&policy, &catalog, skill);
             match verdict.rules.iter().find(|rule| rule.effect == Effect::Deny) {
                 Some(rule) => {
                     Err(BundleRefusal::Denied(format!("the policy forbids {}: {}", skill.id, rule.rule)))
@@ -428,7 +428,7 @@ impl RunStore {
 
     /// Records the commands that a killed process of this installation applied and did not record.
     pub(super) async fn complete_audit(&self, runtime: &RunRuntime) {
-        if let Err(error) = audited::complete(&self.audit, &*runtime.store).await {
+        if let Err(error) = audit_entries::complete(&self.audit, &*runtime.store).await {
             tracing::warn!("an interrupted command is not in the audit log yet: {error}");
         }
     }
@@ -579,15 +579,15 @@ impl RunStore {
 pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
 impl KnownPlaces {
-    fn of(&self, catalogue: &Catalogue) -> Arc<Vec<String>> {
+    fn of(&self, catalog: &Catalog) -> Arc<Vec<String>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((generation, places)) = &*known
-            && *generation == catalogue.generation
+            && *generation == catalog.generation
         {
             return Arc::clone(places);
         }
-        let places = Arc::new(places(catalogue));
-        *known = Some((catalogue.generation, Arc::clone(&places)));
+        let places = Arc::new(places(catalog));
+        *known = Some((catalog.generation, Arc::clone(&places)));
         places
     }
 }
@@ -632,10 +632,10 @@ impl LaunchPlaces {
     }
 }
 
-fn places(catalogue: &Catalogue) -> Vec<String> {
-    let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
+fn places(catalog: &Catalog) -> Vec<String> {
+    let mut places: Vec<String> = catalog.roots.iter().map(place_of_root).collect();
     // Runs of earlier versions name the folder to which their shipped skills were unpacked, next to the current one.
-    let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
+    let shipped = catalog.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
     let neighbors = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
     places
         .extend(neighbors.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));

@@ -44,7 +44,7 @@ impl AgentFolders {
     }
 
     fn found(&self) -> Agents {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
         for above in self.places() {
             // As with bundles, a link is followed if it stays beneath the root.
@@ -79,7 +79,7 @@ impl AgentFolders {
                 let problems = agent
                     .uses_skills
                     .iter()
-                    .filter(|name| catalogue.by_id(name).is_none() && self.skills.resolve(name).is_err())
+                    .filter(|name| catalog.by_id(name).is_none() && self.skills.resolve(name).is_err())
                     .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
                 let composed = call_order(Some(&agent));
@@ -120,9 +120,9 @@ impl AgentFolders {
 
     /// The folders that may have a folder of agents.
     fn places(&self) -> Vec<PathBuf> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let mut folders = vec![self.skills.config.cwd.clone()];
-        folders.extend(catalogue.roots.iter().map(|root| root.path.clone()));
+        folders.extend(catalog.roots.iter().map(|root| root.path.clone()));
         folders.dedup();
         folders
     }

@@ -62,8 +62,8 @@ pub(super) fn difference(before: &str, after: &str) -> Difference {
     Difference { lines: with_context(lines), reordered: differing_parts(moved, false) }
 }
 
-fn differing_parts(catalogue: bool, bodies: bool) -> Vec<String> {
-    let all = [(catalogue, "catalogue"), (bodies, "bodies")];
+fn differing_parts(catalog: bool, bodies: bool) -> Vec<String> {
+    let all = [(catalog, "catalogue"), (bodies, "bodies")];
     all.into_iter().filter(|(moved, _)| *moved).map(|(_, what)| what.to_owned()).collect()
 }
 
@@ -71,7 +71,7 @@ fn differing_parts(catalogue: bool, bodies: bool) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
     /// A catalog.
-    Catalogue,
+    Catalog,
     /// A text without a catalog.
     Plain,
     /// A complete call whose parts are not known.
@@ -86,7 +86,7 @@ fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> 
         compare(before, after, lines);
         return false;
     }
-    let in_lines = what == Text::Catalogue;
+    let in_lines = what == Text::Catalog;
     compare_entries(&pieces(before, in_lines), &pieces(after, in_lines), lines)
 }
 
@@ -136,7 +136,7 @@ pub(super) fn by_parts(before: (&str, &[ComposedPart]), after: (&str, &[Composed
         gone[*at] = false;
     }
     let mut lines = Vec::new();
-    let (mut from, mut catalogue, mut bodies, mut furthest) = (0, false, false, 0);
+    let (mut from, mut catalog, mut bodies, mut furthest) = (0, false, false, 0);
     for ((part, text), stays) in after.iter().zip(&stays) {
         let Some(at) = *stays else {
             lines.extend(text.lines().map(|line| DiffLine::Added(line.to_owned())));
@@ -157,14 +157,14 @@ pub(super) fn by_parts(before: (&str, &[ComposedPart]), after: (&str, &[Composed
         if was == text {
             lines.extend(edges(text));
         } else {
-            let what = if part.kind == PartKind::Available { Text::Catalogue } else { Text::Plain };
-            catalogue |= stretch(was, text, what, &mut lines);
+            let what = if part.kind == PartKind::Available { Text::Catalog } else { Text::Plain };
+            catalog |= stretch(was, text, what, &mut lines);
         }
     }
     for (_, text) in before.iter().zip(&gone).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p) {
         lines.extend(text.lines().map(|line| DiffLine::Removed(line.to_owned())));
     }
-    Difference { lines: with_context(lines), reordered: differing_parts(catalogue, bodies) }
+    Difference { lines: with_context(lines), reordered: differing_parts(catalog, bodies) }
 }
 
 /// Returns the lines of an unchanged part that may be context of a change.
@@ -389,10 +389,10 @@ mod tests {
         call
     }
 
-    fn made(catalogue: &[usize], bodies: &[&str]) -> Composed {
+    fn made(catalog: &[usize], bodies: &[&str]) -> Composed {
         let mut parts = vec![(PartKind::Rules, None, "# Skills\nrules\n".to_owned())];
         parts.push((PartKind::Available, None, "<available_skills>\n".to_owned()));
-        for at in catalogue {
+        for at in catalog {
             let text = format!(
                 "<skill>\n<name>skill-{at}</name>\n<description>Does {at}.</description>\n</skill>\n"
             );

@@ -3,11 +3,11 @@
 
 mod access;
 mod agents;
-mod catalogue;
-mod composing;
-mod described;
+mod catalog;
+mod catalog_cache;
+mod composition;
+mod description_changes;
 mod difference;
-mod prepared;
 mod script;
 mod session_store;
 mod skill_drift;
@@ -33,9 +33,9 @@ use skills_store::{Sessions, StoreError};
 
 use self::access::AccessibleSessions;
 pub(super) use self::agents::AgentFolders;
-pub(super) use self::catalogue::ClientLists;
-use self::composing::Composer;
-pub(super) use self::prepared::Prepared;
+pub(super) use self::catalog::ClientLists;
+pub(super) use self::catalog_cache::Prepared;
+use self::composition::Composer;
 use self::script::Scripts;
 use self::session_store::{LastCall, broken, decode, encode};
 pub(super) use self::session_store::{find, head};
@@ -228,9 +228,9 @@ impl LocalSessions {
         }
         window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
-        if let Some(client) = client.map(|id| named(id).filter(|id| id != catalogue::PLAIN)) {
+        if let Some(client) = client.map(|id| named(id).filter(|id| id != catalog::PLAIN)) {
             if let Some(id) = &client {
-                catalogue::profile(id)?;
+                catalog::profile(id)?;
             }
             settings.client = client;
         }
@@ -370,7 +370,7 @@ impl SessionClient for LocalSessions {
         let last = desk.load_last_call(&found.id.0).await?.map(LastCall::read);
         let view = self.composer.composed_view(&found, last).await?;
         if made {
-            let entries = composing::entries(&view.composed);
+            let entries = composition::entries(&view.composed);
             let call = LastCall::written(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
             desk.store_last_call(&found.id.0, call).await?;

@@ -16,7 +16,7 @@ use crate::local::skills::Skills;
 use skills_base::audit::{Entry, Recorder};
 use skills_runs::{Artifact, Artifacts, digest_of};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
-use skills_session::{RunScriptArguments, ScriptSheet, Session, ToolError, ToolFailure, arguments};
+use skills_session::{RunScriptArguments, ScriptPreview, Session, ToolError, ToolFailure, arguments};
 
 fn refused(error: &SandboxError) -> ToolError {
     let code = match error.code() {
@@ -79,7 +79,7 @@ impl Scripts {
             ..Spec::new(bundle.path(), PathBuf::from(&parsed.path))
         };
         let sandbox = self.services.isolating();
-        let asks = ScriptSheet {
+        let asks = ScriptPreview {
             skill: skill.name.clone(),
             skill_digest: skill.digest.clone(),
             path: parsed.path.clone(),
@@ -155,12 +155,12 @@ impl Scripts {
 }
 
 /// Completes the sheet of a script with the files it would receive, and with the digest of everything.
-fn reviewed(asks: ScriptSheet, session: &str, supplied: &SuppliedFiles) -> ScriptSheet {
+fn reviewed(asks: ScriptPreview, session: &str, supplied: &SuppliedFiles) -> ScriptPreview {
     // Entries of the bundle are named without `./`.
     let path: PathBuf =
         Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
     let script = supplied.bundle.get(&*path.to_string_lossy()).map(String::as_str).unwrap_or_default();
-    let mut sheet = ScriptSheet {
+    let mut sheet = ScriptPreview {
         // Without the suffix of executable files, which is part of the bundle's digest.
         script_digest: script.trim_end_matches('x').to_owned(),
         bundle_digest: digest_of(&json!(supplied.bundle)),
@@ -173,7 +173,7 @@ fn reviewed(asks: ScriptSheet, session: &str, supplied: &SuppliedFiles) -> Scrip
 }
 
 /// Returns the error that requires confirmation of a script.
-fn unconfirmed(sheet: ScriptSheet) -> ToolError {
+fn unconfirmed(sheet: ScriptPreview) -> ToolError {
     let with = |what: &str, list: &[&str]| {
         if list.is_empty() { String::new() } else { format!(", {what} {}", list.join(" ")) }
     };
@@ -191,7 +191,7 @@ fn unconfirmed(sheet: ScriptSheet) -> ToolError {
 }
 
 /// Returns the audit entry of a script that was confirmed.
-fn allowed(sheet: &ScriptSheet, session: &str, by: &str) -> Entry {
+fn allowed(sheet: &ScriptPreview, session: &str, by: &str) -> Entry {
     let request = json!({
         "session": session, "skill": sheet.skill, "path": sheet.path, "inputs_digest": sheet.inputs_digest,
     });
@@ -223,7 +223,7 @@ fn keep(artifacts: &Arc<Artifacts>, outcome: &Outcome) -> Result<Vec<Artifact>, 
 mod tests {
     use super::*;
 
-    fn sheet() -> ScriptSheet {
+    fn sheet() -> ScriptPreview {
         serde_json::from_value(json!({
             "skill": "csv", "skill_digest": "s", "path": "scripts/a.py", "script_digest": "",
             "bundle_digest": "", "args": ["--top", "3"], "env": { "MODE": "dry" }, "workdir": null, "files": {},
@@ -245,20 +245,20 @@ mod tests {
             "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: sandbox"
         );
         assert_eq!(error.script.unwrap().script_digest, "a1");
-        let without_args = ScriptSheet { args: Vec::new(), ..sheet() };
+        let without_args = ScriptPreview { args: Vec::new(), ..sheet() };
         assert!(!unconfirmed(reviewed(without_args, "s1", &supplied())).message.contains("arguments"));
     }
 
     #[test]
     fn everything_that_decides_what_happens_is_in_the_digest() {
-        let of = |sheet: ScriptSheet, session: &str, supplied: &SuppliedFiles| {
+        let of = |sheet: ScriptPreview, session: &str, supplied: &SuppliedFiles| {
             reviewed(sheet, session, supplied).inputs_digest
         };
         let first = of(sheet(), "s1", &supplied());
-        let dotted = ScriptSheet { path: "scripts/./a.py".to_owned(), ..sheet() };
+        let dotted = ScriptPreview { path: "scripts/./a.py".to_owned(), ..sheet() };
         assert_eq!(reviewed(dotted, "s1", &supplied()).script_digest, "a1");
         let mut other = vec![of(sheet(), "s2", &supplied())];
-        let changes: [fn(&mut ScriptSheet); 7] = [
+        let changes: [fn(&mut ScriptPreview); 7] = [
             |sheet| sheet.skill.push('2'),
             |sheet| sheet.skill_digest.push('2'),
             |sheet| sheet.path.push('2'),

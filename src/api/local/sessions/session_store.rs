@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::described::redescribed;
+use super::description_changes::redescribed;
 use super::difference::{Difference, by_parts, coarse, difference};
 use super::transcripts::Transcripts;
-use crate::{Code, Error, Redescribed, SessionAccess, SettingChanged, SinceLast};
+use crate::{Code, DescriptionChanges, Error, SessionAccess, SettingChanged, SinceLast};
 use skills_session::{
     Active, Composed, ComposedPart, Entry, Form, Instructions, PartKind, Session, SessionId, Settings,
 };
@@ -17,7 +17,7 @@ use skills_store::{SessionHead, SessionRow, Sessions};
 /// Maximum number of sessions searched for a prefix or suffix of an id.
 const LOOKED_AT: usize = 1_000;
 /// Minimum number of characters of an abbreviated id.
-const FEWEST: usize = 3;
+const MIN_COUNT: usize = 3;
 
 /// The part of a session that is one document; the transcript is appended line by line.
 #[derive(Serialize, Deserialize)]
@@ -91,13 +91,13 @@ impl LastCall {
     }
 
     /// Returns the entries that another call describes differently; empty if the part with the entries is not known.
-    pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
-        let catalogue = |text: &str, parts: &[ComposedPart]| {
+    pub(super) fn redescribed(&self, now: &Composed) -> DescriptionChanges {
+        let catalog = |text: &str, parts: &[ComposedPart]| {
             let part = parts.iter().find(|part| part.kind == PartKind::Available);
             part.and_then(|part| text.get(part.start..part.end)).unwrap_or_default().to_owned()
         };
         let parts = self.how.as_ref().map_or(&[][..], |how| &how.parts);
-        redescribed(&catalogue(&self.text, parts), &catalogue(&now.text, &coarse(now)))
+        redescribed(&catalog(&self.text, parts), &catalog(&now.text, &coarse(now)))
     }
 
     /// Returns what differs in a call with these settings and that many entries.
@@ -118,7 +118,7 @@ impl LastCall {
             .filter(|(_, before, now)| before != now)
             .map(|(what, before, now)| SettingChanged { what: what.to_owned(), before, now })
             .collect();
-        let redescribed = Redescribed::default();
+        let redescribed = DescriptionChanges::default();
         Some(SinceLast { changes, entries: (how.entries, entries), reordered, redescribed })
     }
 }
@@ -191,7 +191,7 @@ pub(in crate::local) async fn find(
         return Ok(session);
     }
     let heads = desk.sessions(access.only(), LOOKED_AT).await?;
-    let fits = |id: &str| wanted.len() >= FEWEST && (id.starts_with(wanted) || id.ends_with(wanted));
+    let fits = |id: &str| wanted.len() >= MIN_COUNT && (id.starts_with(wanted) || id.ends_with(wanted));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
         [one] => read(desk, known, one)

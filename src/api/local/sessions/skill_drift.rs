@@ -5,24 +5,24 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::composing::Composer;
+use super::composition::Composer;
 use crate::local::levels;
 use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, SkillDrift};
 use skills_base::files::{self, Folder};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Active, Session, ToolError, ToolFailure, body_text, entry_text};
 use skills_skill::{Digest, Skill, SkillId};
 
 impl Composer {
     /// Returns the state of each loaded skill that differs from what was loaded.
     pub(super) async fn drift(&self, active: &[Active]) -> Result<BTreeMap<String, SkillDrift>, Error> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let files: Vec<_> = active
             .iter()
             .map(|skill| {
-                let here = catalogue.by_location(&skill.location).cloned();
+                let here = catalog.by_location(&skill.location).cloned();
                 let loaded = (skill.location.clone(), skill.digest.clone());
-                (skill.name.clone(), loaded, here, known(skill, &catalogue))
+                (skill.name.clone(), loaded, here, known(skill, &catalog))
             })
             .collect();
         super::super::run_blocking(move || {
@@ -44,13 +44,13 @@ impl Composer {
     ) -> Result<LevelsView, Error> {
         let active =
             session.loaded(Some(wanted)).map_err(|error| Error::new(Code::NotFound, error.message))?.clone();
-        let catalogue = self.skills.registry.snapshot();
-        let here = catalogue.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
+        let catalog = self.skills.registry.snapshot();
+        let here = catalog.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
         let entry = here.map(|skill| levels::entry(skill));
         let counts = Arc::clone(&self.levels);
         super::super::run_blocking(move || {
             let listed =
-                open(&active, &catalogue).and_then(|bundle| super::composing::sizes(&counts, &bundle));
+                open(&active, &catalog).and_then(|bundle| super::composition::sizes(&counts, &bundle));
             let (files, files_unknown) = match listed {
                 Ok(files) => (files, None),
                 Err(error) => (Vec::new(), Some(unknown(&active.root_dir, &error))),
@@ -78,20 +78,20 @@ fn unknown(folder: &Path, error: &std::io::Error) -> String {
     }
 }
 
-fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
-    if let Some(here) = catalogue.by_location(&active.location) {
+fn known(active: &Active, catalog: &Catalog) -> LoadedFrom {
+    if let Some(here) = catalog.by_location(&active.location) {
         return if here.id.as_str() == active.name { LoadedFrom::Here } else { LoadedFrom::Renamed };
     }
-    if catalogue.refused.iter().any(|refusal| refusal.location == active.location) {
+    if catalog.refused.iter().any(|refusal| refusal.location == active.location) {
         return LoadedFrom::Refused;
     }
-    if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
+    if catalog.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
 }
 
 /// Opens the folder of a loaded skill, to read files beneath it: its current location if the roots contain it, else the
 /// one from which it was loaded.
-pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Folder> {
-    match catalogue.by_location(&active.location) {
+pub(super) fn open(active: &Active, catalog: &Catalog) -> std::io::Result<Folder> {
+    match catalog.by_location(&active.location) {
         Some(skill) => skill.open(),
         None => Folder::open(&active.root_dir),
     }
@@ -101,8 +101,8 @@ pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Fo
 ///
 /// # Errors
 /// Returns `skill_changed` if the folder was replaced by a link, or no longer exists.
-pub(super) fn open_loaded(active: &Active, catalogue: &Catalogue) -> Result<Folder, ToolError> {
-    open(active, catalogue).map_err(|error| {
+pub(super) fn open_loaded(active: &Active, catalog: &Catalog) -> Result<Folder, ToolError> {
+    open(active, catalog).map_err(|error| {
         let code = match error.kind() {
             ErrorKind::PermissionDenied => ToolFailure::RuntimeError,
             _ => ToolFailure::SkillChanged,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::agents::AgentFolders;
-use super::catalogue::listed_entry as as_told;
+use super::catalog::listed_entry as as_told;
 use super::script::Scripts;
 use super::{ClientLists, StoredSessions, now_ms};
 use crate::local::levels::Levels;
@@ -290,7 +290,7 @@ impl SessionTools {
             .map(|id| self.agents.find(id))
             .transpose()
             .map_err(to_tool_error)?;
-        let uses = super::composing::uses(&session.transcript);
+        let uses = super::composition::uses(&session.transcript);
         let seen = self
             .lists
             .seen(&session.settings, agent.as_ref(), uses, ToolNameFormat::Dotted)
@@ -338,9 +338,9 @@ impl SessionTools {
         let named = parsed.skill.as_deref().map(|name| called(&self.skills, session, name));
         let skill = session.loaded(named.as_deref())?;
         let (loaded, name) = (skill.clone(), skill.name.clone());
-        let (path, catalogue) = (parsed.path.clone(), self.skills.registry.snapshot());
+        let (path, catalog) = (parsed.path.clone(), self.skills.registry.snapshot());
         let reading = move || {
-            let bundle = super::skill_drift::open_loaded(&loaded, &catalogue)?;
+            let bundle = super::skill_drift::open_loaded(&loaded, &catalog)?;
             read::range(&bundle, &path, parsed.offset, parsed.length)
         };
         let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {

@@ -12,7 +12,7 @@ use crate::Context;
 use crate::context::FullClient;
 use crate::dialog::{Dialog, clean};
 use crate::failure::{Done, Failure};
-use skills_api::{DecisionSheet, LogRequest, Needs, RunCommand, RunDetail};
+use skills_api::{CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
@@ -46,7 +46,7 @@ struct RunsDialog<'a, R, W> {
 
 /// Runs the dialog on standard input and output.
 pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
-    let core = cx.reach(Needs::Catalogue).await?;
+    let core = cx.reach(CoreParts::Catalog).await?;
     RunsDialog { dialog: Dialog::of_terminal(), core: &*core }.list().await
 }
 
@@ -262,7 +262,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     async fn decide(
         &mut self,
         run: &RunRecord,
-        sheet: &DecisionSheet,
+        sheet: &DecisionPreview,
         verdict: Verdict,
     ) -> Result<bool, Failure> {
         match prompts::decision(&mut self.dialog, run, sheet, verdict)? {

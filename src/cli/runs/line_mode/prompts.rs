@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::text::{awaited_signal, capitalized, short};
 use crate::dialog::{Dialog, clean};
 use crate::failure::Failure;
-use skills_api::{DecisionSheet, RunCommand};
+use skills_api::{DecisionPreview, RunCommand};
 use skills_model::{Choice, Verdict};
 use skills_store::RunRecord;
 
@@ -15,7 +15,7 @@ use skills_store::RunRecord;
 pub fn decision<R: BufRead, W: Write>(
     dialog: &mut Dialog<R, W>,
     run: &RunRecord,
-    sheet: &DecisionSheet,
+    sheet: &DecisionPreview,
     verdict: Verdict,
 ) -> Result<Option<(String, RunCommand)>, Failure> {
     let (mut choice, mut result) = (None, None);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{clock, status};
 use crate::dialog::clean;
-use skills_api::{Board, BoardFailures, BoardRun, DecisionSheet, RunDetail, StepState, WorkerView};
+use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, RunDetail, StepState, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
@@ -167,7 +167,7 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
 }
 
 /// Renders what is to be decided.
-pub fn sheet(sheet: &DecisionSheet) -> String {
+pub fn sheet(sheet: &DecisionPreview) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));
@@ -191,7 +191,7 @@ pub fn sheet(sheet: &DecisionSheet) -> String {
         }
     }
     if sheet.inputs.is_null() {
-        line(format!("Inputs: {}", DecisionSheet::CHANGED));
+        line(format!("Inputs: {}", DecisionPreview::CHANGED));
         return out;
     }
     let count = sheet.inputs.as_object().map_or(0, serde_json::Map::len);

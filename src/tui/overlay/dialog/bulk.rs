@@ -13,7 +13,7 @@ use self::runs::{DetailChange, RunRows, plural};
 use self::texts::Texts;
 use super::parts::{self, Button};
 use crate::action::{Action, Context};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
@@ -519,7 +519,7 @@ impl Overlay for BulkDialog {
         let least = if self.drawn.height.0 == area { self.drawn.height.1 } else { 8 };
         let height = wanted.min(area.height.saturating_sub(2)).max(least);
         self.drawn.height = (area, height);
-        let outer = centred(area, width, height);
+        let outer = centered(area, width, height);
         let asks = self.phase != Phase::Done;
         let sign = if asks { format!("{} ", painter.glyphs.waiting) } else { String::new() };
         let title = format!("{sign}{} {}", verb(self.command).0, plural(self.runs.included()));

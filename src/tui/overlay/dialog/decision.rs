@@ -16,13 +16,13 @@ use self::gates::{Gates, Notice, SendState};
 use self::view::{Body, Line, body_lines};
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{Code, CommandResult, DecisionSheet, Error, Event};
+use skills_api::{Code, CommandResult, DecisionPreview, Error, Event};
 use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
@@ -76,7 +76,7 @@ fn decides(action: Action) -> bool {
 }
 
 impl Decision {
-    pub(super) fn new(pane: PaneId, sheet: DecisionSheet, ticket: u64, opened: (i64, Instant)) -> Self {
+    pub(super) fn new(pane: PaneId, sheet: DecisionPreview, ticket: u64, opened: (i64, Instant)) -> Self {
         Self {
             pane,
             ticket,
@@ -521,7 +521,7 @@ impl Overlay for Decision {
         let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
         let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
         let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
-        let outer = centred(area, width, height);
+        let outer = centered(area, width, height);
         let title = format!("{} Your decision", painter.glyphs.waiting);
         let inside = frame(outer, painter, &title, &self.gates.waits(clock), true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
@@ -563,7 +563,7 @@ mod tests {
     use skills_api::RunCommand;
     use skills_api::operations::Scope;
 
-    fn sheet(changes: serde_json::Value) -> DecisionSheet {
+    fn sheet(changes: serde_json::Value) -> DecisionPreview {
         let mut sheet = json!({
             "run": "r1", "skill_id": "send", "headline": "Sends", "step": "send", "place": [1, 1],
             "outcome_unknown": false, "capability": "mail.send", "capability_note": "", "binding": "",

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};
 use crate::form::{Form, FormOutcome, FormState};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
@@ -267,7 +267,7 @@ impl Overlay for LaunchDialog {
                 }
             },
             // Reload the contract: what may run, and its inputs, may have changed.
-            Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
+            Message::Event(Event::Catalog(_)) | Message::Catalog(_) if !self.sent => {
                 let request = RunRequest::Contract(self.view.skill_id.to_string());
                 Outcome::HandledWith(self.pane, vec![Effect::Run(request)])
             }
@@ -355,7 +355,7 @@ impl Overlay for LaunchDialog {
         self.rows = (inner, self.form.required_height(inner, look).max(before));
         let wanted = self.rows.1;
         let rows = wanted.min(area.height.saturating_sub(fixed)).max(1);
-        let outer = centred(area, width, fixed + rows);
+        let outer = centered(area, width, fixed + rows);
         let inside = frame(outer, painter, "Launch a run", "", false);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let mut y = inside.y + air;

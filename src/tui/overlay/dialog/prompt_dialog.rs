@@ -11,7 +11,7 @@ use super::parts::{self, Button, LABEL};
 use super::prompt::PromptKind;
 use crate::action::{Action, Context};
 use crate::form::{Form, FormOutcome, FormState};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::session_export::{Exported, Format};
 use crate::session_requests::{SessionRequest, SessionResponse};
@@ -332,7 +332,7 @@ impl Overlay for PromptDialog {
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
         let rows =
             self.form.required_height(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
-        let outer = centred(area, width, fixed + rows);
+        let outer = centered(area, width, fixed + rows);
         let title = match &self.asking {
             PromptKind::Message { .. } => "Append a message",
             PromptKind::Script { .. } => "Run a script",

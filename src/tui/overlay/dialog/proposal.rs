@@ -10,7 +10,7 @@ use ratatui::layout::{Position, Rect};
 use super::parts::{self, Button, Row};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
@@ -20,7 +20,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cut_middle, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::{CheckResult, ProposalOrder, ProposalView};
+use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 84;
@@ -98,14 +98,14 @@ impl ProposalDialog {
     fn press(&mut self, action: Action) -> Outcome {
         let order = match (action, self.command) {
             (Action::Back, _) => return Outcome::Close,
-            (Action::CarryOut, ProposalCommand::RollBack) => ProposalOrder::RollBack,
+            (Action::CarryOut, ProposalCommand::RollBack) => ProposalAction::RollBack,
             (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) => {
-                ProposalOrder::Approve {
+                ProposalAction::Approve {
                     proposal_digest: Some(self.view.proposal_digest),
                     base_digest: Some(self.view.base_digest),
                 }
             }
-            (Action::DenyNow, ProposalCommand::Approve | ProposalCommand::Deny) => ProposalOrder::Deny,
+            (Action::DenyNow, ProposalCommand::Approve | ProposalCommand::Deny) => ProposalAction::Deny,
             _ => return Outcome::Stay,
         };
         let notes = Some(self.notes.text().trim().to_owned()).filter(|notes| !notes.is_empty());
@@ -276,7 +276,7 @@ impl Overlay for ProposalDialog {
         let lines = self.lines(width.saturating_sub(6), painter);
         self.rows = lines.len();
         let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
-        let outer = centred(area, width, wanted.min(area.height));
+        let outer = centered(area, width, wanted.min(area.height));
         let title = match self.command {
             ProposalCommand::RollBack => "Roll back this proposal?".to_owned(),
             ProposalCommand::Approve | ProposalCommand::Deny => {

@@ -16,7 +16,7 @@ use super::parts::{self, Button, LABEL};
 use super::{CheckpointChoice, RunCommandKind};
 use crate::action::{Action, Context};
 use crate::form::{FormOutcome, FormState};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Draw, Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
@@ -441,7 +441,7 @@ impl Overlay for RunCommandDialog {
             0
         };
         let fields = choice + form + despite;
-        let outer = centred(area, width, fixed + form + u16::from(fields > 0));
+        let outer = centered(area, width, fixed + form + u16::from(fields > 0));
         let title = format!("{} {}", painter.glyphs.waiting, self.kind.title(&self.run));
         let inside = frame(outer, painter, &title, "", true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::parts::{self, Button, LABEL};
 use super::prompt::name_of_script;
 use crate::action::{Action, Context};
-use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, PaneId};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::theme::Role;
@@ -19,7 +19,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
-use skills_session::ScriptSheet;
+use skills_session::ScriptPreview;
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 84;
@@ -30,7 +30,7 @@ const FOOT_ROWS: u16 = 2;
 pub struct ScriptDialog {
     pane: PaneId,
     call: ScriptCall,
-    sheet: ScriptSheet,
+    sheet: ScriptPreview,
     /// The button with the focus.
     focus: usize,
     scroll: Scroll,
@@ -41,7 +41,7 @@ pub struct ScriptDialog {
 impl ScriptDialog {
     /// Creates a dialog with the focus on "Cancel".
     #[must_use]
-    pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptSheet) -> Self {
+    pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptPreview) -> Self {
         Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
     }
 
@@ -171,7 +171,7 @@ impl Overlay for ScriptDialog {
         let lines = self.lines(width.saturating_sub(6));
         self.rows = lines.len();
         let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
-        let outer = centred(area, width, wanted.min(area.height));
+        let outer = centered(area, width, wanted.min(area.height));
         let inside = frame(outer, painter, "Run this script?", "", true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };

@@ -22,7 +22,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
 use skills_api::{AttachRequest, ContractView, Error, ExecutionOptions};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{AttachTarget, Skill, SkillId};
 
 /// The parts that can have the focus, in the order of Tab.
@@ -107,8 +107,8 @@ impl Compose {
         (!preview.is_valid()).then(|| "checks failed".to_owned())
     }
 
-    pub fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
-        self.skills.take_catalogue(catalogue);
+    pub fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+        self.skills.take_catalogue(catalog);
         let mut effects = match self.skills.default_choice().filter(|_| self.skills.id.is_none()) {
             Some(first) => self.choose_skill(&first),
             None => self.request_again(),

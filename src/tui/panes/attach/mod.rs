@@ -22,7 +22,7 @@ use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::run_requests::RunResponse;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::until_older;
-use crate::widgets::rule::{Joint, divider};
+use crate::widgets::rule::{BorderJunction, divider};
 use crate::widgets::text_width::shown;
 use skills_api::Event;
 use skills_skill::SkillId;
@@ -59,12 +59,12 @@ impl Attach {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Catalogue(catalogue) => self.compose.take_catalogue(catalogue),
-            Message::Event(Event::Catalogue(change)) => {
+            Message::Catalog(catalog) => self.compose.take_catalogue(catalog),
+            Message::Event(Event::Catalog(change)) => {
                 for id in change.changed.iter().chain(&change.removed).chain(&change.added) {
                     self.compose.inputs.forget_contract(id);
                 }
-                self.compose.take_catalogue(&change.catalogue)
+                self.compose.take_catalogue(&change.catalog)
             }
             Message::Event(Event::Replaced) => {
                 self.last.clear();
@@ -340,12 +340,12 @@ impl Pane for Attach {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rule = self.draw_compose(Rect { width: left, ..area }, buf, cx);
         let rules = self.draw_preview(right, buf, cx);
-        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
+        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
         for y in area.top() + 1..area.bottom() {
             match (rule == Some(y), rules.contains(&y)) {
-                (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
-                (true, false) => joints.push((y, Joint::Left { heavy: false })),
-                (false, true) => joints.push((y, Joint::Right { heavy: false })),
+                (true, true) => joints.push((y, BorderJunction::Cross { left: false, right: false })),
+                (true, false) => joints.push((y, BorderJunction::Left { heavy: false })),
+                (false, true) => joints.push((y, BorderJunction::Right { heavy: false })),
                 (false, false) => {}
             }
         }

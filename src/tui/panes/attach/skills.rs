@@ -15,13 +15,13 @@ use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Invocation, Skill, SkillId};
 
 /// The attachable skills, and the selected one.
 #[derive(Default)]
 pub(super) struct Skills {
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     /// Attachable skills: runnable ones first, by name.
     pub offered: Vec<Arc<Skill>>,
     /// Skills that have a contract and can therefore run; empty until that is known.
@@ -42,11 +42,10 @@ impl Skills {
         self.offered.iter().find(|skill| skill.id == *id)
     }
 
-    pub fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) {
-        self.catalogue = Arc::clone(catalogue);
+    pub fn take_catalogue(&mut self, catalog: &Arc<Catalog>) {
+        self.catalog = Arc::clone(catalog);
         let attachable = |skill: &&Arc<Skill>| skill.classification.invocation.value != Invocation::Direct;
-        self.offered =
-            catalogue.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
+        self.offered = catalog.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
         self.sort();
     }
 
@@ -141,7 +140,7 @@ impl Skills {
     pub fn draw_empty(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let mut painter = Painter::new(buf, cx);
         Title::of("Attach", cx.focused).draw(&mut painter, area.x, area.y, area.width);
-        let (all, roots) = (self.catalogue.entries.len(), self.catalogue.roots.len());
+        let (all, roots) = (self.catalog.entries.len(), self.catalog.roots.len());
         let looked = match (all, roots) {
             (0, 0) => "no skills loaded yet".to_owned(),
             (0, _) => "no skills in any root".to_owned(),

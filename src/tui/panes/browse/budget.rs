@@ -185,7 +185,7 @@ impl SelectedClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_api::NotListed;
+    use skills_api::HiddenSkills;
     use skills_session::{Allowance, Fill};
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
             version: None,
             window: 1,
             allowance,
-            not_listed: vec![NotListed { why: "too deep".into(), skills: 4, names: Vec::new() }],
+            not_listed: vec![HiddenSkills { why: "too deep".into(), skills: 4, names: Vec::new() }],
             tokens: (2, 1),
             tokens_estimated: false,
             long: Vec::new(),

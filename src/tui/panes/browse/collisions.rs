@@ -12,7 +12,7 @@ use crate::widgets::scroll::Scroll;
 use skills_api::{CollisionReport, Error};
 use skills_config::quoted;
 use skills_discovery::{Collision, PairReport};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// Maximum number of cached pairs.
@@ -258,7 +258,7 @@ impl Map {
     }
 
     /// Executes an action; returns `None` if the map does not handle it.
-    pub fn act(&mut self, action: Action, catalogue: &Catalogue) -> Option<Vec<Effect>> {
+    pub fn act(&mut self, action: Action, catalog: &Catalog) -> Option<Vec<Effect>> {
         if self.in_pair
             && let Some(rows) = action.rows(self.text.page())
         {
@@ -297,7 +297,7 @@ impl Map {
                 let (row, _) = self.pair()?;
                 let advised = self.advised();
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
-                let known = catalogue.by_id(skill.as_str())?;
+                let known = catalog.by_id(skill.as_str())?;
                 let proposed = advised.map(|(_, text)| text);
                 vec![Effect::EditDescription(Drafting { proposed, ..Drafting::of(known, None) })]
             }

@@ -10,7 +10,7 @@ use crate::theme::{BarStyle, Role};
 use crate::widgets::format::{count, counted};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::rule::{BorderJunction, Title, divider};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap};
 use skills_api::CollisionReport;
@@ -56,7 +56,7 @@ pub(super) fn draw(map: &mut Map, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     }
     let right = Rect { x: area.x + left_width + 1, width: area.width.saturating_sub(left_width + 1), ..area };
     draw_pair(map, right, buf, cx);
-    let joints = [(area.y, Joint::Top { heavy: cx.focused })];
+    let joints = [(area.y, BorderJunction::Top { heavy: cx.focused })];
     divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
 }
 

@@ -22,7 +22,7 @@ pub(super) fn draw(list: &SkillList, scan: &ScanProgress, area: Rect, buf: &mut 
     let mut painter = Painter::new(buf, cx);
     title.draw(&mut painter, area.x, area.y, area.width);
     let scanning = !scan.done && scan.found > 0;
-    let roots = &list.catalogue.roots;
+    let roots = &list.catalog.roots;
     let wanted = 12 + roots.len() as u16;
     let width = area.width.saturating_sub(4).min(66);
     let x = area.x + (area.width.saturating_sub(width)) / 2;

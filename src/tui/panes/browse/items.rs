@@ -6,7 +6,7 @@ use nucleo_matcher::Utf32String;
 
 use crate::widgets::text_width::shown;
 use skills_api::{ClientView, ClientViewState, ForeignBundle};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
 
 /// Whether a bundle is a skill, or why not.
@@ -62,21 +62,20 @@ pub fn count_by_severity(findings: &[Finding]) -> (usize, usize) {
 
 /// Returns all entries of a catalog, skills first, in catalog order.
 #[must_use]
-pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
+pub fn entries(catalog: &Catalog) -> Vec<Entry> {
     let mut out: Vec<Entry> =
-        catalogue.entries.iter().map(|e| of_skill(&e.skill, e.root, ExclusionReason::Skill)).collect();
-    for (index, shadowed) in catalogue.shadowed.iter().enumerate() {
+        catalog.entries.iter().map(|e| of_skill(&e.skill, e.root, ExclusionReason::Skill)).collect();
+    for (index, shadowed) in catalog.shadowed.iter().enumerate() {
         let mut entry = of_skill(&shadowed.skill, shadowed.root, ExclusionReason::Shadowed(index));
-        let root =
-            catalogue.entry(shadowed.lost.as_str()).and_then(|winner| catalogue.roots.get(winner.root));
+        let root = catalog.entry(shadowed.lost.as_str()).and_then(|winner| catalog.roots.get(winner.root));
         let place = root.map_or_else(|| shadowed.winner.display().to_string(), |r| r.label.clone());
         let same = if shadowed.identical { "identical" } else { "differs" };
         let place = shown(&place);
         entry.note = Some(format!("shadowed by {}, {same}", place.trim_end_matches("/skills")));
         out.push(entry);
     }
-    for (index, refusal) in catalogue.refused.iter().enumerate() {
-        let root = catalogue.roots.iter().position(|r| refusal.location.starts_with(&r.path)).unwrap_or(0);
+    for (index, refusal) in catalog.refused.iter().enumerate() {
+        let root = catalog.roots.iter().position(|r| refusal.location.starts_with(&r.path)).unwrap_or(0);
         let name = shown(refusal.id.as_str());
         out.push(Entry {
             id: refusal.id.clone(),

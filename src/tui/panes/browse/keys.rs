@@ -44,7 +44,7 @@ impl Pane for Browse {
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         if self.map.is_open && !matches!(action, Action::OpenByName) {
-            return self.map.act(action, &self.list.catalogue);
+            return self.map.act(action, &self.list.catalog);
         }
         let effects = match action {
             Action::ShowCollisions => self.map.open(),
@@ -63,7 +63,7 @@ impl Pane for Browse {
             }
             Action::OpenByName => {
                 let current = self.list.shown().map(|shown| &shown.entry.id);
-                vec![Effect::Pick(skills_to_open(&self.list.catalogue, current)?)]
+                vec![Effect::Pick(skills_to_open(&self.list.catalog, current)?)]
             }
             other => match self.act_on_skill(other) {
                 Ok(effect) => vec![effect?],

@@ -7,7 +7,7 @@ use strum::Display;
 use super::items::{Entry, ExclusionReason};
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::text_width::shown;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Role, SkillId};
 
 /// How the skills are grouped.
@@ -122,12 +122,12 @@ pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Opti
 pub fn rows(
     entries: &[Entry],
     order: &[usize],
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     wishes: &RowOptions<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
     let mut score = |entry: &Entry| {
-        let description = || Some(catalogue.by_id(entry.id.as_str())?.description.as_str());
+        let description = || Some(catalog.by_id(entry.id.as_str())?.description.as_str());
         fuzzy.matched(&entry.hay, description)
     };
     let mut matched: Vec<_> =
@@ -141,7 +141,7 @@ pub fn rows(
     for (_, index) in matched {
         let key = key_of(&entries[index], wishes);
         let place = *places.entry(key).or_insert_with(|| {
-            groups.push(group_of(key, catalogue, wishes));
+            groups.push(group_of(key, catalog, wishes));
             groups.len() - 1
         });
         groups[place].members.push(index);
@@ -200,11 +200,11 @@ fn key_of<'a>(entry: &'a Entry, wishes: &RowOptions<'_>) -> Key<'a> {
     }
 }
 
-fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &RowOptions<'_>) -> Group {
+fn group_of(key: Key<'_>, catalog: &Catalog, wishes: &RowOptions<'_>) -> Group {
     let mut live = false;
     let (name, label, kind, place) = match key {
         Key::Root(index) => {
-            let root = catalogue.roots.get(index);
+            let root = catalog.roots.get(index);
             live = root.is_some_and(|r| r.live);
             let label = root.map_or_else(|| "elsewhere".to_owned(), |r| shown(&r.label));
             (format!("root {index}"), label, 0, index)

@@ -230,7 +230,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
     title.draw(painter, area.x, area.y, area.width);
     let x = area.x + 3;
     let width = area.width.saturating_sub(4);
-    let skills = list.catalogue.entries.len();
+    let skills = list.catalog.entries.len();
     let mut y = area.y + 1;
     if list.client.view.is_some() {
         let all = list.entries.len();
@@ -267,7 +267,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
             y += 1;
         }
     } else {
-        let roots = list.catalogue.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
+        let roots = list.catalog.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
         let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
         painter.put(x, y, &from, Role::Text, width);
         y += 1;
@@ -284,7 +284,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
             y += 1;
         }
         if y + 1 < area.bottom() {
-            let (shadowed, refused) = (list.catalogue.shadowed.len(), list.catalogue.refused.len());
+            let (shadowed, refused) = (list.catalog.shadowed.len(), list.catalog.refused.len());
             let dot = painter.glyphs.dot;
             let text = format!("{} shadowed {dot} {} rejected", count(shadowed), count(refused));
             painter.put(x, y, &text, Role::Muted, width);

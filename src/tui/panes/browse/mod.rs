@@ -28,7 +28,7 @@ use self::skill_list::SkillList;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::session_requests::SessionResponse;
 use skills_api::Event;
-use skills_registry::{Catalogue, ScanProgress};
+use skills_registry::{Catalog, ScanProgress};
 use skills_skill::SkillId;
 
 /// The parts that can have the focus.
@@ -59,14 +59,14 @@ impl Browse {
         Self { list: SkillList::new(), ..Self::default() }
     }
 
-    fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
+    fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
         self.detail.forget();
-        self.list.set_catalogue(catalogue);
+        self.list.set_catalogue(catalog);
         let refresh = self.detail.skill.as_ref().map(|d| (d.summary.skill_id.clone(), d.skill.digest));
         let mut effects = self.selection_changed();
         if effects.is_empty()
             && let Some((id, digest)) = refresh
-            && catalogue.by_id(id.as_str()).is_none_or(|s| s.digest != digest)
+            && catalog.by_id(id.as_str()).is_none_or(|s| s.digest != digest)
         {
             effects.push(Effect::Describe(id));
         }
@@ -95,10 +95,10 @@ impl Browse {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Catalogue(catalogue) => return self.take_catalogue(catalogue),
-            Message::Event(Event::Catalogue(change)) => {
+            Message::Catalog(catalog) => return self.take_catalogue(catalog),
+            Message::Event(Event::Catalog(change)) => {
                 self.list.note_change(change, self.scan.done);
-                let mut effects = self.take_catalogue(&change.catalogue);
+                let mut effects = self.take_catalogue(&change.catalog);
                 self.detail.forget_rivals();
                 effects.extend(self.map.forget());
                 if let Some(client) = &self.list.client.view {

@@ -15,13 +15,13 @@ use crate::pane::Effect;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
 use skills_api::{BudgetView, ClientView, ForeignBundle, LevelTokens};
-use skills_registry::{Catalogue, Change};
+use skills_registry::{Catalog, Change};
 use skills_skill::{RejectedBundle, Skill, SkillId};
 
 /// The state of the list.
 #[derive(Default)]
 pub(super) struct SkillList {
-    pub catalogue: Arc<Catalogue>,
+    pub catalog: Arc<Catalog>,
     pub entries: Vec<Entry>,
     order: Vec<usize>,
     pub rows: Vec<Row>,
@@ -74,7 +74,7 @@ impl SkillList {
         let last = || self.entries.iter().find(|e| Some(&e.id) == self.selected.as_ref());
         let entry = self.entry().or_else(last)?;
         let refusal = match entry.exclusion {
-            ExclusionReason::Refused(index) => self.catalogue.refused.get(index),
+            ExclusionReason::Refused(index) => self.catalog.refused.get(index),
             _ => None,
         };
         let foreign = match (entry.exclusion, &self.client.view) {
@@ -83,7 +83,7 @@ impl SkillList {
             }
             _ => None,
         };
-        Some(ShownBundle { entry, skill: self.catalogue.by_id(entry.id.as_str()), refusal, foreign })
+        Some(ShownBundle { entry, skill: self.catalog.by_id(entry.id.as_str()), refusal, foreign })
     }
 
     /// Returns the readable entries next to the cursor.
@@ -97,8 +97,8 @@ impl SkillList {
         rows.filter_map(entry).filter(|entry| entry.is_readable())
     }
 
-    pub fn set_catalogue(&mut self, catalogue: &Arc<Catalogue>) {
-        self.catalogue = Arc::clone(catalogue);
+    pub fn set_catalogue(&mut self, catalog: &Arc<Catalog>) {
+        self.catalog = Arc::clone(catalog);
         self.take_entries();
         self.build();
     }
@@ -115,7 +115,7 @@ impl SkillList {
 
     /// Sets the entries: those of the catalog, and those that the selected client lists in addition.
     fn take_entries(&mut self) {
-        self.entries = items::entries(&self.catalogue);
+        self.entries = items::entries(&self.catalog);
         if let Some(client) = &self.client.view {
             self.entries.extend(items::elsewhere(client));
         }
@@ -135,8 +135,7 @@ impl SkillList {
             Some(Row::Group { key, .. }) => Some(key.clone()),
             _ => None,
         };
-        let (rows, matched) =
-            list::rows(&self.entries, &self.order, &self.catalogue, &wishes, &mut self.fuzzy);
+        let (rows, matched) = list::rows(&self.entries, &self.order, &self.catalog, &wishes, &mut self.fuzzy);
         (self.rows, self.matched) = (rows, matched);
         let found = match (&group, &self.selected) {
             _ if !self.moved => None,

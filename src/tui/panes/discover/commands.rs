@@ -13,7 +13,7 @@ use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::widgets::format::count;
 use skills_api::WhyRequest;
 use skills_discovery::Fit;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::Invocation;
 
 /// Returns the commands of the request.
@@ -32,7 +32,7 @@ pub(super) fn of_request(history: &History) -> Vec<Command> {
 }
 
 fn attach(list: &ResultList) -> Command {
-    let skill = list.selected().and_then(|id| list.catalogue.by_id(id.as_str()));
+    let skill = list.selected().and_then(|id| list.catalog.by_id(id.as_str()));
     let blocked = match skill {
         None => Some("no skill selected".to_owned()),
         Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
@@ -104,7 +104,7 @@ pub(super) fn act_on_skill(
         }
         Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
         Action::Draft => {
-            let skill = list.catalogue.by_id(id.as_str())?;
+            let skill = list.catalog.by_id(id.as_str())?;
             Some(vec![Effect::EditDescription(Drafting::of(skill, stated()))])
         }
         Action::AddGolden => {
@@ -119,7 +119,7 @@ pub(super) fn act_on_skill(
             Some(vec![Effect::Why(WhyRequest { skill_id: id.to_string(), intent, ..WhyRequest::default() })])
         }
         Action::Edit => {
-            let skill = list.catalogue.by_id(id.as_str())?;
+            let skill = list.catalog.by_id(id.as_str())?;
             Some(vec![Effect::Edit(skill.location.clone(), 1)])
         }
         _ => None,
@@ -127,14 +127,14 @@ pub(super) fn act_on_skill(
 }
 
 /// Returns the domains of the catalog to choose from.
-pub(super) fn domains(catalogue: &Catalogue, options: &Options) -> Picker {
+pub(super) fn domains(catalog: &Catalog, options: &Options) -> Picker {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in &catalogue.entries {
+    for entry in &catalog.entries {
         if let Some(domain) = &entry.skill.domain {
             *counts.entry(domain.value.as_str()).or_default() += 1;
         }
     }
-    let any = (String::new(), "any domain".to_owned(), count(catalogue.entries.len()));
+    let any = (String::new(), "any domain".to_owned(), count(catalog.entries.len()));
     let named = counts.into_iter().map(|(d, n)| (d.to_owned(), d.to_owned(), count(n)));
     let choices: Vec<_> = std::iter::once(any).chain(named).collect();
     let wanted = options.domain.clone().unwrap_or_default();

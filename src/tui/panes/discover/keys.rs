@@ -45,11 +45,11 @@ impl Pane for Discover {
         Some(match action {
             Action::FocusIntent => self.set_focus(Focus::Intent),
             Action::PickDomain => {
-                vec![Effect::Pick(commands::domains(&self.list.catalogue, &self.asking.options))]
+                vec![Effect::Pick(commands::domains(&self.list.catalog, &self.asking.options))]
             }
             Action::CopyAs => commands::copy_choices(&self.list, self.command_line())?,
             Action::OpenByName => {
-                vec![Effect::Pick(skills_to_open(&self.list.catalogue, self.list.selected())?)]
+                vec![Effect::Pick(skills_to_open(&self.list.catalog, self.list.selected())?)]
             }
             Action::Filter => {
                 self.asking.shown()?;

@@ -32,7 +32,7 @@ pub(crate) use self::rival::compare as compare_hits;
 pub(crate) use self::why_view::draw_differences;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use skills_api::Event;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// The parts that can have the focus.
@@ -85,8 +85,8 @@ impl Discover {
         vec![Effect::Discover { request, generation }]
     }
 
-    fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
-        self.list.catalogue = Arc::clone(catalogue);
+    fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+        self.list.catalog = Arc::clone(catalog);
         self.measured.clear();
         self.ask()
     }
@@ -104,8 +104,8 @@ impl Discover {
                 self.list.take_answer(&self.asking)
             }
             Message::Results(lookup, answer) => self.list.take_lookup(lookup, answer, &self.asking),
-            Message::Catalogue(catalogue) => self.take_catalogue(catalogue),
-            Message::Event(Event::Catalogue(change)) => self.take_catalogue(&change.catalogue),
+            Message::Catalog(catalog) => self.take_catalogue(catalog),
+            Message::Event(Event::Catalog(change)) => self.take_catalogue(&change.catalog),
             Message::Event(Event::Scan(scan)) => {
                 self.asking.scan = *scan;
                 Vec::new()

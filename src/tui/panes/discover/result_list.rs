@@ -16,7 +16,7 @@ use crate::pane::Effect;
 use crate::widgets::scroll::Scroll;
 use skills_api::Error;
 use skills_discovery::{Answer, Hit};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// What the user put the cursor on.
@@ -33,7 +33,7 @@ pub enum Selection {
 /// The list of results, and the cursor in it.
 #[derive(Default)]
 pub(super) struct ResultList {
-    pub catalogue: Arc<Catalogue>,
+    pub catalog: Arc<Catalog>,
     pub listing: Listing,
     pub filter: Field,
     pub rows: Vec<Row>,
@@ -117,8 +117,8 @@ impl ResultList {
 
     /// Returns whether an id is only that of a rejected bundle, which is not ranked.
     pub fn is_rejected(&self, id: &SkillId) -> bool {
-        let refused = &self.catalogue.refused;
-        refused.iter().any(|refusal| refusal.id == *id) && self.catalogue.by_id(id.as_str()).is_none()
+        let refused = &self.catalog.refused;
+        refused.iter().any(|refusal| refusal.id == *id) && self.catalog.by_id(id.as_str()).is_none()
     }
 
     /// Clears filter and selection.
@@ -246,7 +246,7 @@ impl ResultList {
     }
 
     fn location(&self, id: &SkillId) -> Option<PathBuf> {
-        self.catalogue.by_id(id.as_str()).map(|skill| skill.location.clone())
+        self.catalog.by_id(id.as_str()).map(|skill| skill.location.clone())
     }
 
     /// Rebuilds the rows of the current list and restores the cursor.

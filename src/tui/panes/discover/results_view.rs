@@ -22,7 +22,7 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::AttachTarget;
 
 /// The score of a full bar, unless the best score is higher: typing does not change the scale.
@@ -124,7 +124,7 @@ pub(super) fn draw(
         painter.put(body.x + 2, body.bottom(), disclaimer(available), Role::Muted, available);
     }
     if answer.skills == 0 {
-        draw_no_skills(&list.catalogue, body, &mut painter);
+        draw_no_skills(&list.catalog, body, &mut painter);
     } else if list.rows.is_empty() {
         let text = if list.listing.filter().trim().is_empty() {
             "no skill matches this request".to_owned()
@@ -409,9 +409,9 @@ fn draw_below(hit: &Hit, below: &Below, layout: &Layout, area: Rect, painter: &m
 }
 
 /// Draws that there are no skills to rank, and where skills are searched.
-fn draw_no_skills(catalogue: &Catalogue, area: Rect, painter: &mut Painter<'_>) {
+fn draw_no_skills(catalog: &Catalog, area: Rect, painter: &mut Painter<'_>) {
     let (x, width) = (area.x + 2, area.width.saturating_sub(4));
-    let roots = &catalogue.roots;
+    let roots = &catalog.roots;
     let text = if roots.is_empty() {
         "no skills found".to_owned()
     } else {

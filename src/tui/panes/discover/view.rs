@@ -10,7 +10,7 @@ use super::{Discover, Focus, against_view, intent_view, results_view, why_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
-use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::rule::{BorderJunction, Title, divider};
 use skills_discovery::Fit;
 
 /// Below this width the parts share one column.
@@ -91,18 +91,18 @@ impl Discover {
         self.draw_why(middle, wide, third.is_some(), buf, cx);
         let (left_heavy, right_heavy) = (self.focused(Focus::Results, cx), self.focused(Focus::Why, cx));
         let (line, joints) = if wide {
-            let cross = Joint::Cross { left: left_heavy, right: right_heavy };
+            let cross = BorderJunction::Cross { left: left_heavy, right: right_heavy };
             let heavy = self.focused(Focus::Intent, cx);
-            (area, vec![(body.y, cross), (area.y, Joint::Top { heavy })])
+            (area, vec![(body.y, cross), (area.y, BorderJunction::Top { heavy })])
         } else {
-            (body, vec![(body.y, Joint::Top { heavy: left_heavy || right_heavy })])
+            (body, vec![(body.y, BorderJunction::Top { heavy: left_heavy || right_heavy })])
         };
         let line = Rect { x: area.x + left, width: 1, ..line };
         divider(&mut Painter::new(buf, cx), line, &joints);
         if let Some(third) = third {
             against_view::draw(&self.list, &self.asking, &mut self.measured, third, buf, cx);
-            let cross = Joint::Cross { left: true, right: false };
-            let joint = if right_heavy { cross } else { Joint::Top { heavy: false } };
+            let cross = BorderJunction::Cross { left: true, right: false };
+            let joint = if right_heavy { cross } else { BorderJunction::Top { heavy: false } };
             let line = Rect { x: third.x - 1, width: 1, ..body };
             divider(&mut Painter::new(buf, cx), line, &[(body.y, joint)]);
         }
@@ -138,7 +138,7 @@ impl Discover {
         results_view::draw(&mut self.list, &self.asking, self.focus, area, buf, cx);
         if self.asking.shown().is_none() {
             let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-            let skills = self.list.catalogue.entries.len();
+            let skills = self.list.catalog.entries.len();
             let mut painter = Painter::new(buf, cx);
             results_view::draw_no_request(&self.asking, &self.form.history, skills, below, &mut painter);
         }

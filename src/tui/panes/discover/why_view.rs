@@ -321,7 +321,7 @@ fn draw_no_result(list: &ResultList, item: Item, column: Rect, y: u16, painter: 
         y += 1;
     }
     y += 1;
-    let skill = list.skill_of(item).and_then(|id| list.catalogue.by_id(id.as_str()));
+    let skill = list.skill_of(item).and_then(|id| list.catalog.by_id(id.as_str()));
     if let Some(skill) = skill {
         let width = column.width.saturating_sub(2);
         let top = y;

@@ -20,7 +20,7 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::{Confusion, Error, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
 use skills_discovery::Advice;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// Rows of a pair and of the gap after it.
@@ -30,7 +30,7 @@ const PAIR_HEIGHT: usize = 3;
 pub(super) fn draw(
     detail: &mut QueryDetail,
     list: &QueryList,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     error: Option<&Error>,
     is_focused: bool,
     area: Rect,
@@ -47,7 +47,7 @@ pub(super) fn draw(
     };
     match (detail.tab, list.result()) {
         (Tab::Query, Some(result)) => {
-            draw_explanation(detail, result, catalogue, error, inside, painter);
+            draw_explanation(detail, result, catalog, error, inside, painter);
         }
         (Tab::Query, None) => {
             painter.put(inside.x, inside.y + 1, "no query selected", Role::Muted, inside.width);
@@ -92,7 +92,7 @@ fn draw_tabs(
 fn draw_explanation(
     detail: &mut QueryDetail,
     result: &GoldenResult,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     error: Option<&Error>,
     area: Rect,
     painter: &mut Painter<'_>,
@@ -102,7 +102,7 @@ fn draw_explanation(
         Some(error) => Some(Err(error.message.clone())),
         None => detail.explanation(&result.query),
     };
-    let unknown = result.query.expect.iter().find(|id| catalogue.by_id(id.as_str()).is_none());
+    let unknown = result.query.expect.iter().find(|id| catalog.by_id(id.as_str()).is_none());
     let query = [Seg::new(shown(&result.query.query), Role::Strong)];
     let mut y = area.y + 1;
     // The complete query where there is room.

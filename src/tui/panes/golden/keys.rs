@@ -166,7 +166,7 @@ impl Pane for Golden {
                 vec![Effect::Edit(file, 1)]
             }
             Action::Draft => {
-                let skill = self.catalogue.by_id(self.skill()?.as_str())?;
+                let skill = self.catalog.by_id(self.skill()?.as_str())?;
                 vec![Effect::EditDescription(Drafting::of(skill, self.query_text()))]
             }
             Action::Why => vec![Effect::Why(WhyRequest {
@@ -248,10 +248,10 @@ impl Golden {
     /// cursor, if it is in the catalog.
     fn skill(&self) -> Option<&SkillId> {
         if self.is_in_skills() {
-            return self.skill_in_tab().filter(|id| self.catalogue.by_id(id.as_str()).is_some());
+            return self.skill_in_tab().filter(|id| self.catalog.by_id(id.as_str()).is_some());
         }
         let query = &self.list.result()?.query;
-        query.expect.iter().chain(&query.not).find(|id| self.catalogue.by_id(id.as_str()).is_some())
+        query.expect.iter().chain(&query.not).find(|id| self.catalog.by_id(id.as_str()).is_some())
     }
 
     fn remove(&mut self, is_confirmed: bool) -> Option<Vec<Effect>> {

@@ -16,7 +16,7 @@ use self::query_list::QueryList;
 use crate::golden_requests::{GoldenPaneRequest, GoldenPaneResponse};
 use crate::pane::{Effect, Message};
 use skills_api::{Error, Event};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +50,7 @@ pub struct Golden {
     is_measuring: bool,
     /// Whether skills or queries have changed since the last measurement.
     is_stale: bool,
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     /// Whether the parts shared one column in the last frame.
     is_folded: bool,
     /// Whether the next `x` removes the query under the cursor.
@@ -89,11 +89,11 @@ impl Golden {
                 }
                 return vec![Effect::Toast("baseline set: changes are shown from now on".to_owned())];
             }
-            Message::Catalogue(catalogue) => {
-                (self.catalogue, self.is_stale) = (Arc::clone(catalogue), true);
+            Message::Catalog(catalog) => {
+                (self.catalog, self.is_stale) = (Arc::clone(catalog), true);
             }
-            Message::Event(Event::Catalogue(change)) => {
-                (self.catalogue, self.is_stale) = (Arc::clone(&change.catalogue), true);
+            Message::Event(Event::Catalog(change)) => {
+                (self.catalog, self.is_stale) = (Arc::clone(&change.catalog), true);
             }
             Message::Event(Event::Index(progress)) if progress.done => self.is_stale = true,
             _ => {}

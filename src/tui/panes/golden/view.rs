@@ -9,7 +9,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::rule::{BorderJunction, Title, divider};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 use skills_api::Error;
@@ -57,8 +57,8 @@ impl Golden {
         self.draw_detail(right, buf, cx);
         let (heavy_left, heavy_right) =
             (cx.focused && self.focus != Focus::Detail, cx.focused && self.focus == Focus::Detail);
-        let joint = Joint::Cross { left: heavy_left, right: heavy_right };
-        let joint = if heavy_left == heavy_right { Joint::Top { heavy: heavy_left } } else { joint };
+        let joint = BorderJunction::Cross { left: heavy_left, right: heavy_right };
+        let joint = if heavy_left == heavy_right { BorderJunction::Top { heavy: heavy_left } } else { joint };
         divider(&mut Painter::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
     }
 
@@ -69,7 +69,7 @@ impl Golden {
     fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let is_focused = cx.focused && self.focus == Focus::Detail;
         let (error, painter) = (self.error.as_ref(), &mut Painter::new(buf, cx));
-        detail_view::draw(&mut self.detail, &self.list, &self.catalogue, error, is_focused, area, painter);
+        detail_view::draw(&mut self.detail, &self.list, &self.catalog, error, is_focused, area, painter);
     }
 }
 

@@ -251,7 +251,7 @@ impl Proposals {
     /// Returns the effect that opens the draft editor with the proposed description.
     fn draft(&self) -> Option<Effect> {
         let view = self.view_of_selected()?;
-        let skill = self.catalogue.as_ref()?.by_id(view.summary.skill_id.as_str())?;
+        let skill = self.catalog.as_ref()?.by_id(view.summary.skill_id.as_str())?;
         let proposed = view.description.clone();
         Some(Effect::EditDescription(Drafting { proposed, ..Drafting::of(skill, None) }))
     }

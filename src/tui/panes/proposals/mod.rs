@@ -19,7 +19,7 @@ use crate::overlay::{DialogSpec, ProposalCommand};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use skills_api::{Error, Event, ProposalList, ProposalState, ProposalView};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 
 /// Interval at which the active pane polls for changes by other processes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ enum Row {
 /// The state of pane 7.
 #[derive(Default)]
 pub struct Proposals {
-    catalogue: Option<Arc<Catalogue>>,
+    catalog: Option<Arc<Catalog>>,
     list: SummaryList,
     error: Option<Error>,
     focus: Focus,
@@ -135,8 +135,8 @@ impl Proposals {
                 effects
             }
             // Checks and effects of waiting proposals depend on the skills.
-            Message::Catalogue(catalogue) => self.skills_changed(catalogue),
-            Message::Event(Event::Catalogue(change)) => self.skills_changed(&change.catalogue),
+            Message::Catalog(catalog) => self.skills_changed(catalog),
+            Message::Event(Event::Catalog(change)) => self.skills_changed(&change.catalog),
             Message::Visit(Target::Proposal(id)) => {
                 self.list.filter.clear();
                 self.list.selected = Some(id.clone());
@@ -150,8 +150,8 @@ impl Proposals {
     }
 
     /// Handles a change of the catalog: checks and effects of waiting proposals depend on the skills.
-    fn skills_changed(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
-        self.catalogue = Some(Arc::clone(catalogue));
+    fn skills_changed(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+        self.catalog = Some(Arc::clone(catalog));
         self.views.clear();
         let mut effects = self.request_list();
         effects.extend(self.request_selected());

@@ -8,7 +8,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
-use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::rule::{BorderJunction, Title, divider};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap_to;
 use skills_api::Error;
@@ -38,13 +38,15 @@ impl Proposals {
         self.draw_list(Rect { width: left, ..area }, buf, cx);
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rules = self.draw_detail(right, buf, cx);
-        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
+        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
         let versions = self.list.versions_rule;
-        joints.extend(versions.filter(|y| !rules.contains(y)).map(|y| (y, Joint::Left { heavy: false })));
+        joints.extend(
+            versions.filter(|y| !rules.contains(y)).map(|y| (y, BorderJunction::Left { heavy: false })),
+        );
         joints.extend(rules.into_iter().map(|y| {
             let is_cross = versions == Some(y);
-            let cross = Joint::Cross { left: false, right: false };
-            (y, if is_cross { cross } else { Joint::Right { heavy: false } })
+            let cross = BorderJunction::Cross { left: false, right: false };
+            (y, if is_cross { cross } else { BorderJunction::Right { heavy: false } })
         }));
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }

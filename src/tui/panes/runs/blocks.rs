@@ -13,7 +13,7 @@ use crate::widgets::relative_time::duration;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::{DecisionSheet, RunDetail, StepView, list_commands};
+use skills_api::{DecisionPreview, RunDetail, StepView, list_commands};
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
@@ -241,7 +241,7 @@ fn labelled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut 
 /// Appends the pending approval, on its band.
 pub(super) fn waiting_lines(
     step: &StepView,
-    sheet: Option<&DecisionSheet>,
+    sheet: Option<&DecisionPreview>,
     record: &RunRecord,
     making: &RowContext<'_>,
     disconnected: bool,

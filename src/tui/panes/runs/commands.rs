@@ -16,7 +16,7 @@ use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
 use crate::widgets::text_width::shown;
-use skills_api::{ContractView, WorkerState, pause_wanted};
+use skills_api::{ContractView, WorkerState, requested_pause};
 use skills_model::{CommandName, Gate, RunState};
 use skills_skill::SkillId;
 use skills_store::{RunId, RunRecord};
@@ -214,7 +214,7 @@ impl Runs {
                     Some(Gate::Signal { name, .. }) => name.clone(),
                     _ => String::new(),
                 };
-                let pause = pause_wanted(&run, self.detail.events());
+                let pause = requested_pause(&run, self.detail.events());
                 self.open_order(run, RunCommandKind::Signal { name, pause })
             }
             Action::CancelRun => {

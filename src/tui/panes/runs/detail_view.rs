@@ -20,7 +20,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
-use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
+use skills_api::{PENDING_MS, RunDetail, StepState, control_requests, orphaned_run_reason};
 use skills_model::{Expiry, Gate, RunState};
 use skills_store::RunRecord;
 
@@ -249,7 +249,7 @@ impl Runs {
         // If this process cannot execute it, the rows above the steps say which one can.
         let here = self.detail.get().is_none_or(|detail| detail.elsewhere.is_none());
         let due = here && (record.state != RunState::Pending || passed > PENDING_MS);
-        if let Some(why) = unworked(record, making.now_ms, age).filter(|_| due) {
+        if let Some(why) = orphaned_run_reason(record, making.now_ms, age).filter(|_| due) {
             let text = format!("{} {why}", glyphs.warn);
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
@@ -300,7 +300,7 @@ impl Runs {
     /// Appends control requests of sidecars on this run, or of this run as a sidecar, with their current outcome:
     /// newest first.
     fn control_lines(&self, record: &RunRecord, making: &RowContext<'_>, out: &mut Vec<Line>) {
-        let wishes = sidecar_wishes(record, self.detail.events());
+        let wishes = control_requests(record, self.detail.events());
         let mut sentences: Vec<(bool, String)> = wishes
             .iter()
             .rev()

@@ -126,7 +126,7 @@ struct Found {
 
 /// Requests in progress.
 #[derive(Debug, Default)]
-pub struct Feeds {
+pub struct RunPages {
     generation: u64,
     requests: HashMap<u64, Why>,
     /// Whether to repeat the requests in progress for open and for ended runs, because something changed since.
@@ -148,7 +148,7 @@ pub struct Feeds {
     found: Option<Found>,
 }
 
-impl Feeds {
+impl RunPages {
     fn ask(&mut self, why: Why, filter: RunFilter) -> Effect {
         self.generation += 1;
         self.requests.insert(self.generation, why);
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn news_while_a_page_is_under_way_ask_once_more_after_it() {
-        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let first = feeds.refresh(false, &known);
         assert_eq!(first.len(), 1);
         for _ in 0..50 {
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_part_that_could_not_be_read_is_missing_until_it_is() {
-        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let requests = feeds.refresh_all(&known);
         feeds.failed(generation(&requests[1]));
         feeds.take(generation(&requests[0]), &page(None), &mut known);
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn runs_that_left_the_page_are_read_by_id_one_at_a_time_and_again_after_an_error() {
-        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let mut run: RunRecord = serde_json::from_value(serde_json::json!({
             "id": "a", "skill_id": "demo", "state": "running", "held": false, "gate": null, "decided": null,
             "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn matches_beyond_the_first_page_are_asked_for_on_demand() {
-        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let outdated = feeds.find(Some("state:open")).unwrap();
         let first = feeds.find(Some("state:failed")).unwrap();
         assert!(feeds.lacks_matches(), "nothing is known before the first response");
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn a_failed_request_leaves_the_matches_incomplete() {
-        let mut feeds = Feeds::default();
+        let mut feeds = RunPages::default();
         let first = feeds.find(Some("state:failed")).unwrap();
         feeds.failed(generation(&first));
         assert!(feeds.lacks_matches() && !feeds.is_finding());
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn older_runs_are_asked_for_one_page_at_a_time() {
-        let (mut feeds, mut known) = (Feeds::default(), KnownRuns::default());
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         assert_eq!(feeds.older(), None, "nothing is known to be older yet");
         let requests = feeds.refresh_all(&known);
         feeds.take(generation(&requests[1]), &page(Some("b")), &mut known);

@@ -31,7 +31,7 @@ use ratatui::layout::Rect;
 
 use self::board_view::BoardState;
 use self::detail::{Detail, DetailCursor, DetailView};
-use self::feed::{Feeds, KnownRuns};
+use self::feed::{KnownRuns, RunPages};
 use self::filter::Filter;
 use self::list::{Row, rows};
 use self::summaries::Summaries;
@@ -44,7 +44,7 @@ use crate::widgets::text_width::shown;
 use skills_api::{ConnectionState, Error, RunDetail, SavedView};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::{Kind, Skill};
 use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
@@ -88,7 +88,7 @@ struct FrameAreas {
 #[derive(Default)]
 pub struct Runs {
     known: KnownRuns,
-    feeds: Feeds,
+    feeds: RunPages,
     counts: BTreeMap<RunState, u64>,
     /// Whether the list has been loaded once: only then an empty list means that there are no runs.
     loaded: bool,
@@ -122,7 +122,7 @@ pub struct Runs {
     marks_all: bool,
     summaries: Summaries,
     detail: Detail,
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     /// The sandbox of scripts on this machine, as reported by a run or contract.
     machine: Option<String>,
     /// Whether a contract was requested to determine it.
@@ -175,12 +175,12 @@ impl Runs {
                 effects
             }
             Message::Event(skills_api::Event::Replaced) => self.reset(),
-            Message::Catalogue(catalogue) => {
-                self.catalogue = Arc::clone(catalogue);
+            Message::Catalog(catalog) => {
+                self.catalog = Arc::clone(catalog);
                 self.check_again()
             }
-            Message::Event(skills_api::Event::Catalogue(change)) => {
-                self.catalogue = Arc::clone(&change.catalogue);
+            Message::Event(skills_api::Event::Catalog(change)) => {
+                self.catalog = Arc::clone(&change.catalog);
                 self.check_again()
             }
             Message::Event(skills_api::Event::Connection(state)) => {
@@ -370,7 +370,7 @@ impl Runs {
 
     /// Returns skills that may have a contract, by their kind alone: sufficient to determine the sandbox.
     fn launchable(&self) -> impl Iterator<Item = &Arc<Skill>> {
-        let skills = self.catalogue.entries.iter().map(|entry| &entry.skill);
+        let skills = self.catalog.entries.iter().map(|entry| &entry.skill);
         skills.filter(|skill| skill.kind.value == Kind::Tool)
     }
 

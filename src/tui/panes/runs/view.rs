@@ -7,7 +7,7 @@ use super::{Focus, FrameAreas, Runs};
 use crate::app::SPIN;
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
-use crate::widgets::rule::{Joint, divider};
+use crate::widgets::rule::{BorderJunction, divider};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -57,8 +57,8 @@ impl Runs {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         self.draw_list(list, buf, cx);
         let rules = self.draw_detail(right, buf, cx);
-        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
-        joints.extend(rules.into_iter().map(|y| (y, Joint::Right { heavy: false })));
+        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
+        joints.extend(rules.into_iter().map(|y| (y, BorderJunction::Right { heavy: false })));
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 }

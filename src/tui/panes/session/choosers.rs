@@ -30,7 +30,7 @@ pub(super) fn loadable(state: &SessionState) -> Effect {
         Some(((*name).to_owned(), safe(name), format!("reload: {description}")))
     });
     let others = state
-        .catalogue
+        .catalog
         .entries
         .iter()
         .map(|entry| &entry.skill)

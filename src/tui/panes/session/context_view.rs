@@ -92,7 +92,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
     let mut out = Vec::new();
     let mut listed = 0;
     let all = composed.parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count();
-    let is_open = open(&Fold::Catalogue);
+    let is_open = open(&Fold::Catalog);
     for (part, size) in view.part_sizes() {
         let text = composed.of(part);
         let cost = cost_of(size);
@@ -108,7 +108,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
                 let mut line = Line::new(1, markup(text.trim_end()));
                 if opening {
                     line.note = format!("L1  {}", cost_of(view.size.l1));
-                    line.fold = Some(Fold::Catalogue);
+                    line.fold = Some(Fold::Catalog);
                 }
                 out.push(line);
             }
@@ -128,7 +128,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
                 } else if listed == FOLDED_ROWS + 1 {
                     let more = format!("  … {} more", count(all - FOLDED_ROWS));
                     out.push(Line {
-                        fold: Some(Fold::Catalogue),
+                        fold: Some(Fold::Catalog),
                         ..Line::new(1, RichLine::of(more, Role::Muted))
                     });
                 }

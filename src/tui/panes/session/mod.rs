@@ -1,20 +1,20 @@
 //! Pane 4: a session as a model sees it. Shows the active skills, the exact bytes of the next call, the cost of each
 //! disclosure level, and what changed since the last call.
 
-mod bound_view;
+mod budget_view;
 mod calls_view;
+mod changes_view;
 mod choosers;
 mod commands;
 mod context;
 mod context_view;
 mod external_changes;
 mod keys;
-mod left_view;
 mod levels_view;
 mod news;
 mod payload_view;
-mod since_view;
 mod state;
+mod summary_view;
 mod view;
 
 use ratatui::layout::Rect;
@@ -52,7 +52,7 @@ const TABS: [(Tab, &str); 4] = [
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fold {
     /// All entries of the catalog.
-    Catalogue,
+    Catalog,
     /// The body of a skill.
     Body(String),
     /// An entry of the transcript.

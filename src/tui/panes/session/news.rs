@@ -8,14 +8,14 @@ use crate::pane::{Effect, Message, Target};
 use crate::run_requests::RunResponse;
 use crate::session_requests::{Newest, SessionResponse};
 use skills_api::{Event, SessionView};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Session(response) => return self.on_response(response),
-            Message::Catalogue(catalogue) => return self.again(catalogue),
-            Message::Event(Event::Catalogue(change)) => return self.again(&change.catalogue),
+            Message::Catalog(catalog) => return self.again(catalog),
+            Message::Event(Event::Catalog(change)) => return self.again(&change.catalog),
             Message::Event(Event::Replaced) => return self.state.reset(),
             Message::Run(RunResponse::Following) => return self.state.reached(self.context.tab),
             Message::Rendered(key, lines) => self.context.take_rendered(*key, lines),
@@ -33,8 +33,8 @@ impl SessionPane {
     }
 
     /// Reloads everything after a change of the catalog, which may change the next call.
-    fn again(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
-        self.state.catalogue = Arc::clone(catalogue);
+    fn again(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+        self.state.catalog = Arc::clone(catalog);
         let session = self.state.session.as_ref();
         let mut effects: Vec<Effect> =
             session.map(|session| self.others.check(session, true)).into_iter().collect();

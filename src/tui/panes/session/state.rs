@@ -16,7 +16,7 @@ use crate::widgets::text_width::shown;
 use skills_api::{
     Code, ComposedView, LevelsView, LoadedFrom, SessionView, SettingsChange, SkillDetail, SkillDrift,
 };
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Active, Api, ToolError};
 
 /// The state of the session, of its next call and of the active skill under the cursor.
@@ -32,7 +32,7 @@ pub(super) struct SessionState {
     pub trouble: Option<String>,
     /// Whether that is because the core is unreachable: then it is requested again.
     pub unreached: bool,
-    pub catalogue: Arc<Catalogue>,
+    pub catalog: Arc<Catalog>,
     /// The active skill under the cursor.
     pub cursor: usize,
     api: Option<Api>,
@@ -163,7 +163,7 @@ impl SessionState {
     pub fn files(&mut self, what: PickerKind) -> Option<Vec<Effect>> {
         let skill = self.selected()?;
         // Look it up by location: the roots may contain another skill of this name, or none.
-        let here = self.catalogue.by_location(&skill.location);
+        let here = self.catalog.by_location(&skill.location);
         let id = here.filter(|here| here.id.as_str() == skill.name).map(|here| here.id.clone());
         self.choosing = Some(what);
         Some(id.map_or_else(|| self.count_levels(), |id| vec![Effect::Describe(id)]))

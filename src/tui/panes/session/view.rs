@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::context::ModelContext;
-use super::{Focus, SessionPane, TABS, Tab, calls_view, left_view, levels_view, payload_view};
+use super::{Focus, SessionPane, TABS, Tab, calls_view, levels_view, payload_view, summary_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::rule::{BorderJunction, Title, divider};
 use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
 
@@ -42,10 +42,12 @@ impl SessionPane {
         self.draw_left(Rect { width: left, ..area }, buf, cx);
         let calls = self.draw_right(right, buf, cx);
         let heavy = |part| cx.focused && self.focus == part;
-        let mut joints =
-            vec![(area.y, Joint::Cross { left: heavy(Focus::Active), right: heavy(Focus::Composed) })];
+        let mut joints = vec![(
+            area.y,
+            BorderJunction::Cross { left: heavy(Focus::Active), right: heavy(Focus::Composed) },
+        )];
         if let Some(row) = calls {
-            joints.push((row, Joint::Right { heavy: false }));
+            joints.push((row, BorderJunction::Right { heavy: false }));
         }
         let line = Rect { x: area.x + left, width: 1, ..area };
         divider(&mut Painter::new(buf, cx), line, &joints);
@@ -54,7 +56,7 @@ impl SessionPane {
     fn draw_left(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         self.active_area = area;
         let focused = cx.focused && self.focus == Focus::Active;
-        left_view::draw(&self.state, &mut self.rows, focused, area, buf, cx);
+        summary_view::draw(&self.state, &mut self.rows, focused, area, buf, cx);
     }
 
     /// Draws the right part; returns the row of the calls' rule, if there is one.

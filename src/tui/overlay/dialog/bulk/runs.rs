@@ -17,7 +17,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
-use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail, distinguish, is_same};
+use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, distinguish, is_same};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::{RunId, RunRecord};
 
@@ -39,7 +39,7 @@ pub(super) struct Row {
     /// Why an accepted command did not decide, if so.
     undecided: Option<Undecided>,
     /// What would be executed, once it is loaded.
-    pub sheet: Option<DecisionSheet>,
+    pub sheet: Option<DecisionPreview>,
     /// Version of its contract, once it is loaded.
     version: Option<String>,
     /// Whether its skill changed since the launch.
@@ -391,7 +391,7 @@ impl RunRows {
             labelled("approvals", vec![Seg::new(progress, Role::Text)], &mut out);
         }
         let inputs = if sheet.inputs.is_null() {
-            vec![RichLine::of(DecisionSheet::CHANGED, Role::Muted)]
+            vec![RichLine::of(DecisionPreview::CHANGED, Role::Muted)]
         } else {
             json_lines::fields(&sheet.inputs, width.saturating_sub(LABEL))
         };
@@ -405,7 +405,7 @@ impl RunRows {
     /// Returns whether the same would be executed for all runs.
     fn sheets_are_same(&self) -> bool {
         let sheets = || self.rows.iter().filter(|row| row.included).map(|row| row.sheet.as_ref());
-        let key = |sheet: &'_ DecisionSheet| {
+        let key = |sheet: &'_ DecisionPreview| {
             (
                 sheet.headline.clone(),
                 sheet.capability.clone(),

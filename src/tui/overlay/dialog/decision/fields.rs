@@ -9,7 +9,7 @@ use crate::field::Field;
 use crate::form::Text;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::shown;
-use skills_api::DecisionSheet;
+use skills_api::DecisionPreview;
 
 /// Names of the fields in the draft.
 const NOTES: &str = "notes";
@@ -33,7 +33,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub fn new(sheet: &DecisionSheet) -> Self {
+    pub fn new(sheet: &DecisionPreview) -> Self {
         let offered = sheet.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
         let mut approver = Field::new();
         approver.set(&offered);
@@ -98,7 +98,7 @@ impl Fields {
     pub fn draw(
         &mut self,
         (row, below): (Rect, Rect),
-        (sheet, focused): (&DecisionSheet, Option<Part>),
+        (sheet, focused): (&DecisionPreview, Option<Part>),
         painter: &mut Painter<'_>,
     ) -> Option<Position> {
         let from = sheet.approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();

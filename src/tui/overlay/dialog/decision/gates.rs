@@ -6,7 +6,7 @@ use crate::theme::Role;
 use crate::widgets::relative_time::{age, time_of_day, until_younger};
 use crate::widgets::rich::Seg;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, CommandResult, DecisionSheet, Error, RunCommand, RunDetail};
+use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Expiry, Verdict};
 use skills_store::RunId;
 
@@ -22,7 +22,7 @@ pub(super) enum SendState {
 
 /// A gate in the dialog.
 pub(super) struct PendingGate {
-    pub sheet: DecisionSheet,
+    pub sheet: DecisionPreview,
     /// The title of its run.
     pub title: Option<String>,
     /// Whether the decision applies to this gate too.
@@ -31,7 +31,7 @@ pub(super) struct PendingGate {
 }
 
 impl PendingGate {
-    fn open(sheet: DecisionSheet, title: Option<String>, marked: bool) -> Self {
+    fn open(sheet: DecisionPreview, title: Option<String>, marked: bool) -> Self {
         Self { sheet, title, marked, send_state: SendState::Open }
     }
 
@@ -79,7 +79,7 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    pub fn new(sheet: DecisionSheet) -> Self {
+    pub fn new(sheet: DecisionPreview) -> Self {
         Self { all: vec![PendingGate::open(sheet, None, true)], at: 0 }
     }
 
@@ -326,7 +326,7 @@ impl Gates {
 }
 
 /// Returns what follows a decision, or the lack of one: label and text.
-pub fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
+pub fn outlook(sheet: &DecisionPreview, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
     let mut out = Vec::new();
     if let Some(sidecar) = &sheet.pause {
         let text =
@@ -346,7 +346,7 @@ pub fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, Vec<Seg>
 }
 
 /// Describes the outcome of a gate that was decided while the dialog was open: short, and in full.
-fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
+fn meanwhile(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;
         decision.step == sheet.step && decision.inputs_digest == sheet.inputs_digest

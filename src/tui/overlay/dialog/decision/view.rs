@@ -14,7 +14,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::{DecisionSheet, Differences, is_same};
+use skills_api::{DecisionPreview, Differences, is_same};
 
 /// The middle part, which scrolls.
 #[derive(Default)]
@@ -266,9 +266,9 @@ pub(super) fn body_lines(
     out
 }
 
-fn inputs(sheet: &DecisionSheet, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
     if sheet.inputs.is_null() {
-        out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionSheet::CHANGED, Role::Muted)])));
+        out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
     }
     for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {

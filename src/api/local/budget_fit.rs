@@ -13,7 +13,7 @@ use crate::client_settings::Selected;
 use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_session::{Allowance, Listed, Settings, Shown, shorten};
 use skills_skill::client::Profile;
 use skills_skill::{Skill, SkillId};
@@ -50,9 +50,9 @@ impl Measurements {
             let levels = BTreeMap::new();
             lists.push(ClientList { client, profile, listed, window, overrides, fixed, levels });
         }
-        let catalogue = self.skills.snapshot();
+        let catalog = self.skills.snapshot();
         let own = self.skills.config.golden_file();
-        let golden = self.golden.read(&catalogue, own.as_deref(), true)?;
+        let golden = self.golden.read(&catalog, own.as_deref(), true)?;
         if golden.is_none() && extra.is_empty() {
             let message =
                 "there are no golden queries that say what must be kept; add one with `skills golden add`";
@@ -61,7 +61,7 @@ impl Measurements {
         let golden = with_extra(golden, extra);
         let router = self.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let (levels, home) = (Arc::clone(&self.levels), self.skills.config.dirs.home.clone());
-        run_blocking(move || fitted(&router, &catalogue, golden.cases(), lists, &levels, &home)).await
+        run_blocking(move || fitted(&router, &catalog, golden.cases(), lists, &levels, &home)).await
     }
 }
 
@@ -79,7 +79,7 @@ struct ClientList {
 
 impl ClientList {
     /// Returns the list as written with the change, in the client's order.
-    fn entries(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> Vec<Listed> {
+    fn entries(&self, catalog: &Catalog, descriptions: &Descriptions) -> Vec<Listed> {
         let entry = |entry: &Listed| {
             let mut entry = entry.clone();
             let Some(id) = entry.skill_id.clone() else { return Some(entry) };
@@ -92,7 +92,7 @@ impl ClientList {
                 // Its description is not shown.
                 _ if entry.name_only.is_some() || entry.other_text => {}
                 _ => {
-                    if let (Some(text), Some(skill)) = (descriptions.get(&id), catalogue.by_id(id.as_str())) {
+                    if let (Some(text), Some(skill)) = (descriptions.get(&id), catalog.by_id(id.as_str())) {
                         redescribe(&mut entry, &skill.description, text);
                     }
                 }
@@ -119,8 +119,8 @@ impl ClientList {
         self.listed.iter().map(|entry| (entry.clone(), Shown::Complete)).collect()
     }
 
-    fn fits(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> bool {
-        self.shown(&self.entries(catalogue, descriptions)).1
+    fn fits(&self, catalog: &Catalog, descriptions: &Descriptions) -> bool {
+        self.shown(&self.entries(catalog, descriptions)).1
     }
 
     fn ids(&self) -> impl Iterator<Item = &SkillId> {
@@ -139,10 +139,10 @@ impl ClientList {
     }
 
     /// Shortens, then reduces, as few skills as the budget requires.
-    fn reduce(&mut self, catalogue: &Catalogue, needed: &HashSet<SkillId>, descriptions: &mut Descriptions) {
+    fn reduce(&mut self, catalog: &Catalog, needed: &HashSet<SkillId>, descriptions: &mut Descriptions) {
         let others = self.others(needed);
         let first = |id: &SkillId| {
-            let skill = catalogue.by_id(id.as_str())?;
+            let skill = catalog.by_id(id.as_str())?;
             let parts = clauses(&skill.description);
             let first = parts.first().filter(|_| parts.len() > 1)?.trim().to_owned();
             Some((id.clone(), first))
@@ -154,7 +154,7 @@ impl ClientList {
             all.extend(shorter.iter().take(count).cloned());
             all
         };
-        let count = fewest(shorter.len(), |count| self.fits(catalogue, &with(count)));
+        let count = fewest(shorter.len(), |count| self.fits(catalog, &with(count)));
         *descriptions = with(count);
         let others: Vec<SkillId> = others.into_iter().filter(|id| !self.fixed.contains(id)).collect();
         for level in self.overrides.map_or(&[][..], |file| file.levels) {
@@ -162,7 +162,7 @@ impl ClientList {
             let mut at = |count: usize| {
                 self.levels.clone_from(&base);
                 self.levels.extend(others.iter().take(count).map(|id| (id.clone(), *level)));
-                self.fits(catalogue, descriptions)
+                self.fits(catalog, descriptions)
             };
             let count = fewest(others.len(), &mut at);
             at(count);
@@ -210,7 +210,7 @@ fn document(skill: &Skill, description: &str) -> Document {
 /// A golden set over what clients list, with the queries to preserve.
 struct Measure<'a> {
     cases: &'a [Case],
-    catalogue: &'a Catalogue,
+    catalog: &'a Catalog,
 }
 
 impl Measure<'_> {
@@ -239,7 +239,7 @@ impl Measure<'_> {
         let expected = self.expected(router)?;
         let mut current = router.snapshot();
         let mut found = Descriptions::new();
-        for skill in skills.iter().filter_map(|id| self.catalogue.by_id(id.as_str())) {
+        for skill in skills.iter().filter_map(|id| self.catalog.by_id(id.as_str())) {
             let mut parts = clauses(&skill.description);
             let all = parts.len();
             for at in (0..all).rev() {
@@ -267,7 +267,7 @@ impl Measure<'_> {
             .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
             .collect();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
-        for entry in &self.catalogue.entries {
+        for entry in &self.catalog.entries {
             match included.get(&entry.skill.id) {
                 None => removed.push(entry.skill.id.clone()),
                 Some(text)
@@ -287,13 +287,13 @@ impl Measure<'_> {
 
 fn fitted(
     router: &Router,
-    catalogue: &Arc<Catalogue>,
+    catalog: &Arc<Catalog>,
     cases: &[Case],
     mut lists: Vec<ClientList>,
     levels: &Levels,
     home: &Path,
 ) -> Result<BudgetFit, Error> {
-    let measure = Measure { cases, catalogue };
+    let measure = Measure { cases, catalog };
     let mut needed = measure.winners(router)?;
     for list in &lists {
         // Without the skills that a client does not list, others may be first.
@@ -301,13 +301,13 @@ fn fitted(
     }
     // A list that fits is left unchanged.
     let unchanged = Descriptions::new();
-    let over = lists.iter().filter(|list| !list.fits(catalogue, &unchanged));
+    let over = lists.iter().filter(|list| !list.fits(catalog, &unchanged));
     let listed: HashSet<&SkillId> = over.flat_map(ClientList::ids).collect();
     let mut candidates: Vec<SkillId> = needed.iter().filter(|id| listed.contains(*id)).cloned().collect();
     candidates.sort();
     let mut descriptions = measure.without_idle_clauses(router, &candidates)?;
     for list in &mut lists {
-        list.reduce(catalogue, &needed, &mut descriptions);
+        list.reduce(catalog, &needed, &mut descriptions);
     }
     // A description that no client shows any longer need not change.
     let is_shown = |id: &SkillId| {
@@ -322,7 +322,7 @@ fn fitted(
     let mut changed: Vec<FittedDescription> = descriptions
         .into_iter()
         .filter_map(|(skill_id, after)| {
-            let skill = catalogue.by_id(skill_id.as_str())?;
+            let skill = catalog.by_id(skill_id.as_str())?;
             let rest = clauses(&after);
             let is_gone = |clause: &String| !rest.iter().any(|line| line.trim() == clause.trim());
             let removed = clauses(&skill.description).into_iter().filter(is_gone);
@@ -348,7 +348,7 @@ fn client(
     levels: &Levels,
     home: &Path,
 ) -> Result<FittedClient, Error> {
-    let planned = list.entries(measure.catalogue, descriptions);
+    let planned = list.entries(measure.catalog, descriptions);
     let (now, fits_now) = list.shown(&list.listed);
     let (then, fits) = list.shown(&planned);
     let expected_queries = measure.expected(&measure.seen(router, &list.complete()))?;

@@ -7,7 +7,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::server::Server;
-use skills_api::{Event, Needs};
+use skills_api::{CoreParts, Event};
 
 /// Returns the supported notifications.
 pub fn supported_subscriptions() -> SubscriptionFilter {
@@ -18,7 +18,7 @@ pub fn supported_subscriptions() -> SubscriptionFilter {
 pub async fn forward(server: Server, peer: Peer<RoleServer>) {
     let mut news = server.core().events();
     // The first scan is not a change: requests wait for it.
-    server.ready(Needs::Catalogue).await;
+    server.ready(CoreParts::Catalog).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
         let results = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
         if let (Err(error), _) | (_, Err(error)) = results {
@@ -31,7 +31,7 @@ pub async fn forward(server: Server, peer: Peer<RoleServer>) {
 /// Notifies a client that subscribed, until it unsubscribes.
 pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
     let mut news = server.core().events();
-    server.ready(Needs::Catalogue).await;
+    server.ready(CoreParts::Catalog).await;
     let accepted = subscription.accepted();
     loop {
         tokio::select! {
@@ -59,7 +59,7 @@ async fn changed(news: &mut Receiver<Event>) -> bool {
     loop {
         match news.recv().await {
             // Missed events may include a change.
-            Ok(Event::Catalogue(_)) | Err(RecvError::Lagged(_)) => return true,
+            Ok(Event::Catalog(_)) | Err(RecvError::Lagged(_)) => return true,
             Ok(_) => {}
             Err(RecvError::Closed) => return false,
         }

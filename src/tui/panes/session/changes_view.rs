@@ -189,13 +189,13 @@ fn entry(line: &str, form: Form) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_api::{Redescribed, SettingChanged};
+    use skills_api::{DescriptionChanges, SettingChanged};
 
     #[test]
     fn another_client_is_told_before_what_it_left_out_and_what_only_moved_after_it() {
         let changed = SettingChanged { what: "client".into(), before: "none".into(), now: "codex".into() };
         let reordered = vec!["catalogue".to_owned(), "bodies".to_owned()];
-        let cut = Redescribed { shortened: 21, name_only: 9, ..Redescribed::default() };
+        let cut = DescriptionChanges { shortened: 21, name_only: 9, ..DescriptionChanges::default() };
         let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered, redescribed: cut };
         let rows = settings(&since, "→");
         assert_eq!(rows[2..4], ["21 truncated", "9 name only"]);

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::state::SessionState;
-use super::{bound_view, since_view};
+use super::{budget_view, changes_view};
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
@@ -35,7 +35,7 @@ pub(super) fn draw(
     let rest = Rect { y: below, height: area.bottom().saturating_sub(below), ..area };
     let below = draw_budget(state, rest, buf, cx);
     let rest = Rect { y: below, height: area.bottom().saturating_sub(below), ..area };
-    since_view::draw(state, rest, buf, cx);
+    changes_view::draw(state, rest, buf, cx);
 }
 
 /// Draws the active skills; returns the row below.
@@ -209,7 +209,7 @@ fn draw_budget(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw<'_>
         painter.put(area.x + 17, y, of, role, available);
     }
     let below = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
-    bound_view::draw(composed, below, &mut painter) + 1
+    budget_view::draw(composed, below, &mut painter) + 1
 }
 
 /// Describes the status of the selected skill, and how to fix it.

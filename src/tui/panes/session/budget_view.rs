@@ -6,7 +6,7 @@ use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, shown};
-use skills_api::{ComposedView, NotListed};
+use skills_api::{ComposedView, HiddenSkills};
 use skills_session::{BudgetResult, Fill, Unit};
 
 /// Minimum number of rows of the box below.
@@ -49,7 +49,7 @@ pub(super) fn draw(composed: &ComposedView, area: Rect, painter: &mut Painter<'_
 
 /// Counts what the client does not show in full: the effects of its budget on the catalog, then the skills it does not
 /// list, by reason.
-fn counts(made: BudgetResult, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
+fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String, String)> {
     let bound = [
         (made.omitted, "omitted", "budget exhausted"),
         (made.name_only, "name only", "over budget or by settings"),
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn every_count_stands_by_its_weight_and_what_has_no_row_is_summed_up() {
         let made = BudgetResult { complete: 39, name_only: 116, omitted: 491, ..BudgetResult::default() };
-        let group = |why: &str, skills| NotListed { why: why.into(), skills, names: Vec::new() };
+        let group = |why: &str, skills| HiddenSkills { why: why.into(), skills, names: Vec::new() };
         let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);
         let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
         assert_eq!(

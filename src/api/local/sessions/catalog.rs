@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::agents::AgentFolders;
-use super::prepared::{Key, Prepared, Ready};
+use super::catalog_cache::{Key, Prepared, Ready};
 use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
@@ -13,7 +13,7 @@ use crate::local::skills::Skills;
 use crate::policies::{PolicyFile, verdict};
 use crate::{
     AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
-    ForeignBundle, NotListed, client_view, names,
+    ForeignBundle, HiddenSkills, client_view, names,
 };
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
@@ -45,22 +45,22 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
 
 /// Skills that are not listed, by reason, in the order of the first occurrence.
 #[derive(Default)]
-struct LeftOut {
-    groups: Vec<NotListed>,
+struct OmittedSkills {
+    groups: Vec<HiddenSkills>,
     at: HashMap<String, usize>,
 }
 
-impl LeftOut {
+impl OmittedSkills {
     fn add(&mut self, why: String, name: String) {
         let at = *self.at.entry(why).or_insert_with_key(|why| {
-            self.groups.push(NotListed { why: why.clone(), skills: 0, names: Vec::new() });
+            self.groups.push(HiddenSkills { why: why.clone(), skills: 0, names: Vec::new() });
             self.groups.len() - 1
         });
         self.groups[at].skills += 1;
         self.groups[at].names.push(name);
     }
 
-    fn most_first(mut self) -> Vec<NotListed> {
+    fn most_first(mut self) -> Vec<HiddenSkills> {
         self.groups.sort_by(|a, b| b.skills.cmp(&a.skills).then_with(|| a.why.cmp(&b.why)));
         self.groups
     }
@@ -70,7 +70,7 @@ impl LeftOut {
 #[derive(Default)]
 struct Seen {
     listed: Vec<Listed>,
-    not_listed: Vec<NotListed>,
+    not_listed: Vec<HiddenSkills>,
     /// The client's state for every bundle.
     states: Vec<ClientViewEntry>,
     /// Bundles in its folders that are not in the catalog.
@@ -133,7 +133,7 @@ impl ClientLists {
         let by_use = profile
             .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::WholeWhileFitting));
         let key = Key {
-            catalogue: self.skills.registry.snapshot(),
+            catalog: self.skills.registry.snapshot(),
             policy: self.policy.current()?,
             client: settings.client.clone(),
             settings: self.client_settings(profile),
@@ -172,11 +172,11 @@ impl ClientLists {
     }
 
     fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> Seen {
-        let catalogue = &*key.catalogue;
-        let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
+        let catalog = &*key.catalog;
+        let (mut left_out, mut seen) = (OmittedSkills::default(), Seen::default());
         let Some(profile) = profile else {
             // Without a client's rules, a skill that lost its name is not listed.
-            for entry in &catalogue.entries {
+            for entry in &catalog.entries {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
                     Some(why) => left_out.add(why, skill.id.to_string()),
@@ -190,7 +190,7 @@ impl ClientLists {
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalogue, &self.skills.config, files, &key.settings);
+        let sight = client_view::sight(profile, catalog, &self.skills.config, files, &key.settings);
         for row in sight.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
@@ -295,7 +295,7 @@ impl ClientLists {
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
         Ok(Key {
-            catalogue: self.skills.registry.snapshot(),
+            catalog: self.skills.registry.snapshot(),
             policy: self.policy.current()?,
             client: client.map(str::to_owned),
             settings: self.client_settings(client.and_then(client::profile)),
@@ -370,7 +370,7 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
     if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
         return Some("not among the agent's own skills".to_owned());
     }
-    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalogue, skill).allowed;
+    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalog, skill).allowed;
     forbidden.then(|| "forbidden by the policy".to_owned())
 }
 

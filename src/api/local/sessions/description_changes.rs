@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::difference::{Piece, pieces};
-use crate::Redescribed;
+use crate::DescriptionChanges;
 
 /// Compares the entries that both catalogs have by name: which are described with fewer words, with none, with more, or
 /// differently. The format and the location of an entry are ignored.
-pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
-    let mut out = Redescribed::default();
+pub(super) fn redescribed(before: &str, after: &str) -> DescriptionChanges {
+    let mut out = DescriptionChanges::default();
     if before == after {
         return out;
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use skills_session::{Form, Listed, ToolNameFormat, catalogue_text};
 
-    fn catalogue(form: Form, described: &[(&str, &str)]) -> String {
+    fn catalog(form: Form, described: &[(&str, &str)]) -> String {
         let entry = |(name, description): &(&str, &str)| Listed {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
@@ -78,15 +78,16 @@ mod tests {
         let edited = [("csv", "Counts rows"), ("pdf", "Reads pages: of a file, and more")];
         for form in [Form::Xml, Form::Bullets] {
             for other in [Form::Xml, Form::Bullets] {
-                let (full, short) = (catalogue(form, &full), catalogue(other, &short));
-                let counts = Redescribed { shortened: 2, name_only: 1, ..Redescribed::default() };
+                let (full, short) = (catalog(form, &full), catalog(other, &short));
+                let counts =
+                    DescriptionChanges { shortened: 2, name_only: 1, ..DescriptionChanges::default() };
                 assert_eq!(redescribed(&full, &short), counts, "{form} {other}");
-                let counts = Redescribed { longer: 3, ..Redescribed::default() };
+                let counts = DescriptionChanges { longer: 3, ..DescriptionChanges::default() };
                 assert_eq!(redescribed(&short, &full), counts, "{other} {form}");
-                let counts = Redescribed { longer: 1, rewritten: 1, ..Redescribed::default() };
-                assert_eq!(redescribed(&full, &catalogue(other, &edited)), counts);
+                let counts = DescriptionChanges { longer: 1, rewritten: 1, ..DescriptionChanges::default() };
+                assert_eq!(redescribed(&full, &catalog(other, &edited)), counts);
             }
-            let same = catalogue(form, &full);
+            let same = catalog(form, &full);
             assert!(redescribed(&same, &same).is_empty());
         }
     }

@@ -13,7 +13,7 @@ use super::roots::{RootSpec, ShippedUse, resolve};
 use super::tree::Tree;
 use super::watch::Watch;
 use super::worker::{Command, Commands, Shared, Worker};
-use super::{Catalogue, Change, ScanProgress, cache};
+use super::{Catalog, Change, ScanProgress, cache};
 use skills_config::Config;
 use skills_skill::client::profiles;
 
@@ -84,7 +84,7 @@ impl Registry {
     pub fn open(settings: Settings) -> io::Result<Self> {
         let (send, commands) = Commands::channel();
         let shared = Arc::new(Shared {
-            catalogue: RwLock::new(Arc::new(Catalogue::default())),
+            catalog: RwLock::new(Arc::new(Catalog::default())),
             events: broadcast::channel(256).0,
             progress: watch::channel(ScanProgress::default()).0,
             cache: RwLock::new("off".to_owned()),
@@ -109,7 +109,7 @@ impl Registry {
 
     /// Returns the current snapshot.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Catalogue> {
+    pub fn snapshot(&self) -> Arc<Catalog> {
         self.shared.snapshot()
     }
 
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// Rescans all roots, and returns the snapshot afterwards.
-    pub async fn reread(&self) -> Arc<Catalogue> {
+    pub async fn reread(&self) -> Arc<Catalog> {
         let (done, read) = oneshot::channel();
         self.commands.send(Command::Reread(done)).await;
         // Fails only if the registry is dropped.
@@ -141,7 +141,7 @@ impl Registry {
     }
 
     /// Waits until the first scan is complete, and returns its snapshot.
-    pub async fn wait_scanned(&self) -> Arc<Catalogue> {
+    pub async fn wait_scanned(&self) -> Arc<Catalog> {
         let mut progress = self.shared.progress.subscribe();
         // The sender lives as long as `self`.
         let _ = progress.wait_for(|progress| progress.done).await;
@@ -150,7 +150,7 @@ impl Registry {
 
     /// Blocks until the first scan is complete, for callers outside of a runtime; see [`Self::wait_scanned`].
     #[allow(clippy::must_use_candidate, reason = "waiting is an effect of its own")]
-    pub fn wait_scanned_blocking(&self) -> Arc<Catalogue> {
+    pub fn wait_scanned_blocking(&self) -> Arc<Catalog> {
         futures::executor::block_on(self.wait_scanned())
     }
 

@@ -64,7 +64,7 @@ pub struct Shadowed {
     /// The record; its id is `id@` + eight hex digits of its digest. If several shadowed skills have the same digest
     /// (copies), all but the first also have `.` + six hex digits of their location's SHA-256.
     pub skill: Arc<Skill>,
-    /// Index into [`Catalogue::roots`].
+    /// Index into [`Catalog::roots`].
     pub root: usize,
     /// The id for which another bundle has precedence.
     pub lost: SkillId,
@@ -80,7 +80,7 @@ pub struct Shadowed {
 pub struct Entry {
     /// The record.
     pub skill: Arc<Skill>,
-    /// Index into [`Catalogue::roots`].
+    /// Index into [`Catalog::roots`].
     pub root: usize,
 }
 
@@ -91,7 +91,7 @@ pub struct Alias {
     /// Absolute path, as found.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
-    /// Index into [`Catalogue::roots`].
+    /// Index into [`Catalog::roots`].
     pub root: usize,
     /// Location of the entry, shadowed skill or rejected bundle that is the same file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
@@ -100,7 +100,8 @@ pub struct Alias {
 
 /// An immutable snapshot of everything found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Catalogue {
+#[schemars(rename = "Catalogue")]
+pub struct Catalog {
     /// Incremented with every change.
     pub generation: u64,
     /// Roots in order of precedence, missing ones included.
@@ -143,7 +144,7 @@ enum Slot {
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// The new snapshot.
-    pub catalogue: Arc<Catalogue>,
+    pub catalog: Arc<Catalog>,
     /// Ids that are new.
     pub added: Vec<SkillId>,
     /// Ids whose record changed.
@@ -155,7 +156,7 @@ pub struct Change {
 impl Change {
     /// Computes the changes of one snapshot against another.
     #[must_use]
-    pub fn between(old: &Catalogue, new: &Arc<Catalogue>) -> Self {
+    pub fn between(old: &Catalog, new: &Arc<Catalog>) -> Self {
         super::assemble::difference(old, new)
     }
 }
@@ -171,7 +172,7 @@ pub struct ScanProgress {
     pub done: bool,
 }
 
-impl Catalogue {
+impl Catalog {
     fn slot(&self, id: &str) -> Option<Slot> {
         let map = self.lookup.ids.get_or_init(|| {
             let entries = self.entries.iter().enumerate().map(|(i, e)| (e.skill.id.clone(), Slot::Entry(i)));

@@ -10,7 +10,7 @@ use skills_base::audit::{Entry, PendingOperation, Recorder};
 use skills_model::{Command, Expiry};
 use skills_runs::{Artifact, digest_of};
 use skills_store::{
-    AuditMode, CommandOutcome, Control, ControlOutcome, DecisionRecord, EventKind, Moment, NewEvent,
+    AuditMode, ClockReading, CommandOutcome, Control, ControlOutcome, DecisionRecord, EventKind, NewEvent,
     RunEvent, RunId, RunRecord, Store, StoreError,
 };
 
@@ -144,7 +144,7 @@ impl PendingCommand {
         Some(Self {
             store,
             run: run.clone(),
-            at_ms: Moment::now().wall_ms,
+            at_ms: ClockReading::now().wall_ms,
             by: by.and_then(|by| by.approver.clone()),
             kinds,
             step: command.decision().map(|decision| decision.step.clone()),

@@ -16,7 +16,7 @@ use super::run_blocking;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
 use crate::{Code, Error, eval};
 use skills_discovery::{Case, CollisionMap, Document, PairReport, RequestError, Router, SimilarGroup};
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_skill::SkillId;
 
 /// Polling interval for the completion of the index while a request waits.
@@ -219,11 +219,11 @@ impl Measurements {
     /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.skills.resolve(wanted)?;
-        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         let collisions = Arc::clone(&self.maps);
         self.ranking
             .measure(move |router| {
-                let cases = golden_cases(&catalogue, own.as_deref())?;
+                let cases = golden_cases(&catalog, own.as_deref())?;
                 let groups = collisions.groups(&router);
                 let report = router
                     .rivals(&skill.id, &cases)
@@ -242,7 +242,7 @@ impl Measurements {
         if a.id == b.id {
             return Err(Error::new(Code::InvalidRequest, "name two different skills"));
         }
-        let (catalogue, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
+        let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         let levels = Arc::clone(&self.levels);
         self.ranking
             .measure(move |router| {
@@ -253,7 +253,7 @@ impl Measurements {
                         return Err(Error::new(Code::InvalidRequest, text));
                     }
                 }
-                let cases = golden_cases(&catalogue, own.as_deref())?;
+                let cases = golden_cases(&catalog, own.as_deref())?;
                 let complete = |id: &SkillId| {
                     let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;
                     Some(Document::from_skill(skill, skills_skill::read_index_text(skill).ok()))
@@ -267,8 +267,8 @@ impl Measurements {
 }
 
 /// Returns the golden queries of the roots and of the user; empty if there is no golden set.
-fn golden_cases(catalogue: &Catalogue, own: Option<&Path>) -> Result<Vec<Case>, Error> {
-    match eval::golden_of(catalogue, own) {
+fn golden_cases(catalog: &Catalog, own: Option<&Path>) -> Result<Vec<Case>, Error> {
+    match eval::golden_of(catalog, own) {
         Ok(golden) => Ok(golden.cases().to_vec()),
         Err(error) if error.code == Code::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),

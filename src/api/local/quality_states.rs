@@ -14,15 +14,14 @@ use super::{run_blocking, usual_request};
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
 use crate::{
-    Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
-    trusting,
+    Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies, trust,
 };
-use skills_authoring::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
+use skills_authoring::governance::{Facts, GoldenFacts, LifecycleStatus, RunFacts, judge};
 use skills_discovery::{Case, Expect, Fit, Request};
 use skills_model::RunState;
 use skills_registry::policy::Policy;
 use skills_registry::trust::TrustSnapshot;
-use skills_registry::{Catalogue, Trust, TrustState};
+use skills_registry::{Catalog, Trust, TrustState};
 use skills_skill::{Severity, Skill, SkillId, Status};
 use skills_store::SkillRuns;
 
@@ -31,7 +30,7 @@ type Findings = (usize, usize);
 
 /// Facts in addition to a skill's own record.
 struct Known {
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     findings: HashMap<SkillId, Findings>,
     golden: HashMap<SkillId, GoldenFacts>,
     runs: HashMap<String, RunFacts>,
@@ -56,10 +55,10 @@ impl Governance {
     /// Returns the quality states that match a filter.
     pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
         let one = filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose()?;
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let skills: Vec<Arc<Skill>> = match one {
             Some(skill) => vec![skill],
-            None => catalogue.entries.iter().map(|entry| Arc::clone(&entry.skill)).collect(),
+            None => catalog.entries.iter().map(|entry| Arc::clone(&entry.skill)).collect(),
         };
         let in_domain = |skill: &Arc<Skill>| {
             let domain = skill.domain.as_ref().map(|domain| domain.value.as_str());
@@ -74,10 +73,10 @@ impl Governance {
         let (shared, usual) = (Arc::clone(&self.shared), usual_request(&self.skills.config));
         let own = self.skills.config.golden_file();
         run_blocking(move || {
-            let findings = findings(&catalogue, &skills)?;
-            let (golden, warnings) = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
+            let findings = findings(&catalog, &skills)?;
+            let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
             let known = Known {
-                catalogue,
+                catalog,
                 findings,
                 golden,
                 runs,
@@ -87,12 +86,12 @@ impl Governance {
                 policy,
             };
             let judgments = skills.par_iter().map(|skill| {
-                let judgement = judge(&known.facts(skill));
+                let assessment = judge(&known.facts(skill));
                 GovernedSkill {
                     skill_id: skill.id.clone(),
-                    state: judgement.state,
-                    reasons: judgement.reasons,
-                    next: judgement.next,
+                    state: assessment.state,
+                    reasons: assessment.reasons,
+                    next: assessment.next,
                 }
             });
             let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
@@ -138,16 +137,16 @@ impl Governance {
 impl Known {
     fn facts(&self, skill: &Arc<Skill>) -> Facts {
         let (errors, warnings) = self.findings.get(&skill.id).copied().unwrap_or_default();
-        let verdict = policies::verdict(&self.policy, &self.catalogue, skill);
+        let verdict = policies::verdict(&self.policy, &self.catalog, skill);
         let denied =
             (!verdict.allowed).then(|| verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned()));
         Facts {
             errors,
             warnings,
             life: match skill.status.value {
-                Status::Stable => Life::Stable,
-                Status::Deprecated => Life::Deprecated,
-                Status::Experimental | Status::Other(_) => Life::Unfinished,
+                Status::Stable => LifecycleStatus::Stable,
+                Status::Deprecated => LifecycleStatus::Deprecated,
+                Status::Experimental | Status::Other(_) => LifecycleStatus::Unfinished,
             },
             golden: self.golden.get(&skill.id).copied().unwrap_or_default(),
             has_contract: self.contracts.has(&skill.root_dir),
@@ -166,7 +165,7 @@ impl Known {
             }
             TrustState::Untrusted => "not trusted".to_owned(),
         };
-        trusting::survey(&self.trust, &skill.root_dir, Some(skill)).runs_something().then_some(why)
+        trust::survey(&self.trust, &skill.root_dir, Some(skill)).runs_something().then_some(why)
     }
 }
 
@@ -198,7 +197,7 @@ fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize
 }
 
 /// Returns the number of errors and warnings by skill.
-fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<SkillId, Findings>, Error> {
+fn findings(catalog: &Catalog, skills: &[Arc<Skill>]) -> Result<HashMap<SkillId, Findings>, Error> {
     let count = |all: &mut HashMap<SkillId, Findings>, id: &SkillId, severity: Severity| {
         let (errors, warnings) = all.entry(id.clone()).or_default();
         match severity {
@@ -209,11 +208,11 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
     };
     let mut all = HashMap::new();
     if let [skill] = skills {
-        for finding in detail::describe(catalogue, skill)?.findings {
+        for finding in detail::describe(catalog, skill)?.findings {
             count(&mut all, &skill.id, finding.severity);
         }
     } else {
-        for found in lint::winners(catalogue, skills) {
+        for found in lint::winners(catalog, skills) {
             count(&mut all, &found.skill_id, found.finding.severity);
         }
     }
@@ -222,13 +221,13 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
 
 /// Returns how the golden queries that name these skills are answered, and which golden files were skipped.
 fn golden(
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     own: Option<&Path>,
     skills: &[Arc<Skill>],
     shared: &Shared,
     usual: &Request,
 ) -> Result<(HashMap<SkillId, GoldenFacts>, Vec<String>), Error> {
-    let golden = match eval::golden_of(catalogue, own) {
+    let golden = match eval::golden_of(catalog, own) {
         Ok(golden) => golden,
         Err(error) if error.code == Code::NotFound => return Ok((HashMap::new(), Vec::new())),
         Err(error) => return Err(error),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::summary;
-use crate::DecisionSheet;
+use crate::DecisionPreview;
 use skills_model::{ApprovalReason, Gate};
 use skills_runs::{Caller, Explanation, PendingGate, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
@@ -18,7 +18,7 @@ pub(super) fn sheet(
     at: Option<&PendingGate>,
     caller: &dyn Caller,
     approver: (String, String),
-) -> Option<DecisionSheet> {
+) -> Option<DecisionPreview> {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else { return None };
     let own = || match &plan.step_at(step)?.action {
         StepAction::Capability(id) => plan.capability(id).cloned(),
@@ -35,7 +35,7 @@ pub(super) fn sheet(
     let place = plan.contract.steps.iter().position(|s| s.id == first).map_or(1, |at| at + 1);
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let unknown = *why == ApprovalReason::UnknownOutcome;
-    Some(DecisionSheet {
+    Some(DecisionPreview {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),
         headline: headline(run, plan, capability, &inputs, unknown),

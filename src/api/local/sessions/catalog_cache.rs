@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::NotListed;
+use crate::HiddenSkills;
 use crate::client_settings::ClientSettings;
 use crate::local::levels::Levels;
-use skills_registry::Catalogue;
+use skills_registry::Catalog;
 use skills_registry::policy::Policy;
 use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
 use skills_skill::tokens::TokenCount;
@@ -17,7 +17,7 @@ const CACHE_SIZE: usize = 2;
 /// What a catalog depends on.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
-    pub catalogue: Arc<Catalogue>,
+    pub catalog: Arc<Catalog>,
     pub policy: Arc<Policy>,
     pub client: Option<String>,
     /// The client's own settings.
@@ -35,7 +35,7 @@ pub(super) struct Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.catalogue, &other.catalogue)
+        Arc::ptr_eq(&self.catalog, &other.catalog)
             && (Arc::ptr_eq(&self.policy, &other.policy) || self.policy == other.policy)
             && (&self.client, &self.settings, self.window, &self.own, self.locations)
                 == (&other.client, &other.settings, other.window, &other.own, other.locations)
@@ -51,7 +51,7 @@ pub(super) struct Ready {
     /// Whether a client's budget applies.
     pub bounded: bool,
     /// Skills that are not in it.
-    pub not_listed: Vec<NotListed>,
+    pub not_listed: Vec<HiddenSkills>,
     /// Its text in every call.
     pub text: Composed,
     tokens: OnceLock<Vec<TokenCount>>,
@@ -61,7 +61,7 @@ impl Ready {
     pub(super) fn new(
         allowance: Allowance,
         bounded: bool,
-        not_listed: Vec<NotListed>,
+        not_listed: Vec<HiddenSkills>,
         text: Composed,
     ) -> Self {
         Self { allowance, bounded, not_listed, text, tokens: OnceLock::new() }
@@ -117,9 +117,9 @@ impl Prepared {
 mod tests {
     use super::*;
 
-    fn key(catalogue: &Arc<Catalogue>, client: Option<&str>) -> Key {
+    fn key(catalog: &Arc<Catalog>, client: Option<&str>) -> Key {
         Key {
-            catalogue: Arc::clone(catalogue),
+            catalog: Arc::clone(catalog),
             policy: Arc::default(),
             client: client.map(str::to_owned),
             settings: ClientSettings::default(),
@@ -144,7 +144,7 @@ mod tests {
             prepared.get(key, make).unwrap();
             made.get()
         };
-        let (one, changed) = (Arc::new(Catalogue::default()), Arc::new(Catalogue::default()));
+        let (one, changed) = (Arc::new(Catalog::default()), Arc::new(Catalog::default()));
         assert_eq!((get(key(&one, None)), get(key(&one, None))), (1, 1));
         assert_eq!(get(key(&one, Some("codex"))), 2, "another client");
         assert_eq!((get(key(&one, None)), get(key(&one, Some("codex")))), (2, 2), "both are kept");

@@ -41,7 +41,7 @@ impl Measurements {
             }
         }
         let levels = Arc::clone(&self.levels);
-        let (catalogue, own, cache) =
+        let (catalog, own, cache) =
             (self.skills.registry.snapshot(), self.skills.config.golden_file(), Arc::clone(&self.golden));
         self.ranking
             .measure(move |router| {
@@ -77,7 +77,7 @@ impl Measurements {
                 if request.measure == DraftMeasure::Request {
                     return Ok(report);
                 }
-                let known = cache.read(&catalogue, own.as_deref(), false)?;
+                let known = cache.read(&catalog, own.as_deref(), false)?;
                 if known.is_none() && extra.is_empty() {
                     return Ok(report);
                 }

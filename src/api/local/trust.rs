@@ -11,13 +11,13 @@ use super::skills::Skills;
 use super::{run_blocking, usual_request};
 use crate::known_contracts::KnownContracts;
 use crate::policies::{self, PolicyExplanation, PolicyFile, PolicyRanking, PolicyReport};
-use crate::trusting::{self, TrustSubject};
+use crate::trust::{self, TrustSubject};
 use crate::{Code, Error, SkillSummary, request_limits};
 use skills_base::audit::{Entry, Recorder};
 use skills_discovery::{Answer, Request};
 use skills_registry::policy::Policy;
 use skills_registry::trust::{TrustSnapshot, is_bundle};
-use skills_registry::{Catalogue, Pin, Trust, TrustState};
+use skills_registry::{Catalog, Pin, Trust, TrustState};
 use skills_skill::{Skill, SkillId};
 
 /// Folders of a registry with executable content.
@@ -46,7 +46,7 @@ impl TrustPins {
         let trust = self.trust.clone();
         run_blocking(move || {
             let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
-                trusting::survey(&trust, place, skill.as_deref())
+                trust::survey(&trust, place, skill.as_deref())
             };
             Ok(places.iter().map(survey).collect())
         })
@@ -54,7 +54,7 @@ impl TrustPins {
     }
 
     fn places(&self, wanted: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let path = skills_config::expand(wanted, &self.skills.config.cwd, &self.skills.config.dirs.home);
         let like_path = wanted.contains(['/', '\\']) || wanted.starts_with(['.', '~']);
         if !(like_path && path.is_dir()) {
@@ -64,7 +64,7 @@ impl TrustPins {
                 Err(_) => {}
             }
         }
-        let of_place = |place: &Path| catalogue.by_location(place).map(Arc::clone);
+        let of_place = |place: &Path| catalog.by_location(place).map(Arc::clone);
         if is_bundle(&path) {
             return Ok(vec![(path.clone(), of_place(&path))]);
         }
@@ -73,8 +73,8 @@ impl TrustPins {
             skill.root_dir.starts_with(&path)
                 || skill.root_dir.canonicalize().is_ok_and(|folder| folder.starts_with(&real))
         };
-        let winners = catalogue.entries.iter().map(|entry| &entry.skill);
-        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        let winners = catalog.entries.iter().map(|entry| &entry.skill);
+        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
         let mut places: Vec<(PathBuf, Option<Arc<Skill>>)> = winners
             .chain(losers)
             .filter(inside)
@@ -197,7 +197,7 @@ impl PolicyViews {
     /// [`Client::discover`]: crate::Client::discover
     pub async fn explain(&self, skill: Option<&str>, intent: Option<&str>) -> Result<PolicyReport, Error> {
         let policy = self.policy.current()?;
-        let catalogue = self.skills.registry.snapshot();
+        let catalog = self.skills.registry.snapshot();
         let id = skill.map(|wanted| self.skills.resolve(wanted)).transpose()?;
         let answers = match intent {
             Some(intent) => Some(self.with_and_without(intent).await?),
@@ -205,7 +205,7 @@ impl PolicyViews {
         };
         let explain = |skill: &Arc<Skill>| PolicyExplanation {
             skill_id: skill.id.clone(),
-            verdict: policies::verdict(&policy, &catalogue, skill),
+            verdict: policies::verdict(&policy, &catalog, skill),
             ranking: answers.as_ref().map(|(with, without)| PolicyRanking {
                 with: place(with, &skill.id),
                 without: place(without, &skill.id),
@@ -214,8 +214,8 @@ impl PolicyViews {
         let skills = if let Some(skill) = &id {
             vec![explain(skill)]
         } else {
-            let winners = catalogue.entries.iter().map(|entry| &entry.skill);
-            let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+            let winners = catalog.entries.iter().map(|entry| &entry.skill);
+            let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
             let all = winners.chain(losers).map(explain);
             let touched = |explanation: &PolicyExplanation| {
                 let matters = !explanation.verdict.rules.is_empty() || !explanation.verdict.allowed;
@@ -229,7 +229,7 @@ impl PolicyViews {
             file: self.policy.path().map(Path::to_path_buf),
             exists: self.policy.path().is_some_and(Path::exists),
             skills,
-            rules: policies::reach(&policy, &catalogue),
+            rules: policies::reach(&policy, &catalog),
             approvals: policy.approvals.len(),
         })
     }
@@ -253,11 +253,11 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Fills in trust, contract and approval. Reads from disk.
-    pub fn add(&self, catalogue: &Catalogue, summary: &mut SkillSummary) {
-        let Some(skill) = catalogue.by_id(summary.skill_id.as_str()) else { return };
+    pub fn add(&self, catalog: &Catalog, summary: &mut SkillSummary) {
+        let Some(skill) = catalog.by_id(summary.skill_id.as_str()) else { return };
         summary.trusted = self.trust.state(&skill.root_dir).summary();
         summary.has_contract = self.contracts.has(&skill.root_dir);
-        let verdict = policies::verdict(&self.policy, catalogue, skill);
+        let verdict = policies::verdict(&self.policy, catalog, skill);
         summary.needs_approval = verdict.require_approval.is_some();
     }
 }

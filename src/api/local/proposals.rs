@@ -15,9 +15,9 @@ use super::skills::Skills;
 use crate::golden::invalid;
 use crate::operations::Scope;
 use crate::{
-    CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
-    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, lint,
-    names, paging,
+    CheckResult, Code, Error, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalCheck,
+    ProposalCheckKind, ProposalFilter, ProposalList, ProposalRequest, ProposalSummary, ProposalView,
+    ProposedPart, lint, names, paging,
 };
 use skills_authoring::proposals::diff::{self, DiffError};
 use skills_authoring::proposals::{
@@ -28,7 +28,7 @@ use skills_base::audit::Recorder;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, PROJECT_FILE};
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
-use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
+use skills_registry::{Catalog, RootOrigin, Trust, TrustState};
 use skills_skill::{Digest, Finding, Severity, Skill};
 
 /// Maximum number of characters of a justification or evidence.
@@ -114,7 +114,7 @@ struct Measurement {
 /// The data that measurements and checks use.
 #[derive(Clone)]
 struct Evaluator {
-    catalogue: Arc<Catalogue>,
+    catalog: Arc<Catalog>,
     shared: Arc<Shared>,
     golden: Arc<GoldenCache>,
     own_golden: Option<PathBuf>,
@@ -135,7 +135,7 @@ pub(super) struct Proposals {
 impl Proposals {
     fn evaluator(&self) -> Evaluator {
         Evaluator {
-            catalogue: self.skills.registry.snapshot(),
+            catalog: self.skills.registry.snapshot(),
             shared: Arc::clone(&self.ranking.shared),
             golden: Arc::clone(&self.golden),
             own_golden: self.skills.config.golden_file(),
@@ -232,7 +232,7 @@ impl Proposals {
         let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
         run_blocking(move || {
             let facts = &proposal.facts;
-            let skill = evaluator.catalogue.by_location(&facts.location).cloned();
+            let skill = evaluator.catalog.by_location(&facts.location).cloned();
             let present = match &skill {
                 Some(skill) => skill.read().ok().map(|bytes| Digest::of(&bytes)),
                 None => present_digest(facts),
@@ -301,24 +301,24 @@ impl Proposals {
     pub(super) async fn decide(
         &self,
         id: &str,
-        order: ProposalOrder,
-        by: ProposalOrderedBy,
-    ) -> Result<ProposalOrdered, Error> {
+        order: ProposalAction,
+        by: ProposalActionOptions,
+    ) -> Result<ProposalActionResult, Error> {
         self.record_interrupted().await;
         let store = self.proposal_store();
         let found = {
             let (store, id) = (store.clone(), id.to_owned());
             run_blocking(move || Ok(store.find(&id)?)).await?
         };
-        let writes = !matches!(order, ProposalOrder::Deny);
+        let writes = !matches!(order, ProposalAction::Deny);
         let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
         // An approval that is repeated is answered with its first outcome.
         let is_repeated =
-            matches!(order, ProposalOrder::Approve { .. }) && found.facts.state == ProposalState::Approved;
+            matches!(order, ProposalAction::Approve { .. }) && found.facts.state == ProposalState::Approved;
         if by.limited && writes && is_open && !is_repeated {
             self.check_limited(&found, &order, &by).await?;
         }
-        if let ProposalOrder::Approve { proposal_digest, base_digest } = &order {
+        if let ProposalAction::Approve { proposal_digest, base_digest } = &order {
             self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
         }
         let real = (writes && is_open).then(|| self.writable_file(&found.facts)).transpose()?;
@@ -335,9 +335,9 @@ impl Proposals {
         let ordered = order.clone();
         let (proposal, repeated) = run_blocking(move || {
             Ok(match ordered {
-                ProposalOrder::Approve { .. } => store.approve(&found, real.as_deref(), decision)?,
-                ProposalOrder::Deny => store.deny(&found.facts.proposal_id, decision)?,
-                ProposalOrder::RollBack => store.roll_back(&found, real.as_deref(), decision)?,
+                ProposalAction::Approve { .. } => store.approve(&found, real.as_deref(), decision)?,
+                ProposalAction::Deny => store.deny(&found.facts.proposal_id, decision)?,
+                ProposalAction::RollBack => store.roll_back(&found, real.as_deref(), decision)?,
             })
         })
         .await?;
@@ -346,19 +346,19 @@ impl Proposals {
             facts.rollback.as_ref().or(facts.decision.as_ref()).map_or("another user", |first| &first.by);
         let location = facts.location.display();
         let note = match (&order, repeated) {
-            (ProposalOrder::Approve { .. }, false) => format!("approved; wrote {location}"),
-            (ProposalOrder::Deny, false) => "denied; the skill is unchanged".to_owned(),
-            (ProposalOrder::RollBack, false) => {
+            (ProposalAction::Approve { .. }, false) => format!("approved; wrote {location}"),
+            (ProposalAction::Deny, false) => "denied; the skill is unchanged".to_owned(),
+            (ProposalAction::RollBack, false) => {
                 format!("rolled back; wrote the previous version to {location}")
             }
-            (ProposalOrder::Approve { .. }, true) => format!("was already approved by {first}"),
-            (ProposalOrder::Deny, true) => format!("was already denied by {first}"),
-            (ProposalOrder::RollBack, true) => format!("was already rolled back by {first}"),
+            (ProposalAction::Approve { .. }, true) => format!("was already approved by {first}"),
+            (ProposalAction::Deny, true) => format!("was already denied by {first}"),
+            (ProposalAction::RollBack, true) => format!("was already rolled back by {first}"),
         };
         if !repeated && writes && !self.skills.config.watch {
             self.skills.registry.rescan();
         }
-        Ok(ProposalOrdered { proposal: summary(&proposal.head()), note, repeated })
+        Ok(ProposalActionResult { proposal: summary(&proposal.head()), note, repeated })
     }
 
     /// Rejects what only the scope `admin` may write: the approver's own proposal, and a change that decides which rules of
@@ -366,11 +366,11 @@ impl Proposals {
     async fn check_limited(
         &self,
         found: &Proposal,
-        order: &ProposalOrder,
-        by: &ProposalOrderedBy,
+        order: &ProposalAction,
+        by: &ProposalActionOptions,
     ) -> Result<(), Error> {
         let facts = &found.facts;
-        let approves = matches!(order, ProposalOrder::Approve { .. });
+        let approves = matches!(order, ProposalAction::Approve { .. });
         if approves && by.by.as_ref() == Some(&facts.proposed_by) {
             let message = format!(
                 "{} was proposed by {}; it is approved by another person, or with the scope `{}`",
@@ -380,11 +380,11 @@ impl Proposals {
             );
             return Err(Error::new(Code::Forbidden, message));
         }
-        let (store, catalogue, proposal) =
+        let (store, catalog, proposal) =
             (self.proposal_store(), self.skills.registry.snapshot(), found.clone());
         let changed = run_blocking(move || {
             let facts = &proposal.facts;
-            let skill = catalogue.by_location(&facts.location);
+            let skill = catalog.by_location(&facts.location);
             let present = skill.and_then(|skill| base_of(skill).ok());
             let base = present.filter(|text| Digest::of(text.as_bytes()) == facts.base_digest);
             let base = match base {
@@ -413,7 +413,7 @@ impl Proposals {
         &self,
         found: &Proposal,
         (proposal_digest, base_digest): (Option<Digest>, Option<Digest>),
-        by: &ProposalOrderedBy,
+        by: &ProposalActionOptions,
     ) -> Result<(), Error> {
         let facts = &found.facts;
         let named = [
@@ -461,8 +461,8 @@ impl Proposals {
     /// Returns the file of the proposal's skill, without links, as the current catalog knows it: no other file is written,
     /// whatever the proposal states.
     fn writable_file(&self, facts: &Facts) -> Result<PathBuf, Error> {
-        let catalogue = self.skills.registry.snapshot();
-        let Some(skill) = catalogue.by_location(&facts.location) else {
+        let catalog = self.skills.registry.snapshot();
+        let Some(skill) = catalog.by_location(&facts.location) else {
             let message = format!(
                 "{} is no longer a skill: {} is not in any root",
                 facts.skill_id,
@@ -470,7 +470,7 @@ impl Proposals {
             );
             return Err(Error::new(Code::NotFound, message));
         };
-        if catalogue.by_id(facts.skill_id.as_str()).is_some_and(|named| named.location != skill.location) {
+        if catalog.by_id(facts.skill_id.as_str()).is_some_and(|named| named.location != skill.location) {
             let message = format!(
                 "proposal {} is for {}, but states {}, the file of another skill; propose the change again",
                 facts.proposal_id,
@@ -479,7 +479,7 @@ impl Proposals {
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
-        match read_only(&catalogue, skill) {
+        match read_only(&catalog, skill) {
             Some(why) => {
                 let message = format!("cannot write {}: {why}", facts.location.display());
                 Err(Error::new(Code::InvalidConfiguration, message))
@@ -525,8 +525,8 @@ fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
 }
 
 /// Returns why the file of a skill cannot be written; `None` if it can.
-pub(crate) fn read_only(catalogue: &Catalogue, skill: &Skill) -> Option<String> {
-    let shipped = catalogue
+pub(crate) fn read_only(catalog: &Catalog, skill: &Skill) -> Option<String> {
+    let shipped = catalog
         .roots
         .iter()
         .any(|root| root.origin == RootOrigin::Shipped && skill.location.starts_with(&root.path));
@@ -590,8 +590,8 @@ impl Evaluator {
 
     /// Returns the effect of the change on the golden sets; `None` if there are none, or if the skill is not ranked.
     fn effect(&self, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
-        let golden = self.golden.read(&self.catalogue, self.own_golden.as_deref(), false)?;
-        let (Some(golden), true) = (golden, self.catalogue.entry(skill.id.as_str()).is_some()) else {
+        let golden = self.golden.read(&self.catalog, self.own_golden.as_deref(), false)?;
+        let (Some(golden), true) = (golden, self.catalog.entry(skill.id.as_str()).is_some()) else {
             return Ok(None);
         };
         let Ok(new) = skills_skill::parse(&skill.location, result.as_bytes(), 0) else { return Ok(None) };
@@ -641,7 +641,7 @@ impl Evaluator {
             None => (CheckResult::Fail, "the file cannot be read"),
         };
         push(ProposalCheckKind::Unchanged, result, evidence.to_owned());
-        match read_only(&self.catalogue, skill) {
+        match read_only(&self.catalog, skill) {
             None => push(ProposalCheckKind::Writable, CheckResult::Pass, "file can be written".to_owned()),
             Some(why) => push(ProposalCheckKind::Writable, CheckResult::Fail, why),
         }

@@ -25,8 +25,8 @@ use skills_registry::policy::RequiredApprovals;
 use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, UPLOADS_KEPT_FOR, WORKER_PREFIX};
 use skills_skill::safe_text;
 use skills_store::{
-    EventKind, Moment, NewEvent, Precondition, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
-    StoreError, WorkerId,
+    ClockReading, EventKind, NewEvent, Precondition, RunEvent, RunFilter, RunId, RunPage, RunQuery,
+    RunRecord, StoreError, WorkerId,
 };
 
 /// Runs read per page.
@@ -184,7 +184,7 @@ impl RunOverview {
         runs.extend(ended);
         let counts = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?.counts;
         let workers = workers_of(&runtime, &runs).await?;
-        let now_ms = Moment::now().wall_ms;
+        let now_ms = ClockReading::now().wall_ms;
         let window = (now_ms - i64::from(hours) * 3_600_000, now_ms);
         Ok(Board { truncated, ..Board::of(&runs, counts, workers, window) })
     }
@@ -219,7 +219,7 @@ impl RunOverview {
             }
         };
         let runtime = self.store.runtime().await?;
-        let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
+        let request = drain.then(|| json!({ "requested_ms": ClockReading::now().wall_ms }));
         runtime.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
         let kind = if drain { "worker.drained" } else { "worker.resumed" };
         let by = by.unwrap_or_else(identity::account);
@@ -276,7 +276,7 @@ impl RunOverview {
     pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
         let Some(runtime) = self.store.opened() else { return Ok(None) };
         let page = runtime.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
-        let now_ms = Moment::now().wall_ms;
+        let now_ms = ClockReading::now().wall_ms;
         let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
         let states = vec![RunState::Running, RunState::Replaying];
         let (active, _) = read(runtime, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
@@ -381,14 +381,14 @@ impl Maintenance {
         loop {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
                 purged = Some(Instant::now());
-                if let Err(error) = self.purge_by_retention(&runtime, Moment::now().wall_ms).await {
+                if let Err(error) = self.purge_by_retention(&runtime, ClockReading::now().wall_ms).await {
                     tracing::warn!("deleting ended runs: {error}");
                 }
                 if let Err(error) = self.uploads.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await {
                     tracing::warn!("deleting uploaded artifacts: {error}");
                 }
             }
-            if let Err(error) = self.escalate(&runtime, Moment::now().wall_ms).await {
+            if let Err(error) = self.escalate(&runtime, ClockReading::now().wall_ms).await {
                 tracing::warn!("escalating approvals: {error}");
             }
             self.store.complete_audit(&runtime).await;
@@ -578,8 +578,9 @@ pub(super) async fn assign(
     by: &str,
     note: Option<String>,
 ) -> Result<RunRecord, Error> {
-    let assignment =
-        to.as_ref().map(|to| json!({ "to": to, "by": by, "note": note, "at_ms": Moment::now().wall_ms }));
+    let assignment = to
+        .as_ref()
+        .map(|to| json!({ "to": to, "by": by, "note": note, "at_ms": ClockReading::now().wall_ms }));
     let event = NewEvent {
         kind: EventKind::RunAssigned,
         step: None,

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agents::AgentFolders;
-use super::prepared::Ready;
+use super::catalog_cache::Ready;
 use super::session_store::LastCall;
 use super::{ClientLists, tools};
 use crate::local::levels::{self, Levels};
 use crate::local::skills::Skills;
-use crate::{CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail};
+use crate::{
+    CallSize, ComposedView, Error, GivenBody, HiddenSkills, LevelSize, LevelsView, SinceLast, detail,
+};
 use skills_base::files::Folder;
 use skills_session::{
     Active, Api, ComposeInput, Composed, Entry, PartKind, Payload, Session, Tool, ToolNameFormat, Turn,
@@ -157,12 +159,12 @@ pub(super) fn entries(composed: &Composed) -> usize {
 }
 
 /// Shortens a list of names; loaded skills come first, because readers want to know why those are not listed.
-fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
+fn in_short(all: &HiddenSkills, loaded: &[String]) -> HiddenSkills {
     let (mut names, others): (Vec<String>, Vec<String>) =
         all.names.iter().cloned().partition(|name| loaded.contains(name));
     let more = MAX_NAMED_SKILLS.saturating_sub(names.len());
     names.extend(others.into_iter().take(more));
-    NotListed { names, why: all.why.clone(), skills: all.skills }
+    HiddenSkills { names, why: all.why.clone(), skills: all.skills }
 }
 
 /// Counts how often each skill was loaded in this session, for clients that shorten the least used ones.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::audited;
+use super::audit_entries;
 use serde_json::{Map, Value};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::{KeyOutcome, Metrics};
@@ -79,7 +79,7 @@ impl MeteredStore {
             self.metrics.run_moved(&begun.run.state.to_string());
             self.labeled(&begun.run);
             log(&begun.run, "run launched");
-            self.audit.record(audited::launched(&begun.run)).await;
+            self.audit.record(audit_entries::launched(&begun.run)).await;
         }
     }
 }
@@ -159,7 +159,7 @@ impl Store for MeteredStore {
                 self.metrics.run_moved(&run.state.to_string());
                 self.labeled(run);
                 log(run, "run reported");
-                self.audit.record(audited::rested(run)).await;
+                self.audit.record(audit_entries::rested(run)).await;
             }
         }
         reported
@@ -184,7 +184,7 @@ impl Store for MeteredStore {
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
         let pending =
-            audited::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
+            audit_entries::begin(&self.audit, self.inner.identity(), run, &command, record.as_ref()).await;
         fail::fail_point!("run-command-begun");
         let outcome =
             self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
@@ -195,12 +195,12 @@ impl Store for MeteredStore {
             if let Some(ended) = &outcome.expired {
                 self.metrics.run_moved(&ended.state.to_string());
                 log(ended, "run.expired");
-                self.audit.record(audited::expired(ended, ended.options.on_expiry)).await;
+                self.audit.record(audit_entries::expired(ended, ended.options.on_expiry)).await;
             }
             if outcome.before != outcome.run.state {
                 self.metrics.run_moved(&outcome.run.state.to_string());
             }
-            if let Some(entry) = audited::commanded(&command, record.as_ref(), outcome) {
+            if let Some(entry) = audit_entries::commanded(&command, record.as_ref(), outcome) {
                 log(&outcome.run, &entry.kind);
                 is_recorded = self.audit.record(entry).await;
             }
@@ -220,7 +220,7 @@ impl Store for MeteredStore {
     ) -> Result<ControlOutcome, StoreError> {
         let outcome = self.inner.control(sidecar, watched, control.clone()).await;
         if let Ok(outcome) = &outcome {
-            self.audit.record(audited::controlled(sidecar, watched, &control, outcome)).await;
+            self.audit.record(audit_entries::controlled(sidecar, watched, &control, outcome)).await;
         }
         outcome
     }
@@ -237,7 +237,7 @@ impl Store for MeteredStore {
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
             log(made, "run branched");
-            self.audit.record(audited::branched(made, paused)).await;
+            self.audit.record(audit_entries::branched(made, paused)).await;
         }
         made
     }
@@ -339,7 +339,7 @@ impl Store for MeteredStore {
         let annotated = self.counted(self.inner.annotate(run, options, events, requires).await);
         if let (Ok(after), Some(assignment)) = (&annotated, assignment) {
             log(after, "run assigned");
-            self.audit.record(audited::assigned(after, &assignment)).await;
+            self.audit.record(audit_entries::assigned(after, &assignment)).await;
         }
         annotated
     }

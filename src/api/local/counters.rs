@@ -135,17 +135,17 @@ impl Counter {
 
     /// Returns the diagnostics of the core.
     pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
-        let catalogue = self.registry.snapshot();
+        let catalog = self.registry.snapshot();
         let _moving = self.moving.lock().await;
         let (counting, tallies) = self.counting().await;
         let operations = self.operations.with(&tallies.tallies, TallyKind::Operation);
         let links = self.operations.with(&tallies.tallies, TallyKind::Link);
         Ok(Diagnostics {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            roots: catalogue.roots.clone(),
-            skills: catalogue.entries.len(),
-            shadowed: catalogue.shadowed.len(),
-            refused: catalogue.refused.len(),
+            roots: catalog.roots.clone(),
+            skills: catalog.entries.len(),
+            shadowed: catalog.shadowed.len(),
+            refused: catalog.refused.len(),
             scan: self.registry.progress(),
             index: self.shared.index_progress(),
             counting,

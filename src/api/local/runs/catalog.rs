@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use skills_base::files::FileStamp;
-use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
+use skills_registry::{Catalog, Root, RootOrigin, RootState, Trust};
 use skills_runs::{Capabilities, CapabilityFolder};
 
 /// Subfolders that make a folder a capability folder.
@@ -33,7 +33,7 @@ struct State {
 impl CatalogCache {
     /// Returns whether the last check of the files is younger than this, and was made for these skills: an earlier
     /// check is meaningless for them, however young it is.
-    pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalogue) -> bool {
+    pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalog) -> bool {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.generation == Some(skills.generation)
             && state.looked.is_some_and(|looked| looked.elapsed() < age)
@@ -46,7 +46,7 @@ impl CatalogCache {
     }
 
     /// Returns the current capabilities, and whether they were read again. Reads from disk.
-    pub(super) fn present(&self, skills: &Catalogue, trust: &Trust) -> (Arc<Capabilities>, bool) {
+    pub(super) fn present(&self, skills: &Catalog, trust: &Trust) -> (Arc<Capabilities>, bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.generation != Some(skills.generation) {
             state.places = places(skills, trust);
@@ -70,7 +70,7 @@ impl CatalogCache {
 
 /// Returns every capability folder: trusted ones first, so that an untrusted bundle never overrides a definition of a
 /// trusted one; then in the order of the roots.
-fn places(skills: &Catalogue, trust: &Trust) -> Vec<CapabilityFolder> {
+fn places(skills: &Catalog, trust: &Trust) -> Vec<CapabilityFolder> {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
     for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
@@ -142,7 +142,7 @@ mod tests {
             state: RootState::Present,
             live: false,
         };
-        let skills = Catalogue { generation: 1, roots: vec![root], ..Catalogue::default() };
+        let skills = Catalog { generation: 1, roots: vec![root], ..Catalog::default() };
         let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
         let cache = CatalogCache::default();
         for word in ["one", "two"] {
@@ -156,7 +156,7 @@ mod tests {
     fn a_look_from_before_the_roots_were_read_is_never_young_enough() {
         let home = tempfile::tempdir().unwrap();
         let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
-        let (before, after) = (Catalogue::default(), Catalogue { generation: 7, ..Catalogue::default() });
+        let (before, after) = (Catalog::default(), Catalog { generation: 7, ..Catalog::default() });
         let cache = CatalogCache::default();
         cache.present(&before, &trust);
         let long = Duration::from_secs(3_600);
