@@ -52,7 +52,7 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
         return Err(Error::new(
             Code::InvalidConfiguration,
             format!(
-                "{wanted} was found but refused: {why} (see `skills lint {}`)",
+                "skill `{wanted}` was rejected: {why}; run `skills lint {}` for details",
                 refusal.location.display()
             ),
         ));

@@ -52,8 +52,7 @@ pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
             let corrected = data.get("corrected_inputs").and_then(Value::as_object);
             let names: Vec<&str> =
                 corrected.into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
-            let with =
-                if names.is_empty() { String::new() } else { format!(" with other {}", names.join(", ")) };
+            let with = changed_inputs_note(&names);
             safe_text::line(&format!("resumed{from}{with}")).into_owned()
         }
         EventKind::SignalReceived => format!("signal {}", text("name")?),
@@ -65,6 +64,16 @@ pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
         EventKind::RunForkedTo => format!("forked as {}", text("run")?),
         _ => return None,
     })
+}
+
+/// Names the inputs that a command changed, to append to a note; empty if there are none.
+pub(super) fn changed_inputs_note<S: AsRef<str>>(names: &[S]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    match quoted.as_slice() {
+        [] => String::new(),
+        [one] => format!(" with changed input {one}"),
+        several => format!(" with changed inputs {}", several.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +109,7 @@ mod tests {
         let commands: Vec<(&str, &str)> =
             commands.iter().map(|order| (order.what.as_str(), order.by.as_str())).collect();
         assert_eq!(commands[0], ("canceled", "ana"));
-        assert_eq!(commands[1], ("resumed from checkpoint 2 with other name", "cy"));
+        assert_eq!(commands[1], ("resumed from checkpoint 2 with changed input `name`", "cy"));
         assert_eq!(commands[2].0, "signal go");
         assert!(!commands[2].1.contains('\u{1b}'));
         assert_eq!(commands[3..], [("forked as r2", "ed"), ("assigned to kim", "fi")]);

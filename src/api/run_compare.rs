@@ -80,8 +80,8 @@ impl StepComparison {
     pub fn differences(&self) -> Vec<&'static str> {
         let both = self.left.is_some() && self.right.is_some();
         let found = [
-            (self.right.is_none(), "only in the first"),
-            (self.left.is_none(), "only in the second"),
+            (self.right.is_none(), "only in left"),
+            (self.left.is_none(), "only in right"),
             (self.same_inputs == Some(false) || !self.inputs.is_empty(), "different inputs"),
             (self.other_binding(), "different binding"),
             (both && self.left != self.right, "different outcome"),

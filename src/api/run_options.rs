@@ -53,7 +53,10 @@ impl ExecutionOptions {
             }
         }
         if self.expires_in == Some(0) {
-            return Err(Error::new(Code::InvalidRequest, "expires_in is 0; allowed: seconds, 1 at least"));
+            return Err(Error::new(
+                Code::InvalidRequest,
+                "`expires_in`: 0 is out of range; allowed: 1 second or more",
+            ));
         }
         Ok(())
     }

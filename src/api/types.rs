@@ -363,7 +363,7 @@ impl AssumedFolder {
     pub fn note(&self, clients: &str) -> String {
         if self.shipped {
             return format!(
-                "assumed: the skills of this program are not in a folder of {clients}; they are shown as if they were"
+                "assumed: the shipped skills are not in a folder of {clients}; they are shown as if they were"
             );
         }
         let path = self.path.display();

@@ -854,7 +854,7 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
 /// the skill.
 fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fits: bool) -> WhyCheck {
     if terms.is_empty() {
-        return WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words");
+        return WhyCheck::unknown(CheckKind::Terms, "the request contains only stop words");
     }
     let clause = clause.map(str::to_lowercase).unwrap_or_default();
     let is_excluded = |term: &WhyTerm| clause.contains(term.word().to_lowercase().trim_end_matches('s'));
@@ -958,7 +958,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             return WhyCheck::pass(Folder, format!("{name} searches the folder"));
         }
         let evidence = if is_shipped() {
-            format!("a skill of this program, not in a client's folder: checked as if {name} searched it")
+            format!("shipped skill, in no folder that {name} searches; checked as if it were")
         } else {
             format!("given by --root: checked as if {name} searched it")
         };

@@ -34,7 +34,7 @@ pub enum ConfigError {
         allowed: String,
     },
     /// An invalid value of an environment variable.
-    #[error("{name}={value}: {allowed}")]
+    #[error("invalid value `{value}` for {name}; {allowed}")]
     InEnvironment {
         /// The variable.
         name: String,

@@ -168,7 +168,10 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         };
         let mut message = translate_message(said);
         if let Some(key) = key_at(text, at.line()).filter(|_| message.starts_with("expected ")) {
-            message = format!("`{key}`: {message}");
+            message = match known {
+                Some(_) => format!("`{key}` has an invalid value"),
+                None => format!("`{key}`: {message}"),
+            };
         }
         wrong(place(file, at), message, advice)
     })?;

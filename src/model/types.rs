@@ -543,14 +543,17 @@ pub enum TransitionError {
 }
 
 fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[CommandName]) -> String {
-    let needed = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
+    let needed = |separator: &str| needed.map(|needed| format!("{separator}{needed}")).unwrap_or_default();
     let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
     if same.is_empty() {
         let (state, available) = (state.label(), list(allowed));
-        return format!("cannot {command} a run that is {state}{needed}; available: {available}");
+        let needed = needed("; ");
+        return format!(
+            "cannot {command} the run: its state is {state}{needed}; available commands: {available}"
+        );
     }
     // The command is accepted in general, but not this one.
-    format!("the run does not accept this {command}{needed}; also available: {}", list(&others))
+    format!("the run does not accept this {command}{}; other commands: {}", needed(": "), list(&others))
 }
 
 /// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.
@@ -561,7 +564,7 @@ pub fn time_was_over(at_ms: i64) -> String {
 
 fn list(commands: &[CommandName]) -> String {
     if commands.is_empty() {
-        return "nothing".to_owned();
+        return "none".to_owned();
     }
     commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

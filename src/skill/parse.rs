@@ -251,7 +251,8 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             let (Some(repaired), Some(root)) = (repaired, again) else {
                 if let Some((key, quote)) = repair::unclosed_quote(yaml_text, error.at.start) {
                     let at = quote + base..quote + base + 1;
-                    let message = format!("the frontmatter is not YAML: the quote of `{key}` is not closed");
+                    let message =
+                        format!("the frontmatter is not valid YAML: the quote of `{key}` is not closed");
                     let finding = notes.add(&rules::BAD_YAML, Some(key), at, message);
                     "Close the quote at the end of the value.".clone_into(&mut finding.help);
                     return Err(());
@@ -261,7 +262,7 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 let line = before.rfind('\n').map_or(0, |newline| newline + 1);
                 let is_tab = slice(yaml_text, line..).starts_with('\t');
                 let what = if is_tab { "the line is indented with a tab" } else { error.message.as_str() };
-                let message = format!("the frontmatter is not YAML: {what}");
+                let message = format!("the frontmatter is not valid YAML: {what}");
                 let finding = notes.add(&rules::BAD_YAML, None, at, message);
                 if is_tab {
                     "Indent with spaces: YAML does not allow tabs there.".clone_into(&mut finding.help);

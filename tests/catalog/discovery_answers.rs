@@ -158,7 +158,7 @@ fn nothing_known_gives_no_ranking_and_an_empty_request_is_refused() {
     assert_eq!(answer.fit, Fit::None);
     assert!(!answer.words[0].known);
     let error = router().discover(&Request { intent: "  ".into(), ..Request::default() }).unwrap_err();
-    assert_eq!(error.to_string(), "the request text is empty; describe the task in a few words");
+    assert_eq!(error.to_string(), "the request (`intent`) is empty; describe the task in a few words");
 }
 
 #[test]

@@ -270,7 +270,8 @@ fn why_says_that_a_tab_is_the_defect() {
     fs::write(folder.join("SKILL.md"), source).unwrap();
     let report = home.run_bare(&["why", "tabbed", "--json"]).json();
     let parse = &report["checks"][0];
-    let evidence = "SKILL.md:4: the frontmatter is not YAML: the line is indented with a tab (bad-yaml)";
+    let evidence =
+        "SKILL.md:4: the frontmatter is not valid YAML: the line is indented with a tab (bad-yaml)";
     assert_eq!((&parse["evidence"], &parse["result"]), (&evidence.into(), &"fail".into()), "{report}");
     assert_eq!(parse["help"], "Indent with spaces: YAML does not allow tabs there.");
 }

@@ -264,6 +264,6 @@ async fn a_contract_shows_what_stands_behind_its_steps_and_doctor_counts() {
     let found = |subject: &str| checks.iter().find(|check| check.subject == subject).unwrap().found.clone();
     assert!(found("runs").contains("1 pending"), "{}", found("runs"));
     assert!(found("trust").contains("4 of 4 contracts"), "{}", found("trust"));
-    assert!(found("capabilities").contains("5 can be called now"), "{}", found("capabilities"));
+    assert!(found("capabilities").contains("5 available"), "{}", found("capabilities"));
     assert!(!found("isolation").is_empty() && !found("workers").is_empty());
 }

@@ -134,7 +134,7 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     assert_eq!(order(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
 
     let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
-    assert_eq!(resumed.note, "resumed with other name");
+    assert_eq!(resumed.note, "resumed with changed input `name`");
     let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
     let event_kinds = kinds(&core, &done).await;
@@ -201,7 +201,7 @@ async fn what_cannot_be_launched_says_what_to_do() {
     let refused = |error: skills_api::Error| (error.code, error.message);
     let (code, message) = refused(launch(&core, "notes", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
-    assert!(message.contains("only instructions") && message.contains("load it in a session"), "{message}");
+    assert!(message.contains("has no contract") && message.contains("load it in a session"), "{message}");
     let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(

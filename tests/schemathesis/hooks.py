@@ -11,7 +11,7 @@ MEANINGS = [
     re.compile(pattern)
     for pattern in (
         r"is given twice|has different values",
-        r"invalid cursor|unknown `cursor`",
+        r"invalid cursor",
         r"a skill id, name or location is required",
         r"can only be attached",
         r"a word of the request has \d+ characters",

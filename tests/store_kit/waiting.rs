@@ -150,7 +150,7 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
     let message = error["message"].as_str().unwrap();
     let expired = "expired at 1970-01-01 01:01:00 UTC";
     assert!(message.starts_with(expired), "{message}");
-    assert!(late.to_string().contains(&format!(": {expired}; available: ")), "{late}");
+    assert!(late.to_string().contains(&format!("; {expired}; available commands: ")), "{late}");
     let run = store.run(&failed).await.unwrap().unwrap();
     assert_eq!((run.state, run.expires_ms), (RunState::Failed, None));
     assert_eq!(run.error.unwrap()["code"], "expired");

@@ -57,12 +57,12 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         total: 0,
     };
     if let Err(error) = reading.entries(&bytes) {
-        reading.note("damaged", None, format!("not a complete tar.gz archive: {error}"));
+        reading.note("damaged", None, format!("the file is not a valid tar.gz archive: {error}"));
     }
     let Reading { found, files, manifest, .. } = reading;
     report.findings = found;
     let Some(manifest) = manifest else {
-        let message = format!("it has no {MANIFEST}; `skills package-prepare` creates packages");
+        let message = format!("`{MANIFEST}` is missing; `skills package-prepare` creates packages");
         report.findings.push(PackageFinding::new("no-manifest", None, message));
         return Ok(report);
     };

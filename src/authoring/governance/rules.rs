@@ -86,17 +86,16 @@ fn golden(facts: &Facts, share: u64) -> Answer {
     if golden.expected < MIN_GOLDEN {
         let more = MIN_GOLDEN - golden.expected;
         return Err(format!(
-            "add {} that should find it (golden.yaml of its root, or evals/ of its bundle); at least \
-                {MIN_GOLDEN}",
-            plural(more as u64, "more golden query", "more golden queries")
+            "add {}, to golden.yaml of its root or evals/ of its bundle ({MIN_GOLDEN} required)",
+            plural(more as u64, "golden query that expects it", "golden queries that expect it")
         ));
     }
-    let found = format!("first for {} of {} golden queries", golden.found, golden.expected);
+    let found = format!("ranks first for {} of {} golden queries", golden.found, golden.expected);
     // In percent, and never rounded up.
     if golden.found as u64 * 100 >= share * golden.expected as u64 {
-        Ok(format!("{found}, at least {share} %"))
+        Ok(format!("{found} ({share} % required)"))
     } else {
-        Err(format!("{found}; at least {share} % are required (`skills eval` lists missed queries)"))
+        Err(format!("{found} ({share} % required); `skills eval` lists missed queries"))
     }
 }
 

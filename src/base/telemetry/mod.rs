@@ -40,7 +40,9 @@ pub enum Stderr {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// `SKILLS_LOG` is invalid.
-    #[error("SKILLS_LOG={value}: {why}; allowed: levels and targets as in `info,skills_registry=debug`")]
+    #[error(
+        "invalid value `{value}` for SKILLS_LOG: {why}; allowed: levels and targets as in `info,skills_registry=debug`"
+    )]
     Filter {
         /// The value of the variable.
         value: String,

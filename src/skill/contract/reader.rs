@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
                 None
             }
             Err(error) => {
-                let message = format!("the file is not YAML: {}", error.message);
+                let message = format!("the file is not valid YAML: {}", error.message);
                 self.notes.add(&rules::BAD_YAML, None, error.at, message);
                 None
             }

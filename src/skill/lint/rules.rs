@@ -118,7 +118,7 @@ rules! {
         why "The body is read as YAML, which fails in most clients."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n\n# Tables\n";
     /// The frontmatter is not YAML, even after repairs.
-    BAD_YAML = "bad-yaml" Error: "Correct the YAML."
+    BAD_YAML = "bad-yaml" Error: "Write each field as `key: value`, and quote values that contain `: `."
         why "A client that cannot parse the frontmatter drops the skill."
         example "---\nname: pdf-tables\ndescription: \"Extracts tables\n---\n# Tables\n";
     /// The frontmatter is YAML, but no mapping.

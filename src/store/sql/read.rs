@@ -351,7 +351,9 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
     let cursor = match filter.cursor.as_deref() {
         None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
         Some(text) => Cursor::parse(text).ok_or_else(|| {
-            StoreError::InvalidRequest(format!("invalid cursor {text:?}; omit it to start over"))
+            StoreError::InvalidRequest(format!(
+                "invalid cursor {text:?}; omit it to start from the first page"
+            ))
         })?,
     };
     let due = DueWaits::at(tx, now_ms).await?;

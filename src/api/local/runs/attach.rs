@@ -247,7 +247,7 @@ impl Attachments {
                 called.filter(|capability| capability.properties.side_effects).collect();
             outside.dedup_by(|a, b| a.id == b.id);
             if outside.is_empty() {
-                out.push("none of its steps declares external side effects".to_owned());
+                out.push("no step declares external side effects".to_owned());
             }
             for capability in outside {
                 let asks = if capability.safety.requires_confirmation { ", after approval" } else { "" };

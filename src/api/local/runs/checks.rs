@@ -121,7 +121,7 @@ impl HealthChecks {
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
         let how = disk.map_or("", |row| row.how.as_str());
         let found = format!(
-            "a step may write {} MiB and {} files in {place}: {how}",
+            "a step can write up to {} MiB and {} files in {place}: {how}",
             limits.disk >> 20,
             limits.files
         );
@@ -174,7 +174,7 @@ impl HealthChecks {
             .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
             .count();
         let found = format!(
-            "{all} known, {} bindings; {callable} can be called now; {} services configured, {} bindings chosen",
+            "{all} known, {} bindings; {callable} available; {} services configured, {} bindings chosen",
             capabilities.bindings().len(),
             self.config.services.len(),
             self.services.chosen()?.len()

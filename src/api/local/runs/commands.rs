@@ -270,9 +270,18 @@ impl Commands {
             Verdict::Approve => ("approve", "`step` and `inputs_digest`"),
             Verdict::Deny => ("deny", "`step`"),
         };
-        let mut message =
-            format!("no decision made: run {} waits at step {} ({})", run.id, sheet.step, sheet.headline);
-        if missing.contains(&"step") || missing.contains(&"inputs_digest") {
+        let other_step = request.step.as_ref().filter(|step| **step != sheet.step);
+        let mut message = match other_step {
+            Some(step) => format!(
+                "no decision made: step `{step}` is not waiting; run {} is waiting at step `{}` ({})",
+                run.id, sheet.step, sheet.headline
+            ),
+            None => format!(
+                "no decision made: run {} is waiting at step `{}` ({})",
+                run.id, sheet.step, sheet.headline
+            ),
+        };
+        if other_step.is_none() && (missing.contains(&"step") || missing.contains(&"inputs_digest")) {
             message += &format!("; to {word} it, pass {wants} of what was reviewed");
         }
         let mut reason = json!({
@@ -334,7 +343,7 @@ impl Commands {
         }
         if let Some(corrected) = inputs.filter(|fields| !fields.is_empty()) {
             let names: Vec<String> = corrected.keys().cloned().collect();
-            note = format!("{note} with other {}", names.join(", "));
+            note += &crate::run_commands::changed_inputs_note(&names);
         }
         Ok((after, note, false))
     }

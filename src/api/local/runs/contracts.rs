@@ -35,7 +35,7 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
     let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
     let text = opened.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => refused(format!(
-            "{} has no contract to execute, only instructions: load it in a session",
+            "skill `{}` has no contract (`skill.yaml`) and cannot be run; load it in a session instead",
             skill.id
         )),
         _ => refused(format!("cannot read the contract of {}: {}: {e}", skill.id, place.display())),

@@ -106,7 +106,7 @@ impl AgentFolders {
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let folders: Vec<String> =
             self.places().iter().map(|f| f.join(FOLDER).display().to_string()).collect();
-        let message = format!("agent `{id}` not found; agents are searched in {}", folders.join(", "));
+        let message = format!("agent `{id}` not found; searched in {}", folders.join(", "));
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }
 

@@ -67,7 +67,7 @@ fn ensure_fits(session: &Session) -> Result<(), Error> {
 /// Checks the context window, which must not be zero; callers without a number omit it.
 fn window_in_range(window: Option<u32>) -> Result<(), Error> {
     if window == Some(0) {
-        let message = format!("`window` is 0; expected the context window in tokens, 1 to {}", u32::MAX);
+        let message = format!("`window`: 0 is out of range; allowed: 1 to {} tokens", u32::MAX);
         return Err(Error::new(Code::InvalidRequest, message));
     }
     Ok(())
@@ -224,7 +224,7 @@ impl LocalSessions {
     fn checked(&self, settings: &mut Settings, change: SettingsChange) -> Result<(), Error> {
         let SettingsChange { cap, form, instructions, locations, client, window, agent, compat } = change;
         if cap == Some(0) {
-            return Err(Error::new(Code::InvalidRequest, "`cap` is 0; the minimum is 1"));
+            return Err(Error::new(Code::InvalidRequest, "`cap`: 0 is out of range; allowed: 1 or more"));
         }
         window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
