@@ -50,8 +50,8 @@ fn assumptions(views: &[BudgetView]) -> Vec<String> {
 
 fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(views), look);
-    let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens \
-        used, of the budget";
+    let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens  budget \
+        used";
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.color));
     for view in views {
         let fill = &view.allowance.fill;

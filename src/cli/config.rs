@@ -104,7 +104,9 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
     }
     if found > 0 {
         let errors = counted(found, "error", "errors");
-        return Err(Failure::usage(format!("{errors} in the configuration; commands fail until fixed")));
+        return Err(Failure::usage(format!(
+            "the configuration has {errors}; other commands fail until it is fixed"
+        )));
     }
     Ok(Done::Fine)
 }

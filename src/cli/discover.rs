@@ -13,8 +13,7 @@ use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Reques
 use skills_skill::safe_text;
 
 /// Note shown with every ranking.
-pub const WHOSE_RANKING: &str =
-    "This is the ranking of this router; the model of a client may choose differently.";
+pub const WHOSE_RANKING: &str = "Ranking of this router; a client's model may choose differently.";
 
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
@@ -160,7 +159,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     }
     let unknown: Vec<_> = answer.unknown_words(intent).map(safe_text::line).collect();
     if !unknown.is_empty() {
-        lines.push(format!("not indexed: {}", unknown.join(", ")));
+        lines.push(format!("unknown words: {}", unknown.join(", ")));
     }
     lines
 }

@@ -268,7 +268,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         }
     };
     if !report.lost.is_empty() {
-        title(out, "lost", report.lost.len());
+        title(out, "missed", report.lost.len());
     }
     for lost in report.lost.iter().take(MAX_LOST_QUERIES) {
         let expected: Vec<&str> = lost.expected.iter().map(skills_skill::SkillId::as_str).collect();

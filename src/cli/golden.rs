@@ -55,7 +55,7 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => Ok(cx.cwd.join(file)),
         None => cx.config()?.golden_file().ok_or_else(|| {
-            Failure::usage("the demonstration has no golden set of its own; remove --demo, or name a file")
+            Failure::usage("the demo has no editable golden set; remove --demo, or name a file")
         }),
     }
 }
@@ -129,9 +129,9 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
         if group != Some(result.state) {
             group = Some(result.state);
             let title = match result.state {
-                GoldenState::Lost => "lost",
+                GoldenState::Lost => "missed",
                 GoldenState::FalseTrigger => "false triggers",
-                GoldenState::Won => "won",
+                GoldenState::Won => "passed",
                 GoldenState::Rejected => "rejected, as expected",
             };
             let count = report.results.iter().filter(|other| other.state == result.state).count();
@@ -195,7 +195,7 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Fai
         let found = known.into_iter().find(|result| result.query.query == text);
         found.map(|result| result.query).ok_or_else(|| {
             Failure::usage(
-                "the query is in no golden set; state what it expects with --expect, --none or --not",
+                "the query is not in any golden set; specify the expected result with --expect, --none or --not",
             )
         })?
     } else {

@@ -168,9 +168,9 @@ fn severity_ink(severity: Severity) -> TextStyle {
 /// Returns the last line: the number of checked skills and of findings.
 fn summary(report: &LintReport, fixing: bool) -> String {
     let skills = counted(report.skills, "skill", "skills");
-    let [errors, warnings, remarks] =
+    let [errors, warnings, infos] =
         [Severity::Error, Severity::Warning, Severity::Info].map(|severity| report.count(severity));
-    let mut out = if errors + warnings + remarks == 0 {
+    let mut out = if errors + warnings + infos == 0 {
         let new = if report.baseline.is_some() { "new " } else { "" };
         format!("{skills}: no {new}findings")
     } else {
@@ -178,7 +178,7 @@ fn summary(report: &LintReport, fixing: bool) -> String {
             "{skills}: {}, {}, {}",
             counted(errors, "error", "errors"),
             counted(warnings, "warning", "warnings"),
-            counted(remarks, "remark", "remarks")
+            counted(infos, "info", "infos")
         )
     };
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();

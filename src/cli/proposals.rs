@@ -136,7 +136,7 @@ async fn decide(
         cx.reporter().say(&text);
         if args.yes {
             let message = format!(
-                "no decision made: --yes needs --proposal-digest and --base-digest. To approve, run: {command}"
+                "no decision made: --yes requires --proposal-digest and --base-digest. To approve, run: {command}"
             );
             let reason = json!({ "proposal": view, "command": command });
             return Err(

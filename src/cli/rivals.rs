@@ -123,14 +123,14 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     let shown = if all { usize::MAX } else { MAX_LISTED };
     let width = look.name_width(map.losers.iter().take(shown).map(|skill| skill.skill_id.as_str()), 5, 40);
     if !map.losers.is_empty() {
-        let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "won");
+        let head = format!("{:<width$}  {:>6}  {:>5}  nearest rival", "skill", "probes", "won");
         let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.color));
     }
     for skill in map.losers.iter().take(shown) {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
         let own = look.name(&name(&skill.skill_id), width);
         let _ =
-            writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.won, skill.lost_to_rival);
+            writeln!(out, "{own}  {:>6}  {:>5}  {rival} ({})", skill.made, skill.won, skill.lost_to_rival);
     }
     more(&mut out, map.losers.len(), shown, look);
     out
@@ -316,7 +316,7 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
         }
         let _ = writeln!(out, "{} {}  {cells}", letter(row), look.name(&name(skill), width));
     }
-    let note = "percent of the probe requests of the row that the column wins";
+    let note = "cell: percentage of the row skill's probe requests that the column skill wins";
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
 }
 
@@ -343,7 +343,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\nclauses of {letter}");
         clauses(&mut out, &side.clauses, look);
     }
-    out.push_str("\nseparating clause\n");
+    out.push_str("\ndistinguishing terms\n");
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         if side.own_terms.is_empty() {
             let _ = writeln!(out, "  {letter} has no unique term that wins a request");

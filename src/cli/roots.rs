@@ -16,13 +16,13 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error {
                 suggestions: similar_siblings(folder),
-                ..Error::new(Code::NotFound, format!("skill folder {shown} does not exist"))
+                ..Error::new(Code::NotFound, format!("skill folder `{shown}` does not exist"))
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
                 Code::Forbidden,
-                format!("{shown} is not a directory; specify the directory that contains the skills"),
+                format!("`{shown}` is not a folder; specify the folder that contains the skills"),
             )),
-            Err(error) => Err(Error::new(Code::Forbidden, format!("cannot read directory {shown}: {error}"))),
+            Err(error) => Err(Error::new(Code::Forbidden, format!("cannot read folder `{shown}`: {error}"))),
         }
     })
 }

@@ -119,9 +119,9 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         }
     };
     for (cell, client) in row.cells.iter().zip(&report.clients) {
-        let version = client.version.as_deref().unwrap_or("not measured");
+        let version = client.version.as_deref().unwrap_or("untested");
         let state = match cell.state {
-            Visibility::Cut => format!("cut to {} of {} words", cell.words, row.words),
+            Visibility::Cut => format!("truncated to {} of {} words", cell.words, row.words),
             state => state.label().to_owned(),
         };
         let sign = cell.state.sign(look.unicode);

@@ -256,7 +256,7 @@ fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
     assert!(root["advice"].is_string());
     let list = home.run_bare(&["--root", "/nowhere/at/all", "list"]);
     assert_eq!(list.code, 3, "an answer over nothing would look like one over an empty folder");
-    assert!(list.stderr.contains("skill folder /nowhere/at/all does not exist"), "{}", list.stderr);
+    assert!(list.stderr.contains("skill folder `/nowhere/at/all` does not exist"), "{}", list.stderr);
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
         "{}",
         unconfirmed.stderr
     );
-    assert!(unconfirmed.stderr.contains("--yes needs --list-digest"), "{}", unconfirmed.stderr);
+    assert!(unconfirmed.stderr.contains("--yes requires --list-digest"), "{}", unconfirmed.stderr);
     let digest =
         unconfirmed.stderr.lines().find_map(|line| line.split_once("digest: ")).unwrap().1.to_owned();
     let other = desk.run(&[&set[..], &["--digest", &"00".repeat(32)]].concat());

@@ -35,7 +35,7 @@ pub struct ScaffoldArgs {
     /// When to use it; completes the sentence "Use when …".
     #[arg(long, value_name = "TEXT")]
     pub when: Option<String>,
-    /// Kind of skill: facts to read, or a tool to operate [default: a tool if it has a script].
+    /// Kind of skill: reference knowledge, or a tool to operate [default: a tool if it has a script].
     #[arg(long, value_parser = parse_name::<Kind>(&["host-knowledge", "tool"]))]
     pub kind: Option<Kind>,
     /// Role in an answer [default: procedure].
@@ -70,7 +70,7 @@ pub struct ScaffoldArgs {
     /// skill.
     #[arg(long = "query", value_name = "TEXT")]
     pub queries: Vec<String>,
-    /// Write no golden queries.
+    /// Do not write golden queries.
     #[arg(long, conflicts_with = "queries")]
     pub no_golden: bool,
     /// Parent folder [default: the first --root, else the working directory].
@@ -91,7 +91,7 @@ pub struct PackagePrepareArgs {
     /// Archive to write [default: ID-VERSION.skill.tar.gz in the working directory].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Include this file although it looks like a secret; a path in the bundle (repeatable).
+    /// Include this file even though it looks like a secret; a path in the bundle (repeatable).
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<String>,
     /// Overwrite an existing archive.

@@ -114,8 +114,14 @@ impl TypedValueParser for StoreAddress {
         let is_file = |text: &str| text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
         let is_valid = |text: &&str| is_file(text) || *text == MEMORY_STORE || PostgresAddress::is_one(text);
         value.to_str().filter(is_valid).map(str::to_owned).ok_or_else(|| {
-            let message = "invalid value for '--store <URL>': expected sqlite:PATH, postgres://USER@HOST/DATABASE, \
-                or memory: for a temporary store";
+            // The value is repeated only if it cannot contain a password.
+            let text = value.to_str().unwrap_or_default();
+            let is_safe = !text.contains(['@', '=', '/']) && text.matches(':').count() < 2;
+            let named = if is_safe { format!("invalid value '{text}'") } else { "invalid value".to_owned() };
+            let message = format!(
+                "{named} for '--store <URL>': expected `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or \
+                    `memory:` for a temporary store\n"
+            );
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }
@@ -156,8 +162,8 @@ pub struct Global {
     /// Use only the shipped example skills; runs are kept in memory unless --store is given.
     #[arg(long, global = true)]
     pub demo: bool,
-    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store in
-    /// memory (or set `SKILLS_STORE`).
+    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary
+    /// in-memory store (or set `SKILLS_STORE`).
     #[arg(long, value_name = "URL", global = true, value_parser = StoreAddress)]
     pub store: Option<String>,
     /// Fail if the store does not exist, instead of creating it (for containers).
@@ -208,9 +214,9 @@ pub enum Command {
     Propose(ProposeArgs),
     /// List, show, approve, deny and roll back proposals.
     Proposals(ProposalsArgs),
-    /// Show which skills win a skill's requests.
+    /// Show which skills outrank a skill for its own requests.
     Rivals(RivalsArgs),
-    /// Show which skills win each other's requests.
+    /// Find skills that outrank each other for their own requests.
     Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
@@ -218,7 +224,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// List, explain, edit and convert golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed the first skill of a request.
+    /// Find the commit that changed the top-ranked skill for a request.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),

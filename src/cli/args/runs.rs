@@ -262,7 +262,7 @@ pub struct WaitArgs {
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
-    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, use --yes with the --list-digest that is printed with the list.")]
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5. With --yes, approve requires --inputs-digest, and deny --step or --inputs-digest. With --where, use --yes with the --list-digest that is printed with the list.")]
 pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
@@ -325,6 +325,8 @@ pub struct ResumeArgs {
 
 /// `skills runs signal`
 #[derive(Debug, Args)]
+#[command(override_usage = "skills runs signal [OPTIONS] <RUN> <NAME>\n       \
+    skills runs signal [OPTIONS] --where <FILTER> <NAME>")]
 pub struct SignalArgs {
     /// Id of the run; with --where, the name of the signal.
     #[arg(value_name = "RUN")]
@@ -357,8 +359,8 @@ pub struct CancelArgs {
 /// One command for many runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BulkArgs {
-    /// Send the command to every run that matches this filter, after listing them and asking for confirmation.
-    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Send the command to every run that matches this filter, after listing them and asking for confirmation."))]
+    /// Apply to every run that matches this filter, after listing the runs and asking for confirmation.
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Apply to every run that matches this filter, after listing the runs and asking for confirmation."))]
     pub r#where: Option<String>,
     /// Skip the confirmation prompt.
     #[arg(long, short, requires = "where")]

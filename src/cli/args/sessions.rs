@@ -79,7 +79,7 @@ pub struct SettingsArgs {
     /// Also offer the old tool names.
     #[arg(long, conflicts_with = "no_compat")]
     pub compat: bool,
-    /// Offer only the five tools (default).
+    /// Offer only the current tool names (default).
     #[arg(long)]
     pub no_compat: bool,
 }

@@ -99,7 +99,7 @@ pub struct DescribeArgs {
 #[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
         skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
-    /// Id, name or location of a skill, even one that cannot be parsed.
+    /// Id, name or location of a skill, including skills that cannot be parsed.
     pub skill: String,
     /// Request; `-` reads standard input. Without one, checks that need a request are skipped.
     #[arg(value_name = "REQUEST")]
@@ -115,7 +115,7 @@ pub struct WhyArgs {
     after_help = "For one skill, exits with 1 if no client that searches its folder shows it with a description."
 )]
 pub struct VisibilityArgs {
-    /// Id, name or location of a skill, even one that cannot be parsed [default: all skills].
+    /// Id, name or location of a skill, including skills that cannot be parsed [default: all skills].
     pub skill: Option<String>,
     /// Show only this client (repeatable) [default: all].
     #[arg(long, value_name = "CLIENT")]

@@ -182,7 +182,7 @@ fn sign(state: RunState, look: TerminalCaps) -> String {
 /// Renders the workers.
 pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
     if workers.is_empty() {
-        let text = "no workers; start one with skills serve or skills runs work";
+        let text = "no workers; start one with `skills serve` or `skills runs work`";
         return format!("{}\n", TextStyle::Muted.paint(text, look.color));
     }
     let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.color));

@@ -89,10 +89,18 @@ async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Ve
 }
 
 fn none_accepts(runs: usize, command: &str) -> Error {
+    let participle = match command {
+        "approve" => "approved",
+        "deny" => "denied",
+        "resume" => "resumed",
+        "signal" => "signaled",
+        "cancel" => "canceled",
+        other => other,
+    };
     let message = match runs {
         0 => "no runs match the filter".to_owned(),
-        1 => format!("the run that matches does not accept {command}"),
-        runs => format!("none of the {runs} runs that match accepts {command}"),
+        1 => format!("the matching run cannot be {participle}"),
+        runs => format!("none of the {runs} matching runs can be {participle}"),
     };
     Error::new(Code::InvalidTransition, message)
 }
@@ -233,11 +241,11 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
             (Some(expected), _) if *expected != digest => {
                 Some("--list-digest does not match the listed runs")
             }
-            (None, true) => Some("--yes needs --list-digest"),
+            (None, true) => Some("--yes requires --list-digest"),
             _ => None,
         };
         if let Some(why) = refusal {
-            let message = format!("no decision made: {why}. To {verdict} what is listed, run: {means}");
+            let message = format!("no decision made: {why}. To {verdict} the listed runs, run: {means}");
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
         confirm(&name, takes.len(), &means)?;

@@ -67,7 +67,7 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
         );
     }
     if !comparison.same_contract {
-        let _ = writeln!(out, "{}", TextStyle::Warn.paint("they run different contracts", look.color));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint("the runs have different contracts", look.color));
     }
     match &comparison.first {
         Some(first) => {

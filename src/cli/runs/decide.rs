@@ -104,8 +104,8 @@ struct DecisionPrompt<'a> {
 impl DecisionPrompt<'_> {
     fn show(&self, reporter: &mut Reporter, text: &str) {
         let title = match self.verdict {
-            Verdict::Approve => "To approve",
-            Verdict::Deny => "To deny (the run is canceled)",
+            Verdict::Approve => "Pending approval",
+            Verdict::Deny => "Pending denial (cancels the run)",
         };
         reporter.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.color)));
     }
@@ -122,8 +122,11 @@ impl DecisionPrompt<'_> {
             Verdict::Approve => "--inputs-digest",
             Verdict::Deny => "--step",
         };
-        let message =
-            format!("no decision made: --yes needs {option}. To {}, {}", self.verdict, self.instead(sheet));
+        let message = format!(
+            "no decision made: --yes requires {option}. To {}, {}",
+            self.verdict,
+            self.instead(sheet)
+        );
         let reason = json!({ "run_id": self.id, "decision": sheet, "command": self.command(sheet) });
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }

@@ -376,7 +376,7 @@ impl Page {
                 || "before the first step".to_owned(),
                 |step| format!("after {}", safe_text::line(step)),
             );
-            let head = if checkpoint.number == detail.run.head { "  head" } else { "" };
+            let head = if checkpoint.number == detail.run.head { "  latest" } else { "" };
             let _ = writeln!(
                 out,
                 "  {:>4}  {}  {after}{head}",

@@ -64,7 +64,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
         );
     }
     if list.views.is_empty() {
-        out.push_str("no saved views; save one with skills runs views --save NAME --where FILTER\n");
+        out.push_str("no saved views; save one with `skills runs views --save NAME --where FILTER`\n");
     }
     cx.out.raw(out.as_bytes())?;
     Ok(Done::Fine)

@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
         let command = command(&Caller::of(&cx.global), args, sheet);
         if args.yes {
             let message =
-                format!("the script was not run: --yes needs --inputs-digest. To run it, run: {command}");
+                format!("the script was not run: --yes requires --inputs-digest. To run it, run: {command}");
             let reason = json!({ "script": sheet, "command": command });
             let error = Error::new(Code::ConfirmationRequired, message);
             return Err(Error { reason: Some(reason), ..error }.into());
