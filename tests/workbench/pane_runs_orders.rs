@@ -25,7 +25,7 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
     let footer = |harness: &Harness| harness.screen().lines().last().unwrap().to_owned();
     assert!(footer(&harness).contains("a approve") && !footer(&harness).contains("r resume"));
     harness.press("r");
-    has(&harness, &["approval needed"]);
+    has(&harness, &["waiting for approval; press a"]);
     harness.press("/").type_text("flaky").press("enter").wait_for("the service answered 502");
     assert!(
         footer(&harness).contains("r resume") && !footer(&harness).contains("a approve"),

@@ -194,7 +194,7 @@ impl FieldPlacement {
 /// Returns the note below the focused field.
 fn about(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
-    let takes = takes.then(|| "Right copies the default for editing.".to_owned());
+    let takes = takes.then(|| "Press Right to edit the default.".to_owned());
     let described = entry.field.description.as_deref().map(shown);
     let said: Vec<String> = described.into_iter().chain(takes).collect();
     (!said.is_empty()).then(|| said.join(" "))

@@ -313,7 +313,7 @@ impl ClientsView {
         let Some((row, cell, client)) = self.cell() else { return };
         let version = client.version.as_deref().unwrap_or("untested");
         let state = match cell.state {
-            Visibility::Cut => format!("cut to {} of {} words", cell.words, row.words),
+            Visibility::Cut => format!("truncated to {} of {} words", cell.words, row.words),
             state => state.label().to_owned(),
         };
         let name = format!("{} in {} {version}", shown(row.skill_id.as_str()), shown(&client.name));
@@ -433,7 +433,7 @@ fn legend(width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let items = Visibility::ALL.map(|state| {
         let sign = state.sign(!painter.glyphs.ascii);
         match state {
-            Visibility::Cut => format!("{sign} n cut to n words"),
+            Visibility::Cut => format!("{sign} n truncated to n words"),
             state => format!("{sign} {}", state.label()),
         }
     });
@@ -587,13 +587,7 @@ impl Overlay for ClientsView {
                 return None;
             }
             None => {
-                painter.put(
-                    inside.x,
-                    inside.y,
-                    "reading the lists of the clients",
-                    Role::Muted,
-                    inside.width,
-                );
+                painter.put(inside.x, inside.y, "reading client lists", Role::Muted, inside.width);
                 return None;
             }
         };
@@ -735,7 +729,7 @@ mod tests {
         let screen = drawn(&mut view, 120, 39);
         assert!(screen.contains("[◐ 3]"), "{screen}");
         assert!(screen.contains("billing in Codex 1.18.33"), "{screen}");
-        assert!(screen.contains("cut to 3 of 8 words"), "{screen}");
+        assert!(screen.contains("truncated to 3 of 8 words"), "{screen}");
         assert!(screen.contains("122 entries share 4,000 tokens"), "{screen}");
         let effects = act(&mut view, Action::Open);
         let skill = SkillId::new("billing");

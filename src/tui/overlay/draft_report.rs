@@ -59,7 +59,7 @@ fn mute(items: &mut [Item], start: usize) {
 pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
-        out.push(Item::Title("Clauses", "queries lost without it".to_owned()));
+        out.push(Item::Title("Clauses", "queries gained by each clause".to_owned()));
         let most = report.clauses.iter().map(|clause| clause.queries.abs()).max().unwrap_or(0).max(1);
         let name = width.saturating_sub(6 + BAR_WIDTH);
         for clause in &report.clauses {
@@ -95,7 +95,7 @@ pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &
         mute(&mut out, 0);
     }
     if !report.shown.is_empty() {
-        out.extend([Item::Gap, Item::Title("Clients", "what they show of the description".to_owned())]);
+        out.extend([Item::Gap, Item::Title("Clients", "how much of the description they show".to_owned())]);
         let name = report.shown.iter().map(|shown| cells(&shown.label())).max().unwrap_or(0);
         for shown in &report.shown {
             let length = (shown.characters * usize::from(BAR_WIDTH)).div_ceil(shown.of.max(1)) as u16;
@@ -237,7 +237,7 @@ fn golden_items(
     }
     let split = &golden.split;
     if split.prompt.queries > 0 && split.held_out.queries > 0 {
-        out.extend([Item::Gap, Item::Title("Held-out check", "60/40 split by hash".to_owned())]);
+        out.extend([Item::Gap, Item::Title("Held-out check", "60/40 split".to_owned())]);
         for (name, half) in [("in the prompt", split.prompt), ("held out", split.held_out)] {
             out.push(row(
                 &format!("{name} {}", half.queries),
@@ -306,7 +306,7 @@ fn changed_items(
     let note = format!("{} won {} {} lost", gains.len(), painter.glyphs.dot, losses.len());
     out.extend([Item::Gap, Item::Title("Changed winners", note)]);
     if gains.is_empty() && losses.is_empty() {
-        out.push(line(vec![Seg::new("no query changes its winner", Role::Muted)]));
+        out.push(line(vec![Seg::new("no changes", Role::Muted)]));
         return;
     }
     let name = |id: &Option<SkillId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| shown(id.as_str()));

@@ -257,11 +257,8 @@ impl Overlay for Help {
         if left.is_empty() && right.is_empty() {
             painter.put(inside.x, top, "no matching keys", Role::Muted, inside.width);
         }
-        let note = if self.lines > usize::from(rows) {
-            format!("{} more below", self.lines.saturating_sub(self.scroll.offset + usize::from(rows)))
-        } else {
-            self.remap.clone()
-        };
+        let below = self.lines.saturating_sub(self.scroll.offset + usize::from(rows));
+        let note = if below > 0 { format!("{below} more below") } else { self.remap.clone() };
         let note = cut_end(&note, inside.width, painter.glyphs.ellipsis).into_owned();
         painter.put(inside.x, inside.bottom().saturating_sub(1), &note, Role::Muted, inside.width);
         cursor

@@ -313,7 +313,10 @@ fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &
         if gates.all[0].sheet.outcome_unknown {
             ["Type to add notes. Uppercase keys decide."; 2]
         } else {
-            ["Type to add notes. A approves, D denies."; 2]
+            [
+                "A approves, D denies; other letters start the notes.",
+                "A approves, D denies, others add notes.",
+            ]
         }
     } else {
         [

@@ -389,12 +389,15 @@ fn same_note(shown: CommandForm, cx: &Draw<'_>) -> RichLine {
 
 fn effect_rows(preview: &AttachPreview, isolation: Option<&str>, width: u16) -> Vec<Row> {
     let warns = preview.effect_mode == Some(EffectMode::ControlSignal);
-    let mode = preview.effect_mode.map(|mode| mode.to_string().replace('_', " "));
+    let mode = preview.effect_mode.map(|mode| match mode {
+        EffectMode::ReadOnly => "read-only".to_owned(),
+        mode => mode.to_string().replace('_', " "),
+    });
     let mut out = Vec::new();
     let mut says = preview.may_do.iter();
     let head_role = if warns { Role::Waiting } else { Role::Text };
     let said_role = if warns { Role::Strong } else { Role::Text };
-    let mut head: Vec<Seg> = mode.map(|mode| Seg::new(format!("{mode}  "), head_role)).into_iter().collect();
+    let mut head: Vec<Seg> = mode.map(|mode| Seg::new(format!("{mode}: "), head_role)).into_iter().collect();
     if let Some(first) = says.next() {
         let plus = if warns { Modifier::BOLD } else { Modifier::empty() };
         head.push(Seg::new(shown(first), said_role).with(plus));

@@ -433,7 +433,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     let name_width = width.saturating_sub(2 + 5 + 6 + 6).clamp(8, 24);
     let label_width = usize::from(name_width) + 2;
     let mut out = vec![RichLine::of(
-        format!("{:<label_width$}{:>5}{:>6}{:>6}", "probe requests", "made", "won", "lost"),
+        format!("{:<label_width$}{:>5}{:>6}{:>6}", "probe requests", "total", "won", "lost"),
         Role::Muted,
     )];
     let bar_width = usize::from(width).saturating_sub(45).min(18);
@@ -468,7 +468,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         out.extend(side.clauses.iter().map(|clause| clause_line(letter, clause, width, painter)));
     }
-    heading(&mut out, "Separating clause", "", width, painter);
+    heading(&mut out, "Distinguishing terms", "", width, painter);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         separating(&mut out, letter, side, width);
     }

@@ -79,7 +79,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         let text = format!("not ranked: {}", shown(why));
         out.extend(wrap(&[Seg::new(text, Role::Warning)], width).into_iter().map(RichLine::from_segs));
     } else {
-        out.push(RichLine::of("requests made from each clause, won by the skill", Role::Muted));
+        out.push(RichLine::of("probe requests per clause that the skill wins", Role::Muted));
         out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     }
     if report.golden > 0 {
@@ -89,7 +89,10 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
     out.push(RichLine::default());
     let name_width = width.saturating_sub(34).clamp(10, 32);
     if report.rivals.is_empty() {
-        out.push(RichLine::of("no rival: no other skill wins a request or is close in meaning", Role::Muted));
+        out.push(RichLine::of(
+            "no rivals: no other skill wins a request or is close in meaning",
+            Role::Muted,
+        ));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
         let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "loses to", "wins", "golden", "similarity");

@@ -167,7 +167,7 @@ pub(super) fn status_lines(
     let answer = &shown_answer.answer;
     let width = width.saturating_sub(5);
     let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
-    let sentence = [Seg::new(sentence(asking, answer), Role::Strong)];
+    let sentence = [Seg::new(shown(&answer.verdict.sentence), Role::Strong)];
     let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
     let why = [Seg::new(reason_text(asking, answer), Role::Muted)];
     rows.extend(wrap_to(&why, width, most - rows.len(), cx.glyphs.ellipsis));
@@ -204,13 +204,14 @@ pub(super) fn verdict_lines(
     let Some(shown_answer) = asking.shown() else { return Vec::new() };
     let answer = &shown_answer.answer;
     let available = width.saturating_sub(5);
-    let sentence = sentence(asking, answer);
+    let sentence = shown(&answer.verdict.sentence);
     let long = cells(&sentence) > available;
     let mut segs = vec![Seg::new(sentence, Role::Strong)];
     let reason = reason_text(asking, answer);
     if !reason.is_empty() {
-        // If nothing fits, the reason is about another subject than the sentence.
-        let joint = if answer.fit == Fit::None { ';' } else { ':' };
+        // While skills are loaded, and if nothing fits, the reason is about another subject than the sentence.
+        let is_other = asking.reading().is_some() || answer.fit == Fit::None;
+        let joint = if is_other { ';' } else { ':' };
         segs.push(Seg::new(format!("{joint} {reason}"), Role::Muted));
     }
     let rows = if height >= TALL || long { 2 } else { 1 };
@@ -243,12 +244,6 @@ pub(super) fn draw_verdict(
     }
 }
 
-/// Returns the sentence about the first result; it may change while skills are loaded.
-fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
-    let so_far = if asking.reading().is_some() { " so far" } else { "" };
-    format!("{}{so_far}", shown(&answer.verdict.sentence))
-}
-
 /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
 /// request no skill contains.
 fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
@@ -257,11 +252,13 @@ fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
         answer.unknown_words(intent).map(|word| format!("“{}”", shown(word))).collect();
     let reason = answer.results.first().map(|first| match answer.fit {
         // If nothing fits, the sentence does not name the first result.
-        Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
+        Fit::None => format!("closest: {} ({})", shown(first.skill_id.as_str()), shown(&first.reason)),
         _ => shown(&first.reason),
     });
-    let unknown = (!unknown.is_empty()).then(|| format!("not indexed: {}", unknown.join(", ")));
-    let read = asking.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
+    let unknown = (!unknown.is_empty()).then(|| format!("unknown words: {}", unknown.join(", ")));
+    let read = asking
+        .reading()
+        .map(|(read, all)| format!("provisional: {} of {} bodies indexed", count(read), count(all)));
     read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
 }
 

@@ -208,9 +208,9 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
     let fits = if result.fits { "" } else { " (does not fit)" };
     let role = if result.state.is_failing() { Role::Danger } else { Role::Success };
     let state = match result.state {
-        GoldenState::Lost => "lost",
+        GoldenState::Lost => "missed",
         GoldenState::FalseTrigger => "false trigger",
-        GoldenState::Won => "won",
+        GoldenState::Won => "passed",
         GoldenState::Rejected => "rejected, as expected",
     };
     vec![

@@ -54,7 +54,7 @@ impl Pane for Golden {
         };
         let no_file = || {
             let file = self.list.measured.as_ref().and_then(|measured| measured.file.as_ref());
-            file.is_none().then(|| "the demonstration has no golden set of its own".to_owned())
+            file.is_none().then(|| "the demo has no editable golden set".to_owned())
         };
         let moves =
             if self.focus == Focus::Detail && self.detail.tab != Tab::Skills { "scroll" } else { "move" };

@@ -109,9 +109,9 @@ pub(super) fn draw(list: &mut QueryList, focus: Focus, area: Rect, buf: &mut Buf
 
 fn group_title(state: GoldenState) -> &'static str {
     match state {
-        GoldenState::Lost => "lost",
-        GoldenState::FalseTrigger => "false triggers: a skill fits that should not",
-        GoldenState::Won => "won",
+        GoldenState::Lost => "missed",
+        GoldenState::FalseTrigger => "false triggers: a skill fits but should not",
+        GoldenState::Won => "passed",
         GoldenState::Rejected => "rejected, as expected",
     }
 }
@@ -124,7 +124,7 @@ fn header(columns: &Columns, y: u16, painter: &mut Painter<'_>) {
     put(columns.expects, "expects");
     put(columns.first, "ranked first");
     painter.right(columns.rank_end, y, "rank", Role::Muted);
-    painter.right(columns.by_end, y, "by", Role::Muted);
+    painter.right(columns.by_end, y, "margin", Role::Muted);
 }
 
 fn draw_query(

@@ -87,7 +87,7 @@ impl Golden {
                     Arc::make_mut(measured).baselines.clone_from(baselines);
                     self.list.set_rows();
                 }
-                return vec![Effect::Toast("baseline set: changes are shown from now on".to_owned())];
+                return vec![Effect::Toast("baseline saved".to_owned())];
             }
             Message::Catalog(catalog) => {
                 (self.catalog, self.is_stale) = (Arc::clone(catalog), true);

@@ -64,7 +64,7 @@ impl QueryList {
                 Err(format!("{} is on the service's machine", source.file.display()))
             }
             Some(source) if source.is_editable => Ok(source),
-            Some(source) => Err(format!("{} is read-only here; edit the file itself", source.file.display())),
+            Some(source) => Err(format!("`{}` is read-only; edit it in an editor", source.file.display())),
             None => Err("this query is in your own golden.yaml; edit it with skills golden".to_owned()),
         }
     }

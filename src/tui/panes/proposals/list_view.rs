@@ -65,7 +65,7 @@ pub(super) fn draw(
         note.push(Seg::new(format!("{}{} waiting", painter.glyphs.waiting, list.waiting), Role::Waiting));
         note.push(Seg::new(format!(" {} ", painter.glyphs.dot), Role::Muted));
     }
-    note.push(Seg::new(format!("{} all", count(list.total)), Role::Muted));
+    note.push(Seg::new(format!("{} total", count(list.total)), Role::Muted));
     let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
     title.draw(&mut painter, area.x, area.y, area.width);
     let mut top = area.y + 1;

@@ -358,7 +358,7 @@ pub(super) fn checkpoint_lines(
             Seg::new(label_of(detail, point.number), label),
             Seg::new(mark, Role::Strong),
         ];
-        let right = if is_head { "head".to_owned() } else { duration(point.at_ms - record.created_ms) };
+        let right = if is_head { "latest".to_owned() } else { duration(point.at_ms - record.created_ms) };
         out.push(Line::of(segs).right(right, Role::Muted).at(DetailCursor::Checkpoint(point.number)));
     }
 }

@@ -113,7 +113,7 @@ impl Runs {
             };
             out.push(with_run(Command::shown(Action::Open, label)));
             out.push(with_run(Command::shown(Action::ShowCheckpoint, "state")));
-            let back = if self.shows_other() { "the run" } else { "list" };
+            let back = if self.shows_other() { "back to run" } else { "list" };
             out.push(Command::shown(Action::Back, back));
         }
         let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
@@ -540,11 +540,11 @@ fn why_not(run: &RunRecord, command: CommandName) -> String {
     let state = run.state.label();
     match (command, run.state) {
         (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
-            "it waits for a signal: s".to_owned()
+            "waiting for a signal; press s".to_owned()
         }
         (CommandName::Approve | CommandName::Deny, _) => format!("no pending decision: it is {state}"),
-        (CommandName::Resume, RunState::WaitingForHuman) => "approval needed: a".to_owned(),
-        (CommandName::Resume, RunState::WaitingForSignal) => "signal needed: s".to_owned(),
+        (CommandName::Resume, RunState::WaitingForHuman) => "waiting for approval; press a".to_owned(),
+        (CommandName::Resume, RunState::WaitingForSignal) => "waiting for a signal; press s".to_owned(),
         (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
             format!("it is {state}; p replays it from a checkpoint")
         }

@@ -55,7 +55,7 @@ impl Runs {
         } else if on_point {
             Err("it has only one checkpoint".to_owned())
         } else {
-            Err("there is no other run of this skill".to_owned())
+            Err("no other run of this skill to compare with".to_owned())
         }
     }
 
@@ -186,7 +186,7 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
         None => lines.push(RichLine::of("no differences except timing", Role::Muted)),
     }
     if !comparison.same_contract {
-        lines.push(RichLine::of("they run different contracts", Role::Warning));
+        lines.push(RichLine::of("the runs have different contracts", Role::Warning));
     }
     lines.push(RichLine::default());
     for (what, changes) in [("inputs", &comparison.inputs), ("target", &comparison.target)] {

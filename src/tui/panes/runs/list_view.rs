@@ -222,7 +222,7 @@ impl Runs {
         if width >= 44 || waiting == 0 {
             segs.push(Seg::new(format!("{} running {dot} ", number(running)), Role::Muted));
         }
-        segs.push(Seg::new(format!("{} all", number(self.all())), Role::Muted));
+        segs.push(Seg::new(format!("{} total", number(self.all())), Role::Muted));
         title.note = RichLine::from_segs(segs);
         title
     }

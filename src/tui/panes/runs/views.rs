@@ -217,7 +217,7 @@ impl Runs {
     /// Handles `V`: asks for the name under which the filter is saved.
     pub(super) fn begin_saving(&mut self) -> Vec<Effect> {
         let Some(filter) = self.filter.in_force() else {
-            return vec![Effect::Toast("type a filter first (/), then save it".to_owned())];
+            return vec![Effect::Toast("no filter to save; press / to enter one".to_owned())];
         };
         if let Some(view) = self.views.iter().find(|view| view.r#where == filter.trim()) {
             return vec![Effect::Toast(format!("this filter is saved as {}", shown(&view.name)))];

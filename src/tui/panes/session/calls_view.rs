@@ -37,7 +37,7 @@ pub(super) fn draw(session: &SessionView, area: Rect, buf: &mut Buffer, cx: &Dra
         y += 1;
     }
     let foot = area.bottom().saturating_sub(1);
-    let at = painter.put(area.x + 2, foot, "isolation: ", Role::Muted, area.width.saturating_sub(3));
+    let at = painter.put(area.x + 2, foot, "isolation  ", Role::Muted, area.width.saturating_sub(3));
     let available = end.saturating_sub(at);
     painter.put_cut(at, foot, &session.isolation, Role::Text, available);
 }

@@ -95,7 +95,7 @@ impl Fields {
         let head = run.head;
         let mut options = Vec::new();
         for (number, label) in checkpoints.into_iter().rev() {
-            let mark = if number == head { ", the head" } else { "" };
+            let mark = if number == head { " (latest)" } else { "" };
             options.push(format!("c{number}  {}{mark}", shown(&label)));
             self.numbers.push(number);
         }
