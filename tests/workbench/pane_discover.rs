@@ -202,7 +202,7 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
     ranked_again(&mut pane, with_new_first(212));
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("Why xlsx is first"), "{screen}");
-    assert!(screen.contains("provisional: "), "{screen}");
+    assert!(screen.contains("confidence high (provisional)"), "{screen}");
     assert!(screen.contains("100 of 312"), "{screen}");
     assert!(Screen::new(80, 24).text(&mut pane).contains("100 of 312"));
 

@@ -120,7 +120,7 @@ fn failing_queries_come_first_with_their_reasons() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("j").wait_for("compared with");
     insta::assert_snapshot!("golden-120x36", screen.screen());
-    screen.press("]").wait_for("skills that win each other's queries");
+    screen.press("]").wait_for("skills that outrank each other");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
     screen.press("]").wait_for("wrongly");
     screen.resize(80, 24).press("esc");

@@ -83,7 +83,7 @@ pub fn read_baseline<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, E
     let text = skills_base::files::read_user_text(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             let message =
-                format!("baseline {} does not exist; create it with --write-baseline", path.display());
+                format!("baseline `{}` does not exist; create it with --write-baseline", path.display());
             Error::new(Code::NotFound, message)
         }
         _ => Error::new(Code::InvalidConfiguration, format!("{}: {error}", path.display())),

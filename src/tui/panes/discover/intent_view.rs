@@ -167,7 +167,7 @@ pub(super) fn status_lines(
     let answer = &shown_answer.answer;
     let width = width.saturating_sub(5);
     let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
-    let sentence = [Seg::new(shown(&answer.verdict.sentence), Role::Strong)];
+    let sentence = [Seg::new(sentence(asking, answer), Role::Strong)];
     let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
     let why = [Seg::new(reason_text(asking, answer), Role::Muted)];
     rows.extend(wrap_to(&why, width, most - rows.len(), cx.glyphs.ellipsis));
@@ -204,7 +204,7 @@ pub(super) fn verdict_lines(
     let Some(shown_answer) = asking.shown() else { return Vec::new() };
     let answer = &shown_answer.answer;
     let available = width.saturating_sub(5);
-    let sentence = shown(&answer.verdict.sentence);
+    let sentence = sentence(asking, answer);
     let long = cells(&sentence) > available;
     let mut segs = vec![Seg::new(sentence, Role::Strong)];
     let reason = reason_text(asking, answer);
@@ -244,6 +244,12 @@ pub(super) fn draw_verdict(
     }
 }
 
+/// Returns the sentence about the first result; it may change while skills are loaded.
+fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
+    let provisional = if asking.reading().is_some() { " (provisional)" } else { "" };
+    format!("{}{provisional}", shown(&answer.verdict.sentence))
+}
+
 /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
 /// request no skill contains.
 fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
@@ -256,9 +262,7 @@ fn reason_text(asking: &PendingRequests, answer: &Answer) -> String {
         _ => shown(&first.reason),
     });
     let unknown = (!unknown.is_empty()).then(|| format!("unknown words: {}", unknown.join(", ")));
-    let read = asking
-        .reading()
-        .map(|(read, all)| format!("provisional: {} of {} bodies indexed", count(read), count(all)));
+    let read = asking.reading().map(|(read, all)| format!("indexed {} of {}", count(read), count(all)));
     read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
 }
 

@@ -127,11 +127,8 @@ fn draw_explanation(
 }
 
 fn draw_confusions(detail: &mut QueryDetail, pairs: &[Confusion], area: Rect, painter: &mut Painter<'_>) {
-    let text = if pairs.is_empty() {
-        "no skill wins queries of another"
-    } else {
-        "skills that win each other's queries"
-    };
+    let text =
+        if pairs.is_empty() { "no skill wins queries of another" } else { "skills that outrank each other" };
     painter.put(area.x, area.y, text, Role::Muted, area.width);
     let rows = usize::from(area.height.saturating_sub(2));
     detail.scroll.height = rows;
