@@ -89,7 +89,7 @@ mod tests {
         let (page, _) = part(4, |at| grown[at], Some(2), next.as_deref()).unwrap();
         assert_eq!(grown[page], ["c"]);
         let error = part(2, |at| ["a", "c"][at], Some(2), next.as_deref()).unwrap_err();
-        assert!(error.code == Code::InvalidRequest && error.message.contains("start over"), "{error}");
+        assert!(error.code == Code::InvalidRequest && error.message.contains("first page"), "{error}");
         for wrong in ["", "b", "0:a", ":a", "99999999999999999999:a"] {
             assert!(part(1, |_| "a", Some(1), Some(wrong)).is_err(), "{wrong}");
         }

@@ -152,7 +152,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
         }
     }
     if !report.clauses.is_empty() {
-        let _ = writeln!(out, "\n{}", strong("clauses: queries and MRR lost without each"));
+        let _ = writeln!(out, "\n{}", strong("clauses: queries and MRR gained by each"));
         for clause in &report.clauses {
             let is_idle = clause.queries == 0 && clause.mrr.abs() < 1e-9;
             let none = if is_idle { "  no golden query depends on it" } else { "" };

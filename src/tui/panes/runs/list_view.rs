@@ -219,7 +219,7 @@ impl Runs {
             segs.push(Seg::new(text, Role::Waiting));
             segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }
-        if width >= 44 || waiting == 0 {
+        if width >= 46 || waiting == 0 {
             segs.push(Seg::new(format!("{} running {dot} ", number(running)), Role::Muted));
         }
         segs.push(Seg::new(format!("{} total", number(self.all())), Role::Muted));
