@@ -48,7 +48,7 @@ impl Help {
             title: format!("Keys in {place}"),
             left,
             right,
-            remap: format!("change keys in {config_file}"),
+            remap: format!("customize keys in {config_file}"),
             find: None,
             scroll: Scroll::default(),
             lines: 0,
