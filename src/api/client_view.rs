@@ -575,6 +575,7 @@ fn apply_settings(candidates: &mut [Candidate<'_>], settings: &ClientSettings) {
         let selected = Selected {
             name: &one.read.name,
             other_name: one.read.other_name.as_deref(),
+            key: one.read.settings_key.as_deref(),
             file: &one.found.real,
             bundled: one.bundled,
         };

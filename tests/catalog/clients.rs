@@ -619,6 +619,183 @@ async fn settings_that_cannot_be_read_make_unknown_what_is_offered() {
     assert_eq!(state, "Some(Found)", "an empty file has no settings");
 }
 
+/// What a client does with a skill, and the visibility of it.
+async fn state_of(core: &Local, client: &str, skill: &str) -> (String, Visibility) {
+    let (state, _, cell, _) = views_of(core, client, skill).await;
+    (state, cell.state)
+}
+
+#[tokio::test]
+async fn a_skill_that_claude_code_denies_is_not_known_to_be_listed() {
+    let scene = Scene::new();
+    for name in ["a", "ab", "b", "c"] {
+        scene.skill(&format!("home/.claude/skills/{name}"), name, &format!("Does {name}."));
+    }
+    scene.write(
+        "home/.claude/settings.json",
+        r#"{"permissions": {"deny": ["Bash(rm *)", "Skill(a *)", "Skill(b)"]}, "skillOverrides": {"b": "off"}}"#,
+    );
+    let core = scene.core("repo").await;
+    for name in ["a", "ab"] {
+        let (state, visibility) = state_of(&core, "claude-code", name).await;
+        let expected = "lists a denied skill is not documented: `permissions.deny: Skill(a *)` in ~/.claude/settings.json";
+        assert!(state.contains(expected), "{state}");
+        assert_eq!(visibility, Visibility::Unknown);
+    }
+    let (state, visibility) = state_of(&core, "claude-code", "b").await;
+    assert!(state.contains("TurnedOff(\"`skillOverrides: off`"), "{state}");
+    assert_eq!(visibility, Visibility::Off);
+    assert_eq!(state_of(&core, "claude-code", "c").await.1, Visibility::Full);
+    let project = r#"{"permissions": {"deny": ["Skill"]}, "skillOverrides": {"c": "on"}}"#;
+    scene.write("repo/.claude/settings.json", project);
+    scene.write(
+        "repo/.claude/settings.local.json",
+        r#"{"permissions": {"deny": ["Skill(c)"], "allow": ["Skill(c)"]}}"#,
+    );
+    for name in ["a", "c"] {
+        let (state, visibility) = state_of(&core, "claude-code", name).await;
+        assert!(state.contains("TurnedOff(\"`permissions.deny: Skill` in "), "{state}");
+        assert_eq!(visibility, Visibility::Off, "no other rule allows it");
+    }
+    scene.write("repo/.claude/settings.json", r#"{"permissions": {"deny": "Skill"}}"#);
+    let (state, _) = state_of(&core, "claude-code", "a").await;
+    assert!(state.contains("Unknown") && state.contains("`deny` is not a list"), "{state}");
+}
+
+#[tokio::test]
+async fn gemini_cli_joins_the_names_that_are_disabled() {
+    let scene = Scene::new();
+    for name in ["a", "b", "c"] {
+        scene.skill(&format!("home/.gemini/skills/{name}"), name, &format!("Does {name}."));
+    }
+    let user = "home/.gemini/settings.json";
+    let project = "repo/.gemini/settings.json";
+    scene.write(user, "{\n  // a comment\n  \"skills\": {\"disabled\": [\"A\"]} /* here */\n}");
+    scene.write(project, r#"{"skills": {"disabled": ["b"], "enabled": true}}"#);
+    let core = scene.core("repo").await;
+    let (state, visibility) = state_of(&core, "gemini-cli", "a").await;
+    assert!(state.contains("TurnedOff(\"`skills.disabled` in ~/.gemini/settings.json"), "{state}");
+    assert_eq!(visibility, Visibility::Off);
+    assert_eq!(state_of(&core, "gemini-cli", "b").await.1, Visibility::Off);
+    assert_eq!(state_of(&core, "gemini-cli", "c").await.1, Visibility::Full);
+    scene.write(user, r#"{"skills": {"enabled": false}}"#);
+    let states = [state_of(&core, "gemini-cli", "b").await.1, state_of(&core, "gemini-cli", "c").await.1];
+    assert_eq!(states, [Visibility::Off, Visibility::Full], "the project turns skills on");
+    scene.write(project, "{}");
+    let (state, _) = state_of(&core, "gemini-cli", "c").await;
+    assert!(state.contains("TurnedOff(\"`skills.enabled: false` in ~/.gemini/settings.json"), "{state}");
+    let bundled = core.client_view("gemini-cli").await.unwrap();
+    assert!(bundled.list.entries.is_empty(), "its own skills are off too: {:?}", bundled.list.entries);
+    scene.write(user, r#"{"skills": {"disabled": ["a",]}}"#);
+    let (state, visibility) = state_of(&core, "gemini-cli", "c").await;
+    assert!(state.contains("~/.gemini/settings.json cannot be read"), "{state}");
+    assert_eq!(visibility, Visibility::Unknown);
+}
+
+#[tokio::test]
+async fn the_last_permission_of_opencode_that_matches_a_skill_counts() {
+    let scene = Scene::new();
+    for name in ["internal-a", "internal-b", "c"] {
+        scene.skill(&format!("home/.config/opencode/skills/{name}"), name, &format!("Does {name}."));
+    }
+    let user = "home/.config/opencode/opencode.jsonc";
+    let project = "repo/opencode.json";
+    scene.write(
+        user,
+        r#"{ // a comment
+            "permission": {"skill": {"*": "allow", "internal-*": "deny", "internal-b": "ask"},},
+        }"#,
+    );
+    fs::create_dir_all(scene.out.join("repo/below")).unwrap();
+    let core = scene.core("repo/below").await;
+    let (state, visibility) = state_of(&core, "opencode", "internal-a").await;
+    let expected = "TurnedOff(\"`permission.skill.internal-*: deny` in ~/.config/opencode/opencode.jsonc";
+    assert!(state.contains(expected), "{state}");
+    assert_eq!(visibility, Visibility::Off);
+    assert_eq!(state_of(&core, "opencode", "internal-b").await.1, Visibility::Full);
+    assert_eq!(state_of(&core, "opencode", "c").await.1, Visibility::Full);
+    // A key keeps its place.
+    scene.write(project, r#"{"permission": {"skill": {"c": "deny", "*": "deny", "internal-*": "allow"}}}"#);
+    assert_eq!(state_of(&core, "opencode", "internal-a").await.1, Visibility::Full);
+    let (state, _) = state_of(&core, "opencode", "c").await;
+    assert!(
+        state.contains("`permission.skill.c: deny` in ") && state.contains("repo/opencode.json"),
+        "{state}"
+    );
+    scene.write(project, r#"{"permission": "deny"}"#);
+    let (state, _) = state_of(&core, "opencode", "internal-b").await;
+    assert!(state.contains("TurnedOff(\"`permission: deny` in "), "{state}");
+    scene.write(project, r#"{"tools": {"sk*": true, "skill": false}}"#);
+    assert_eq!(state_of(&core, "opencode", "c").await.1, Visibility::Full, "permissions come after tools");
+    scene.write(user, "{}");
+    let (state, _) = state_of(&core, "opencode", "c").await;
+    assert!(state.contains("TurnedOff(\"`tools.skill: false` in "), "{state}");
+    scene.write("repo/.opencode/opencode.json", r#"{"permission": {"skill": {"c": "maybe"}}}"#);
+    let (state, visibility) = state_of(&core, "opencode", "c").await;
+    assert!(state.contains("`permission.skill.c` has an unknown value in "), "{state}");
+    assert_eq!(visibility, Visibility::Unknown);
+    scene.write(user, "{ permission: {} }");
+    let (state, _) = state_of(&core, "opencode", "internal-a").await;
+    assert!(state.contains("Unknown") && state.contains("opencode.jsonc cannot be read"), "{state}");
+}
+
+#[tokio::test]
+async fn copilot_joins_the_names_that_are_disabled() {
+    let scene = Scene::new();
+    for name in ["a", "b", "c"] {
+        scene.skill(&format!("home/.copilot/skills/{name}"), name, &format!("Does {name}."));
+    }
+    scene.write("home/.copilot/settings.json", "{\"disabledSkills\": [\"a\"]} // a comment");
+    scene.write("repo/.github/copilot/settings.local.json", r#"{"disabledSkills": ["b"]}"#);
+    let core = scene.core("repo").await;
+    let (state, visibility) = state_of(&core, "copilot", "a").await;
+    assert!(state.contains("TurnedOff(\"`disabledSkills` in ~/.copilot/settings.json"), "{state}");
+    assert_eq!(visibility, Visibility::Off);
+    assert_eq!(state_of(&core, "copilot", "b").await.1, Visibility::Off);
+    assert_eq!(state_of(&core, "copilot", "c").await.1, Visibility::Full);
+}
+
+#[tokio::test]
+async fn openclaw_turns_off_skills_by_their_key() {
+    let scene = Scene::new();
+    for name in ["a", "b"] {
+        scene.skill(&format!("home/.openclaw/skills/{name}"), name, &format!("Does {name}."));
+    }
+    scene.write(
+        "home/.openclaw/skills/keyed/SKILL.md",
+        "---\nname: keyed\ndescription: Does it.\nmetadata: {openclaw: {skillKey: other}}\n---\n# keyed\n",
+    );
+    let file = "home/.openclaw/openclaw.json";
+    scene.write(
+        file,
+        r#"{"skills": {"entries": { // a comment
+            "a": {"enabled": false}, "b": {"enabled": true}, "other": {"enabled": false,}}}}"#,
+    );
+    let core = scene.core("repo").await;
+    for (name, key) in [("a", "a"), ("keyed", "other")] {
+        let (state, visibility) = state_of(&core, "openclaw", name).await;
+        let expected =
+            format!("TurnedOff(\"`skills.entries.{key}.enabled: false` in ~/.openclaw/openclaw.json");
+        assert!(state.contains(&expected), "{state}");
+        assert_eq!(visibility, Visibility::Off);
+    }
+    assert_eq!(state_of(&core, "openclaw", "b").await.1, Visibility::Full);
+    for (settings, expected) in [
+        ("{skills: {}}", "cannot be read"),
+        (r#"{"skills": {"$include": "./skills.json"}}"#, "`$include` are not read"),
+        (r#"{"agents": {"defaults": {"skills": ["a"]}}}"#, "`agents` in ~/.openclaw"),
+    ] {
+        scene.write(file, settings);
+        let (state, visibility) = state_of(&core, "openclaw", "b").await;
+        assert!(state.contains("Unknown") && state.contains(expected), "{state}");
+        assert_eq!(visibility, Visibility::Unknown);
+    }
+    scene.write(file, r#"{"skills": {"allowBundled": ["b"]}}"#);
+    let view = core.client_view("openclaw").await.unwrap();
+    let listed: Vec<&str> = view.list.included().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(listed, ["a", "b", "keyed"], "its own skills are off");
+}
+
 #[tokio::test]
 async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
     let scene = Scene::new();

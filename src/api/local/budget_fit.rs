@@ -40,6 +40,7 @@ impl Measurements {
                 let selected = Selected {
                     name: &entry.name,
                     other_name: None,
+                    key: None,
                     file: entry.location.as_deref().unwrap_or(Path::new("")),
                     bundled: entry.bundled,
                 };

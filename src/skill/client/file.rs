@@ -216,16 +216,25 @@ impl SkillFile {
 
     /// Returns whether there is a value at a path of keys separated by dots. An empty list or mapping is none.
     pub(super) fn has_path(&self, path: &str) -> bool {
-        let root = self.strict.as_ref().or_else(|| self.repaired.as_ref().map(|(_, node)| node));
-        let value = root.and_then(|root| {
-            path.split('.').try_fold(root, |node, key| node.get(key).map(|entry| &entry.value))
-        });
-        value.is_some_and(|node| match &node.value {
+        self.at_path(path).is_some_and(|node| match &node.value {
             Content::Null => false,
             Content::List(items) => !items.is_empty(),
             Content::Map(entries) => !entries.is_empty(),
             _ => true,
         })
+    }
+
+    /// Returns the text at a path of keys separated by dots, if it is one and not empty.
+    pub(super) fn text_at(&self, path: &str) -> Option<&str> {
+        match &self.at_path(path)?.value {
+            Content::Text(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+            _ => None,
+        }
+    }
+
+    fn at_path(&self, path: &str) -> Option<&Node> {
+        let root = self.strict.as_ref().or_else(|| self.repaired.as_ref().map(|(_, node)| node))?;
+        path.split('.').try_fold(root, |node, key| node.get(key).map(|entry| &entry.value))
     }
 
     /// Returns whether the fields can be read: the file has frontmatter that is valid or could be repaired.

@@ -629,6 +629,10 @@ pub struct Profile {
     /// one is among them is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Fact<Vec<String>>>,
+    /// The frontmatter value, as a path of keys, that is the key of the skill in the client's settings instead of its
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_key: Option<Fact<String>>,
     /// The skills bundled with the client.
     pub bundled: Fact<Bundled>,
     /// How the length of the list is limited.

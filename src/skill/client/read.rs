@@ -24,6 +24,8 @@ pub struct AsRead {
     pub people_only: Option<String>,
     /// The value with which the client offers the skill only on some machines.
     pub condition: Option<String>,
+    /// The key of the skill in the client's settings, if it is not the name.
+    pub settings_key: Option<String>,
     /// What has to happen before the skill is listed.
     pub waits: Option<String>,
 }
@@ -83,6 +85,8 @@ impl Reader<'_> {
         self.people_only();
         let mut conditions = self.profile.conditions.iter().filter_map(Fact::value).flatten();
         self.read.condition = conditions.find(|path| self.file.has_path(path)).cloned();
+        let key = self.profile.settings_key.as_ref().and_then(Fact::value);
+        self.read.settings_key = key.and_then(|path| self.file.text_at(path)).map(str::to_owned);
         if self.profile.file.paths.value() == Some(&true) && self.file.has("paths") {
             self.read.waits = Some("`paths`: listed once a file that fits is used".to_owned());
         }
