@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure, Reply};
 use super::failure::{Failure, error_json};
-use super::progress::{Progress, SubCall, split};
+use super::progress::{Progress, lineage, split};
 use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Running, Turn, engine_log};
 use skills_base::nesting::{self, MAX_LEVELS};
@@ -75,7 +75,7 @@ impl Progress {
                 let reply = Reply { binding: error.binding.unwrap_or_default(), ..Reply::default() };
                 (StepStatus::Failed, reply, value)
             }
-            Err(error) => return Err(self.failed(call, error, started_ms)),
+            Err(error) => return Err(call.failure(error, started_ms)),
         };
         if status == StepStatus::Completed
             && matches!(call.role, Role::Call | Role::Round)
@@ -102,12 +102,7 @@ impl Progress {
             started_ms,
             ended_ms: now_ms,
         };
-        self.unfinished.remove(&call.path);
-        if call.role == Role::Call {
-            self.close(&call.path);
-        } else {
-            self.pass_part(&call.path, SubCall { status, result: value });
-        }
+        self.close_call(call, status, value);
         Ok(AppliedReply { record, events })
     }
 
@@ -117,17 +112,6 @@ impl Progress {
             Value::Object(inputs.clone())
         } else {
             Value::Null
-        }
-    }
-
-    pub fn failed(&self, call: &ScheduledCall, error: CallError, started_ms: i64) -> Failure {
-        Failure {
-            step: Some(call.path.clone()),
-            code: None,
-            error,
-            inputs: call.inputs.clone(),
-            attempts: call.attempt,
-            started_ms: Some(started_ms),
         }
     }
 
@@ -148,7 +132,7 @@ impl Progress {
         };
         let running = Running::new();
         let turn = Turn { frame, path: &owner, step: &step, running: &running, now_ms };
-        self.write(turn, strategy, produced)
+        self.frames.write(turn, strategy, produced)
     }
 
     /// Applies a signal that a step waited for: its fields by name, and the complete payload under `payload`.
@@ -162,7 +146,7 @@ impl Progress {
         if let Some(step) = self.plan.step_at(path).cloned() {
             let running = Running::new();
             let turn = Turn { frame, path, step: &step, running: &running, now_ms };
-            self.write(turn, step.merge_strategy, &produced)?;
+            self.frames.write(turn, step.merge_strategy, &produced)?;
         }
         let record = self.instant(path, StepStatus::Completed, Value::Object(produced), now_ms, now_ms);
         self.close(path);
@@ -174,7 +158,7 @@ impl Progress {
     pub fn fail(&mut self, failure: &Failure, now_ms: i64) -> (Vec<StepRecord>, bool) {
         let Some(step) = &failure.step else { return (Vec::new(), false) };
         let mut paths = vec![step.clone()];
-        paths.extend(self.lineage(step).into_iter().filter(|path| path != step));
+        paths.extend(lineage(step).into_iter().filter(|path| path != step));
         let result = failure.json();
         let (mut records, mut changed) = (Vec::new(), false);
         for path in paths {

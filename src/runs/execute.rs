@@ -10,15 +10,15 @@ use fail::fail_point;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::approvals::{ApprovalRequest, Approvals, about_change};
 use super::call::{CallError, Caller};
+use super::completed::CompletedPaths;
 use super::executor::RunExecution;
-use super::gates::ApprovalRequest;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
 use super::plan::Plan;
 use super::progress::Progress;
-use super::prompts::about_change;
 use super::scheduled_call::{ScheduledCall, gate_digest};
-use super::scheduler::Expansion;
+use super::scheduler::{Expansion, Running, Scheduler};
 use super::worker::Execute;
 use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
@@ -103,7 +103,7 @@ impl Engine {
         let (fence, head) = (claimed.fence, claimed.checkpoint.number);
         let run = claimed.run.id.clone();
         match self.restore(claimed).await {
-            Ok(Ok(progress)) => RunExecution::new(self, progress, fence, head, cancel).drive().await,
+            Ok(Ok(scheduler)) => RunExecution::new(self, scheduler, fence, head, cancel).drive().await,
             Ok(Err(message)) => RunExecution::refuse(self, &run, fence, ("runtime_error", message)).await,
             Err(error) => ExecutionEnd::StoreFailed(error),
         }
@@ -118,23 +118,23 @@ impl Engine {
     }
 
     /// Restores the state of a claimed run from its records.
-    async fn restore(&self, claimed: Claimed) -> Result<Result<Progress, String>, StoreError> {
+    async fn restore(&self, claimed: Claimed) -> Result<Result<Scheduler, String>, StoreError> {
         let Claimed { run, contract, checkpoint, unfinished, .. } = claimed;
-        self.progress(run, &contract, &checkpoint, unfinished).await
+        self.scheduler(run, &contract, &checkpoint, unfinished).await
     }
 
-    async fn progress(
+    async fn scheduler(
         &self,
         run: RunRecord,
         contract: &Value,
         checkpoint: &Checkpoint,
         unfinished: Vec<StepIntent>,
-    ) -> Result<Result<Progress, String>, StoreError> {
+    ) -> Result<Result<Scheduler, String>, StoreError> {
         let plan = match Plan::from_value(contract, &run.contract_digest) {
             Ok(plan) => Arc::new(plan),
             Err(message) => return Ok(Err(message)),
         };
-        let steps = if Progress::needs_parts(checkpoint, &unfinished) {
+        let steps = if CompletedPaths::needs_parts(checkpoint, &unfinished) {
             self.store.steps(&run.id).await?
         } else {
             Vec::new()
@@ -150,11 +150,13 @@ impl Engine {
                 after = last.number;
             }
         }
-        let mut restored = Progress::restore(plan, run, checkpoint, unfinished, steps, grants);
-        if let Ok(progress) = &mut restored {
-            progress.changed = self.changed(progress).await;
-        }
-        Ok(restored)
+        let run = Arc::new(run);
+        let progress = match Progress::restore(plan, Arc::clone(&run), checkpoint, unfinished, steps) {
+            Ok(progress) => progress,
+            Err(message) => return Ok(Err(message)),
+        };
+        let changed = self.changed(&progress).await;
+        Ok(Ok(Scheduler { progress, approvals: Approvals { run, grants, changed } }))
     }
 
     /// Returns the capabilities of a run that something other than at its launch would execute now.
@@ -221,12 +223,12 @@ impl Engine {
         } else {
             Vec::new()
         };
-        let restored = self.progress(record, &contract, &checkpoint, lost).await?;
-        let Ok(mut progress) = restored else { return Ok(None) };
-        let mut asks: Vec<ApprovalRequest> = before_first_step(&progress).into_iter().collect();
+        let restored = self.scheduler(record, &contract, &checkpoint, lost).await?;
+        let Ok(mut scheduler) = restored else { return Ok(None) };
+        let mut asks: Vec<ApprovalRequest> = before_first_step(&scheduler).into_iter().collect();
         let mut next = Expansion::default();
         // An error of `expand` is ignored here; it fails the run when it continues.
-        let _ = progress.expand(&super::scheduler::Running::new(), (self.now)(), &mut next);
+        let _ = scheduler.expand(&Running::new(), (self.now)(), &mut next);
         asks.append(&mut next.asks);
         let mut found = None;
         for ask in asks.into_iter().filter(|ask| ask.step == step) {
@@ -235,7 +237,7 @@ impl Engine {
             }
         }
         let found = match (found, next.leaves.iter().find(|call| call.path == step)) {
-            (None, Some(call)) => self.restored_to(&progress, &why, call).await,
+            (None, Some(call)) => self.restored_to(&scheduler.approvals, &why, call).await,
             (found, _) => found,
         };
         Ok(found.map(|ask| PendingGate {
@@ -250,7 +252,7 @@ impl Engine {
     /// Returns the question for a call that required approval because of a change that has been reverted since.
     async fn restored_to(
         &self,
-        progress: &Progress,
+        approvals: &Approvals,
         why: &ApprovalReason,
         scheduled: &ScheduledCall,
     ) -> Option<ApprovalRequest> {
@@ -259,14 +261,14 @@ impl Engine {
         let pins = tokio::task::spawn_blocking(move || caller.pins(&capability.id)).await.ok()?;
         let now: BTreeMap<String, String> =
             pins.into_iter().filter(|(binding, _)| edited.contains_key(binding)).collect();
-        let launched = progress.run.options.pins.as_ref()?;
+        let launched = approvals.run.options.pins.as_ref()?;
         if now.is_empty() || now.iter().any(|(binding, pin)| launched.get(binding) != Some(pin)) {
             return None;
         }
         let what = "the change since the launch was reverted".to_owned();
         let why = ApprovalReason::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(scheduled.inputs.clone());
-        let question = progress.question_digest(&scheduled.path, &scheduled.digest, launched);
+        let question = approvals.question_digest(&scheduled.path, &scheduled.digest, launched);
         Some(about_change(&scheduled.path, &scheduled.capability, &inputs, &question, &why, None))
     }
 
@@ -279,15 +281,16 @@ impl Engine {
 }
 
 /// Returns the approval that the policy requires before the first step, unless it was given.
-pub(super) fn before_first_step(progress: &Progress) -> Option<ApprovalRequest> {
+pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest> {
+    let Scheduler { progress, approvals } = scheduler;
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
     let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
-    (!progress.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| ApprovalRequest {
+    (!approvals.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| ApprovalRequest {
         step: BEFORE_FIRST_STEP.to_owned(),
         capability: None,
         inputs,
-        digest: progress.question_digest(BEFORE_FIRST_STEP, &call, &BTreeMap::new()),
+        digest: approvals.question_digest(BEFORE_FIRST_STEP, &call, &BTreeMap::new()),
         why: ApprovalReason::Policy { rule },
     })
 }

@@ -18,10 +18,9 @@ use super::canonical::idempotency_key;
 use super::execute::{Engine, ExecutionEnd, before_first_step, settings};
 use super::failure::Failure;
 use super::log::{LogQueue, PAUSE};
-use super::progress::Progress;
 use super::schedule::PARALLEL;
 use super::scheduled_call::ScheduledCall;
-use super::scheduler::{Expansion, Running};
+use super::scheduler::{Expansion, Running, Scheduler};
 use super::termination::{approval_gate, end_for_error, stuck};
 use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
 use skills_skill::contract::Conformance;
@@ -45,7 +44,7 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 /// State of one execution.
 pub(super) struct RunExecution<'e> {
     engine: &'e Engine,
-    pub(super) progress: Progress,
+    pub(super) scheduler: Scheduler,
     fence: u64,
     head: u64,
     state: RunState,
@@ -107,17 +106,17 @@ impl From<StoreError> for ExecutionStop {
 impl<'e> RunExecution<'e> {
     pub fn new(
         engine: &'e Engine,
-        progress: Progress,
+        scheduler: Scheduler,
         fence: u64,
         head: u64,
         cancel: CancellationToken,
     ) -> Self {
-        let (conformance, files) = settings(&progress, engine.conformance);
+        let (conformance, files) = settings(&scheduler.progress, engine.conformance);
         Self {
             engine,
-            state: progress.run.state,
-            paused: progress.run.paused,
-            progress,
+            state: scheduler.progress.run.state,
+            paused: scheduler.progress.run.paused,
+            scheduler,
             fence,
             head,
             cancel,
@@ -153,7 +152,7 @@ impl<'e> RunExecution<'e> {
     }
 
     async fn run(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
-        if let Some(ask) = before_first_step(&self.progress) {
+        if let Some(ask) = before_first_step(&self.scheduler) {
             return self.wait(approval_gate(ask)).await;
         }
         loop {
@@ -175,13 +174,13 @@ impl<'e> RunExecution<'e> {
             {
                 return self.pause().await;
             } else if self.underway.is_empty() && next.leaves.is_empty() && self.again.is_empty() {
-                if self.progress.is_complete() {
+                if self.scheduler.progress.is_complete() {
                     return self.complete().await;
                 }
                 let approval = next.asks.into_iter().next().map(approval_gate);
                 let signal = next.signals.into_iter().next().map(|(step, name)| Gate::Signal { step, name });
                 let Some(gate) = approval.or(signal) else {
-                    return self.fail(stuck(&self.progress)).await;
+                    return self.fail(stuck(&self.scheduler.progress)).await;
                 };
                 return self.wait(gate).await;
             }
@@ -207,14 +206,14 @@ impl<'e> RunExecution<'e> {
             return next;
         }
         let running = self.running();
-        for path in self.progress.superseded_branches(&running) {
+        for path in self.scheduler.progress.superseded_branches(&running) {
             if let Some(beaten) = self.underway.get(&path).filter(|call| call.call.is_repeatable()) {
                 beaten.stops.call.cancel();
             }
         }
-        self.progress.changed = self.engine.changed(&self.progress).await;
+        self.scheduler.approvals.changed = self.engine.changed(&self.scheduler.progress).await;
         let now = self.now();
-        if let Err(failure) = self.progress.expand(&running, now, &mut next) {
+        if let Err(failure) = self.scheduler.expand(&running, now, &mut next) {
             self.failure = Some(failure);
         }
         self.moved |= !next.records.is_empty() || !next.opened.is_empty();
@@ -236,11 +235,11 @@ impl<'e> RunExecution<'e> {
             {
                 continue;
             }
-            let (store, run) = (&self.engine.store, &self.progress.run.id);
+            let (store, run) = (&self.engine.store, &self.scheduler.progress.run.id);
             let found = self.persist(false, || store.buffered_signal(run, name)).await?;
             let Some(payload) = found else { continue };
             let now = self.now();
-            match self.progress.settle_signal(path, payload, now) {
+            match self.scheduler.progress.settle_signal(path, payload, now) {
                 Ok(record) => {
                     self.moved = true;
                     self.records.push(record);
@@ -284,7 +283,7 @@ impl<'e> RunExecution<'e> {
     }
 
     fn intent(&self, step: &str, attempt: u32, inputs_digest: String, repeatable: bool) -> StepIntent {
-        let idempotency_key = idempotency_key(&self.progress.run.id.0, step);
+        let idempotency_key = idempotency_key(&self.scheduler.progress.run.id.0, step);
         StepIntent { step: step.to_owned(), attempt, inputs_digest, idempotency_key, repeatable }
     }
 
@@ -294,7 +293,7 @@ impl<'e> RunExecution<'e> {
             // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
             self.append(false, events).await?;
-            let (store, run) = (&self.engine.store, &self.progress.run.id);
+            let (store, run) = (&self.engine.store, &self.scheduler.progress.run.id);
             let mut begun = HashSet::new();
             for intent in intents {
                 let step = intent.step.clone();
@@ -332,7 +331,7 @@ impl<'e> RunExecution<'e> {
         finished.extend(failed);
         finished.extend(broken);
         let moved = due && std::mem::take(&mut self.moved);
-        let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
+        let checkpoint = moved.then(|| self.scheduler.progress.checkpoint(self.head + 1, self.now()));
         let unwritten = std::mem::take(&mut self.unwritten);
         if !unwritten.is_empty() {
             self.append_batch(due, unwritten).await?;
@@ -346,7 +345,7 @@ impl<'e> RunExecution<'e> {
             self.append(false, events).await?;
         }
         let command = Command::Work { fence: self.fence, report };
-        let (store, id, head) = (&self.engine.store, &self.progress.run.id, self.head);
+        let (store, id, head) = (&self.engine.store, &self.scheduler.progress.run.id, self.head);
         let tries = AtomicU32::new(0);
         let write = || async {
             // A connection that was lost during the commit may have recorded it.
@@ -383,7 +382,7 @@ impl<'e> RunExecution<'e> {
                 Err(error) => return Err(error.into()),
             };
             if !std::mem::replace(&mut failing, true) {
-                tracing::warn!("writing run {}, trying again: {error}", self.progress.run.id);
+                tracing::warn!("writing run {}, trying again: {error}", self.scheduler.progress.run.id);
             }
             tokio::select! {
                 () = tokio::time::sleep(STORE_RETRY) => {}
@@ -407,7 +406,7 @@ impl<'e> RunExecution<'e> {
 
     /// Appends the events of the current batch, which the store records once.
     async fn append_batch(&self, results: bool, events: Vec<NewEvent>) -> Result<(), ExecutionStop> {
-        let (store, run) = (&self.engine.store, &self.progress.run.id);
+        let (store, run) = (&self.engine.store, &self.scheduler.progress.run.id);
         self.persist(results, || store.append(run, self.fence, self.batch, events.clone())).await
     }
 
@@ -418,17 +417,22 @@ impl<'e> RunExecution<'e> {
             self.unwritten = self.logs.drain();
             self.batch += 1;
         }
-        let (store, run) = (&self.engine.store, &self.progress.run.id);
+        let (store, run) = (&self.engine.store, &self.scheduler.progress.run.id);
         let written = store.append(run, self.fence, self.batch, self.unwritten.clone()).await;
         self.flushed = Instant::now();
         match written {
             Err(error @ StoreError::Refused(_)) => return Err(error.into()),
             Err(error) if is_temporary(&error) => {
-                tracing::warn!("writing output of run {}, trying again: {error}", self.progress.run.id);
+                tracing::warn!(
+                    "writing output of run {}, trying again: {error}",
+                    self.scheduler.progress.run.id
+                );
                 self.flushed += STORE_RETRY;
                 return Ok(());
             }
-            Err(error) => tracing::error!("output of run {} was not written: {error}", self.progress.run.id),
+            Err(error) => {
+                tracing::error!("output of run {} was not written: {error}", self.scheduler.progress.run.id)
+            }
             Ok(()) => {}
         }
         self.unwritten.clear();
@@ -436,7 +440,7 @@ impl<'e> RunExecution<'e> {
     }
 
     fn start(&mut self, scheduled: ScheduledCall, backoff: Duration) {
-        let run = &self.progress.run;
+        let run = &self.scheduler.progress.run;
         let call = Call {
             step: scheduled.path.clone(),
             capability: scheduled.capability.clone(),
@@ -455,8 +459,7 @@ impl<'e> RunExecution<'e> {
         let stops = CancelTokens { call: self.cancel.child_token(), pause: CancellationToken::new() };
         let now = self.now();
         let started_ms = self.underway.get(&scheduled.path).map_or(now, |before| before.started_ms);
-        self.progress.unfinished.remove(&scheduled.path);
-        self.progress.grants.use_up(&scheduled.path);
+        self.scheduler.start(&scheduled.path);
         let caller = self.engine.caller.clone();
         let carried = run_attempt(
             caller,
@@ -527,7 +530,7 @@ impl<'e> RunExecution<'e> {
             return;
         }
         let now = self.now();
-        match self.progress.apply_reply(&call, result, started_ms, now) {
+        match self.scheduler.progress.apply_reply(&call, result, started_ms, now) {
             Ok(applied) => {
                 self.moved = true;
                 self.records.push(applied.record);
@@ -546,11 +549,11 @@ impl<'e> RunExecution<'e> {
             if let Some(RunningCall { call: tried, started_ms, .. }) = self.underway.remove(&scheduled.path) {
                 let why = format!("not retried, because {failed} failed");
                 let error = CallError::new(CallFailure::Canceled, why);
-                self.stopped.push(self.progress.failed(&tried, error, started_ms));
+                self.stopped.push(tried.failure(error, started_ms));
             }
         }
         for (step, _) in std::mem::take(&mut self.opened) {
-            self.moved |= self.progress.reset(&step);
+            self.moved |= self.scheduler.progress.reset(&step);
         }
         for call in self.underway.values() {
             call.stops.pause.cancel();
@@ -567,7 +570,10 @@ impl<'e> RunExecution<'e> {
         }
         let ended = async { while self.calls.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, ended).await.is_err() {
-            tracing::warn!("calls of run {} did not end after cancellation; dropped", self.progress.run.id);
+            tracing::warn!(
+                "calls of run {} did not end after cancellation; dropped",
+                self.scheduler.progress.run.id
+            );
         }
         self.calls.shutdown().await;
         self.underway.clear();

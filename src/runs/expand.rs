@@ -1,4 +1,4 @@
-//! Expands a step into its calls before any of them is made, and merges the results of several calls.
+//! Expands a step into its calls before any of them is made.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::call::CallFailure;
 use super::failure::Failure;
-use super::progress::{Progress, owner_of};
+use super::frames::Frames;
+use super::plan::Plan;
 use super::scheduled_call::gate_digest;
-use super::scheduler::{Running, Turn, part_path};
-use skills_skill::contract::{Capability, Foreach, Merge, Scatter, StepAction};
-use skills_store::StepStatus;
+use super::scheduler::Turn;
+use skills_skill::contract::{Capability, Foreach, StepAction};
 
 /// Maximum number of items of one `foreach`: each is a checkpoint.
 const MAX_ITEMS: usize = 10_000;
@@ -51,6 +51,31 @@ pub(super) enum StepCalls {
 }
 
 impl StepCalls {
+    /// Returns the calls of a step.
+    ///
+    /// # Errors
+    /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
+    /// value without a case.
+    pub fn of(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Self, Failure> {
+        let step = turn.step;
+        if let Some(scatter) = &step.scatter {
+            let inputs = frames.inputs(turn, &Inputs::new())?;
+            let branch = |id: &String| Ok((turn.capability(plan, id)?, inputs.clone()));
+            return Ok(Self::Scatter(
+                scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?,
+            ));
+        }
+        let capability = routed(turn, plan, frames)?;
+        if let Some(foreach) = &step.foreach {
+            return Ok(Self::Foreach { calls: items(turn, frames, foreach, &capability)?, capability });
+        }
+        let inputs = frames.inputs(turn, &Inputs::new())?;
+        if step.repeat.is_some() {
+            return Ok(Self::While { capability, inputs });
+        }
+        Ok(Self::Single { capability, inputs })
+    }
+
     /// Returns the capabilities with the inputs for their gates, each capability once. The gates of a `foreach` cover
     /// all items: a field that differs between items becomes the list of its values.
     pub fn gated(&self, through: impl Fn(usize) -> bool) -> Vec<(Arc<Capability>, Inputs)> {
@@ -74,9 +99,7 @@ impl StepCalls {
             }
         }
     }
-}
 
-impl StepCalls {
     /// Returns the digest of all calls of a step that makes several, whichever of them are complete.
     pub fn digest(&self, step: &str) -> Option<String> {
         let each = |call: &Inputs| Value::Object(call.clone());
@@ -110,172 +133,72 @@ fn together(calls: &[&Inputs]) -> Inputs {
         .collect()
 }
 
-impl Progress {
-    /// Returns the calls of a step.
-    ///
-    /// # Errors
-    /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
-    /// value without a case.
-    pub fn step_calls(&self, turn: Turn<'_>) -> Result<StepCalls, Failure> {
-        let step = turn.step;
-        if let Some(scatter) = &step.scatter {
-            let inputs = self.inputs(turn, &Inputs::new())?;
-            let branch = |id: &String| Ok((self.pinned(turn, id)?, inputs.clone()));
-            return Ok(StepCalls::Scatter(
-                scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?,
-            ));
-        }
-        let capability = self.routed(turn)?;
-        if let Some(foreach) = &step.foreach {
-            return Ok(StepCalls::Foreach { calls: self.items(turn, foreach, &capability)?, capability });
-        }
-        let inputs = self.inputs(turn, &Inputs::new())?;
-        if step.repeat.is_some() {
-            return Ok(StepCalls::While { capability, inputs });
-        }
-        Ok(StepCalls::Single { capability, inputs })
-    }
-
-    /// Returns the capability of a step: its own, or the one that its router selects.
-    fn routed(&self, turn: Turn<'_>) -> Result<Arc<Capability>, Failure> {
-        let StepAction::Capability(own) = &turn.step.action else {
-            return Err(turn.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
-        };
-        let Some(router) = &turn.step.router else { return self.pinned(turn, own) };
-        let value = self.evaluate(turn, "router.on", &router.on)?;
-        let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
-            let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
-            let message = format!(
-                "router.on {:?} is {word:?}, but the cases are {}; add that case, or a default",
-                router.on,
-                cases.join(", ")
-            );
-            turn.failure(CallFailure::InvalidRequest, message)
-        })?;
-        self.pinned(turn, chosen)
-    }
-
-    fn items(
-        &self,
-        turn: Turn<'_>,
-        foreach: &Foreach,
-        capability: &Capability,
-    ) -> Result<Vec<Inputs>, Failure> {
-        let items = match self.evaluate(turn, "foreach.items", &foreach.items)? {
-            Value::Array(items) if items.len() <= MAX_ITEMS => items,
-            Value::Array(items) => {
-                let message = format!(
-                    "foreach.items {:?} has {} items, the maximum is {MAX_ITEMS}; split the list",
-                    foreach.items,
-                    items.len()
-                );
-                return Err(turn.failure(CallFailure::InvalidRequest, message));
-            }
-            other => {
-                let message = format!("foreach.items {:?} is {other}, expected a list", foreach.items);
-                return Err(turn.failure(CallFailure::InvalidRequest, message));
-            }
-        };
-        let mut calls = Vec::with_capacity(items.len());
-        let mut bytes = 0;
-        for (index, item) in items.into_iter().enumerate() {
-            let mut locals = Inputs::from_iter([(foreach.item.clone(), item)]);
-            locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
-            let mut inputs = self.inputs(turn, &locals)?;
-            for (name, value) in locals {
-                // The item becomes an input of its own name if the capability has a field of that name.
-                if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
-                    inputs.insert(name, value);
-                }
-            }
-            bytes += inputs.iter().map(entry_bytes).sum::<usize>();
-            if bytes > MAX_INPUT_BYTES {
-                let message = format!(
-                    "the inputs of the items of foreach.items {:?} take more than {} MiB of memory in total; pass each \
-                     item only what it needs, or split the list",
-                    foreach.items,
-                    MAX_INPUT_BYTES >> 20
-                );
-                return Err(turn.failure(CallFailure::InvalidRequest, message));
-            }
-            calls.push(inputs);
-        }
-        Ok(calls)
-    }
-
-    /// Returns the merged result of a scatter once it is available.
-    ///
-    /// # Errors
-    /// Returns a failure if every branch failed.
-    pub fn collected_results(
-        &self,
-        turn: Turn<'_>,
-        calls: &[(String, Inputs)],
-    ) -> Result<Option<Inputs>, Failure> {
-        let Some(scatter) = &turn.step.scatter else { return Ok(None) };
-        let part = |index: usize| self.parts.get(&part_path(turn.path, index));
-        if let Some(produced) = self.winner(turn.path, scatter) {
-            let busy = (0..calls.len()).any(|index| turn.running.contains(&part_path(turn.path, index)));
-            // The others are stopped first, so that each has its record.
-            return Ok((!busy).then(|| produced.clone()));
-        }
-        if (0..calls.len()).any(|index| part(index).is_none()) {
-            return Ok(None);
-        }
-        let succeeded: Vec<(&String, &Inputs)> = calls
-            .iter()
-            .enumerate()
-            .filter_map(|(index, (capability, _))| Some((capability, part(index)?.produced()?)))
-            .collect();
-        if succeeded.is_empty() {
-            let reasons: Vec<String> = (0..calls.len())
-                .filter_map(part)
-                .filter(|part| part.status == StepStatus::Failed)
-                .filter_map(|part| part.result.get("message")?.as_str().map(str::to_owned))
-                .collect();
-            let message = format!("every branch failed: {}", reasons.join("; "));
-            return Err(turn.failure(CallFailure::RuntimeError, message));
-        }
-        let mut produced = Inputs::new();
-        for (capability, result) in succeeded {
-            if scatter.merge == Merge::ConcatLists {
-                for (field, value) in result {
-                    let list = produced.entry(field.clone()).or_insert_with(|| Value::Array(Vec::new()));
-                    if let Value::Array(list) = list {
-                        list.push(value.clone());
-                    }
-                }
-            } else {
-                produced.insert(capability.clone(), Value::Object(result.clone()));
-            }
-        }
-        Ok(Some(produced))
-    }
+/// Returns the capability of a step: its own, or the one that its router selects.
+fn routed(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Arc<Capability>, Failure> {
+    let StepAction::Capability(own) = &turn.step.action else {
+        return Err(turn.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
+    };
+    let Some(router) = &turn.step.router else { return turn.capability(plan, own) };
+    let value = frames.evaluate(turn, "router.on", &router.on)?;
+    let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
+        let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
+        let message = format!(
+            "router.on {:?} is {word:?}, but the cases are {}; add that case, or a default",
+            router.on,
+            cases.join(", ")
+        );
+        turn.failure(CallFailure::InvalidRequest, message)
+    })?;
+    turn.capability(plan, chosen)
 }
 
-impl Progress {
-    /// Returns the outputs of the first successful branch if the merge mode is `first_success`: the first in recording
-    /// order, so that it is the same one after a crash.
-    pub fn winner(&self, step: &str, scatter: &Scatter) -> Option<&Inputs> {
-        if scatter.merge != Merge::FirstSuccess {
-            return None;
+fn items(
+    turn: Turn<'_>,
+    frames: &Frames,
+    foreach: &Foreach,
+    capability: &Capability,
+) -> Result<Vec<Inputs>, Failure> {
+    let items = match frames.evaluate(turn, "foreach.items", &foreach.items)? {
+        Value::Array(items) if items.len() <= MAX_ITEMS => items,
+        Value::Array(items) => {
+            let message = format!(
+                "foreach.items {:?} has {} items, the maximum is {MAX_ITEMS}; split the list",
+                foreach.items,
+                items.len()
+            );
+            return Err(turn.failure(CallFailure::InvalidRequest, message));
         }
-        self.done
-            .iter()
-            .filter(|path| owner_of(path) == step && path.ends_with(']'))
-            .find_map(|path| self.parts.get(path)?.produced())
+        other => {
+            let message = format!("foreach.items {:?} is {other}, expected a list", foreach.items);
+            return Err(turn.failure(CallFailure::InvalidRequest, message));
+        }
+    };
+    let mut calls = Vec::with_capacity(items.len());
+    let mut bytes = 0;
+    for (index, item) in items.into_iter().enumerate() {
+        let mut locals = Inputs::from_iter([(foreach.item.clone(), item)]);
+        locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
+        let mut inputs = frames.inputs(turn, &locals)?;
+        for (name, value) in locals {
+            // The item becomes an input of its own name if the capability has a field of that name.
+            if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
+                inputs.insert(name, value);
+            }
+        }
+        bytes += inputs.iter().map(entry_bytes).sum::<usize>();
+        if bytes > MAX_INPUT_BYTES {
+            let message = format!(
+                "the inputs of the items of foreach.items {:?} take more than {} MiB of memory in total; pass each \
+                 item only what it needs, or split the list",
+                foreach.items,
+                MAX_INPUT_BYTES >> 20
+            );
+            return Err(turn.failure(CallFailure::InvalidRequest, message));
+        }
+        calls.push(inputs);
     }
-
-    /// Returns the branches in progress whose results are no longer needed, because another one succeeded first.
-    pub fn superseded_branches(&self, running: &Running) -> Vec<String> {
-        let lost = |path: &&String| {
-            let owner = owner_of(path);
-            let scatter = self.plan.step_at(owner).and_then(|step| step.scatter.as_ref());
-            path.ends_with(']') && scatter.is_some_and(|scatter| self.winner(owner, scatter).is_some())
-        };
-        running.iter().filter(lost).cloned().collect()
-    }
+    Ok(calls)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! script isolation to the sandbox.
 
 mod apply_result;
+mod approvals;
 mod artifacts;
 mod attempt;
 mod binding;
@@ -10,11 +11,13 @@ mod broker;
 mod call;
 mod canonical;
 mod capabilities;
+mod completed;
 mod execute;
 mod executor;
 mod expand;
 mod failure;
 mod fields;
+mod frames;
 mod gates;
 mod grants;
 mod log;
@@ -25,7 +28,6 @@ mod notifications;
 mod plan;
 mod process_identity;
 mod progress;
-mod prompts;
 mod schedule;
 mod scheduled_call;
 mod scheduler;

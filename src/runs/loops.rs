@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::expand::StepCalls;
 use super::failure::Failure;
-use super::progress::{CompositeKind, Progress, SubCall};
-use super::scheduled_call::Role;
-use super::scheduler::{Expansion, Turn, engine_log, part_path};
+use super::gates::approval_reason;
+use super::scheduled_call::{Role, ScheduledCall};
+use super::scheduler::{Expansion, Scheduler, Turn, engine_log, part_path};
 use skills_skill::contract::Capability;
 
 /// Returns the result of a `foreach` over an empty list: an empty list for each field.
@@ -15,28 +14,8 @@ pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, V
     fields.map(|field| (field.clone(), Value::Array(Vec::new()))).collect()
 }
 
-impl Progress {
-    /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
-    pub(super) fn reopen(&mut self, turn: Turn<'_>, work: &StepCalls, digest: Option<&str>) -> bool {
-        let Some(active) = self.active.get_mut(turn.path) else { return false };
-        if digest.is_none() || active.passed.as_deref() != digest {
-            return false;
-        }
-        active.kind = match work {
-            StepCalls::Foreach { capability, calls } => {
-                CompositeKind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
-            }
-            StepCalls::Scatter(branches) => CompositeKind::Scatter {
-                calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
-            },
-            StepCalls::Single { .. } | StepCalls::While { .. } => return false,
-        };
-        active.open = true;
-        true
-    }
-
-    /// Schedules the next item of a `foreach`, or finishes it: each field becomes the list of its values, null for
-    /// skipped items.
+impl Scheduler {
+    /// Schedules the next item of a `foreach`, or finishes it.
     pub(super) fn next_item(
         &mut self,
         turn: Turn<'_>,
@@ -44,28 +23,18 @@ impl Progress {
         calls: &[Map<String, Value>],
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        let index = self.leading_parts(turn.path);
+        let index = self.progress.completed.leading_parts(turn.path);
         if index >= calls.len() {
-            let results: Vec<Option<&Map<String, Value>>> = (0..calls.len())
-                .map(|index| self.parts.get(&part_path(turn.path, index)).and_then(SubCall::produced))
-                .collect();
-            let mut produced = Map::new();
-            for field in results.iter().flatten().flat_map(|result| result.keys()) {
-                if !produced.contains_key(field) {
-                    let value = |result: &Option<&Map<String, Value>>| {
-                        result.and_then(|result| result.get(field)).cloned().unwrap_or_default()
-                    };
-                    produced.insert(field.clone(), results.iter().map(value).collect());
-                }
-            }
-            return self.finish(turn, &produced, true, out);
+            let produced = self.progress.completed.items(turn.path, calls.len());
+            return self.progress.finish(turn, &produced, true, out);
         }
         let path = part_path(turn.path, index);
         if turn.running.contains(&path) {
             return Ok(false);
         }
-        let capability = self.pinned(turn, capability)?;
-        let call = self.call(path, Role::Item, &capability, calls[index].clone())?;
+        let capability = turn.capability(&self.progress.plan, capability)?;
+        let call =
+            ScheduledCall::checked(&self.progress.plan, path, Role::Item, &capability, calls[index].clone())?;
         self.prompt(call, None, turn, out)
     }
 
@@ -77,13 +46,13 @@ impl Progress {
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
         let Some(repeat) = &turn.step.repeat else { return Ok(false) };
-        let rounds = self.leading_parts(turn.path);
+        let rounds = self.progress.completed.leading_parts(turn.path);
         let path = part_path(turn.path, rounds);
         if turn.running.contains(&path) {
             return Ok(false);
         }
         if rounds > 0 {
-            let goes_on = self.is_true(turn, "while.condition", &repeat.condition)?;
+            let goes_on = self.progress.frames.is_true(turn, "while.condition", &repeat.condition)?;
             let used_up = rounds >= repeat.max_iterations as usize;
             if !goes_on || used_up {
                 if goes_on {
@@ -93,15 +62,14 @@ impl Progress {
                     );
                     out.events.push(engine_log(turn.path, text));
                 }
-                let last =
-                    self.parts.get(&part_path(turn.path, rounds - 1)).and_then(SubCall::produced).cloned();
-                return self.finish(turn, &last.unwrap_or_default(), false, out);
+                let last = self.progress.completed.produced(turn.path, rounds - 1).cloned();
+                return self.progress.finish(turn, &last.unwrap_or_default(), false, out);
             }
         }
-        let capability = self.pinned(turn, capability)?;
-        let inputs = self.inputs(turn, &Map::new())?;
-        let human = self.approval_reason(turn.path, &capability);
-        let call = self.call(path, Role::Round, &capability, inputs)?;
+        let capability = turn.capability(&self.progress.plan, capability)?;
+        let inputs = self.progress.frames.inputs(turn, &Map::new())?;
+        let human = approval_reason(&self.progress.completed, turn.path, &capability);
+        let call = ScheduledCall::checked(&self.progress.plan, path, Role::Round, &capability, inputs)?;
         self.prompt(call, human, turn, out)
     }
 
@@ -112,18 +80,25 @@ impl Progress {
         calls: &[(String, Map<String, Value>)],
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        if let Some(produced) = self.collected_results(turn, calls)? {
-            return self.finish(turn, &produced, true, out);
+        let completed = &self.progress.completed;
+        if let Some(produced) = completed.branches(turn, calls)? {
+            return self.progress.finish(turn, &produced, true, out);
         }
-        let mut changed = false;
-        if turn.step.scatter.as_ref().is_some_and(|scatter| self.winner(turn.path, scatter).is_some()) {
+        if turn.step.scatter.as_ref().is_some_and(|scatter| completed.winner(turn.path, scatter).is_some()) {
             return Ok(false);
         }
+        let mut changed = false;
         for (index, (capability, inputs)) in calls.iter().enumerate() {
             let path = part_path(turn.path, index);
-            if !self.is_through(&path) && !turn.running.contains(&path) {
-                let capability = self.pinned(turn, capability)?;
-                let call = self.call(path, Role::Branch, &capability, inputs.clone())?;
+            if !self.progress.completed.contains(&path) && !turn.running.contains(&path) {
+                let capability = turn.capability(&self.progress.plan, capability)?;
+                let call = ScheduledCall::checked(
+                    &self.progress.plan,
+                    path,
+                    Role::Branch,
+                    &capability,
+                    inputs.clone(),
+                )?;
                 changed |= self.prompt(call, None, turn, out)?;
             }
         }

@@ -1,20 +1,22 @@
 //! The state of a run during execution: the namespaces of its contracts, completed steps, and steps in progress. It is
 //! restored from a checkpoint and saved as one; nothing here waits or writes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::canonical::digest_of;
-use super::grants::Grants;
+use super::completed::{CompletedPaths, SubCall};
+use super::expand::StepCalls;
+use super::failure::Failure;
+use super::frames::Frames;
 use super::plan::Plan;
-use super::scheduler::part_path;
-use super::scope::{Namespaces, StepScope};
-use skills_model::ApprovalReason;
-use skills_skill::contract::{Contract, Step};
-use skills_store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
+use super::scheduled_call::{Role, ScheduledCall};
+use super::scheduler::{Expansion, Running, Turn};
+use super::scope::Namespaces;
+use skills_store::{AuditMode, Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
 /// A step of several calls that is in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,20 +54,6 @@ pub(super) enum CompositeKind {
     Skill,
 }
 
-/// One call of a step of several calls: an iteration, a branch of a scatter, or a gate.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct SubCall {
-    pub status: StepStatus,
-    /// Its outputs, or the error.
-    pub result: Value,
-}
-
-impl SubCall {
-    pub fn produced(&self) -> Option<&Map<String, Value>> {
-        if self.status == StepStatus::Completed { self.result.as_object() } else { None }
-    }
-}
-
 /// What a checkpoint contains in its field `engine`, in addition to the namespaces.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -80,22 +68,12 @@ struct Inner {
 #[derive(Debug)]
 pub(super) struct Progress {
     pub plan: Arc<Plan>,
-    pub run: RunRecord,
-    /// Namespaces by nesting path; the run's own under the empty path.
-    pub frames: BTreeMap<String, Namespaces>,
+    pub run: Arc<RunRecord>,
+    pub frames: Frames,
     pub active: BTreeMap<String, OpenStep>,
-    /// Everything recorded that need not run again, in order.
-    pub done: Vec<String>,
-    through: HashSet<String>,
-    /// Number of contiguous completed parts of a step at the last call of `leading_parts`.
-    leading: HashMap<String, usize>,
-    /// Results of the parts of steps that are not complete.
-    pub parts: HashMap<String, SubCall>,
+    pub completed: CompletedPaths,
     /// Steps that had started when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
-    pub grants: Grants,
-    /// Capabilities that something other than at the launch would execute, and what changed; updated before each turn.
-    pub changed: BTreeMap<String, ApprovalReason>,
 }
 
 /// Returns the step that a recorded path belongs to: the path itself, unless it is a part.
@@ -115,25 +93,16 @@ pub(super) fn join(frame: &str, id: &str) -> String {
 }
 
 impl Progress {
-    /// Returns whether continuing from a checkpoint needs the records of parts: a step may be partially complete.
-    pub fn needs_parts(checkpoint: &Checkpoint, unfinished: &[StepIntent]) -> bool {
-        let through: HashSet<&str> = checkpoint.done.iter().map(String::as_str).collect();
-        !unfinished.is_empty()
-            || checkpoint.state.get("engine").is_some()
-            || checkpoint.done.iter().any(|path| !through.contains(owner_of(path)))
-    }
-
     /// Restores the state from the head checkpoint of a run, and the records of parts if they are needed.
     ///
     /// # Errors
     /// Returns a message if the checkpoint cannot be read.
     pub fn restore(
         plan: Arc<Plan>,
-        run: RunRecord,
+        run: Arc<RunRecord>,
         checkpoint: &Checkpoint,
         unfinished: Vec<StepIntent>,
         steps: Vec<StepRecord>,
-        grants: Grants,
     ) -> Result<Self, String> {
         let unreadable = |error| format!("cannot read checkpoint {}: {error}", checkpoint.number);
         let mut space = Namespaces::deserialize(&checkpoint.state).map_err(unreadable)?;
@@ -142,8 +111,8 @@ impl Progress {
             Some(inner) => Inner::deserialize(inner).map_err(unreadable)?,
             None => Inner::default(),
         };
-        let mut frames = inner.frames;
-        frames.insert(String::new(), space);
+        let mut spaces = inner.frames;
+        spaces.insert(String::new(), space);
         let mut active = inner.active;
         let corrected = inner.inputs != digest_of(&run.inputs);
         for active in active.values_mut() {
@@ -154,38 +123,19 @@ impl Progress {
                 CompositeKind::While { .. } => true,
             };
         }
-        let mut done = checkpoint.done.clone();
-        let mut through: HashSet<String> = done.iter().cloned().collect();
-        let mut parts = HashMap::new();
-        for StepRecord { step, status, result, .. } in steps {
-            let owner = owner_of(&step);
-            if owner == step || through.contains(owner) {
-                continue;
-            }
-            // Items and branches are also recorded between two checkpoints, so their records count.
-            if through.insert(step.clone()) {
-                done.push(step.clone());
-            }
-            parts.insert(step, SubCall { status, result });
-        }
         Ok(Self {
+            frames: Frames { spaces, target: run.target.clone() },
+            completed: CompletedPaths::restore(checkpoint.done.clone(), steps),
+            unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
             plan,
             run,
-            frames,
             active,
-            done,
-            through,
-            leading: HashMap::new(),
-            parts,
-            unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
-            grants,
-            changed: BTreeMap::new(),
         })
     }
 
     /// Returns the state as a checkpoint.
     pub fn checkpoint(&self, number: u64, at_ms: i64) -> Checkpoint {
-        let mut root = self.frames.get("").cloned().unwrap_or_default();
+        let mut root = self.frames.spaces.get("").cloned().unwrap_or_default();
         root.inputs.clear();
         let mut state = serde_json::to_value(root).unwrap_or_default();
         if !self.active.is_empty() {
@@ -194,6 +144,7 @@ impl Progress {
                 active: self.active.clone(),
                 frames: self
                     .frames
+                    .spaces
                     .iter()
                     .filter(|(frame, _)| !frame.is_empty())
                     .map(|(frame, space)| (frame.clone(), space.clone()))
@@ -201,101 +152,144 @@ impl Progress {
             };
             state["engine"] = json!(inner);
         }
-        Checkpoint { number, done: self.done.clone(), state, at_ms }
+        Checkpoint { number, done: self.completed.paths().to_vec(), state, at_ms }
     }
 
-    /// Returns whether a path is recorded and need not run again.
-    pub fn is_through(&self, path: &str) -> bool {
-        self.through.contains(path)
+    /// Returns whether any part of a step was executed, so that its condition has been evaluated.
+    pub fn has_begun(&self, turn: Turn<'_>) -> bool {
+        self.active.contains_key(turn.path)
+            || self.unfinished.contains_key(turn.path)
+            || self.completed.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
     }
 
-    /// Returns the number of contiguous completed parts of a step, from the first one. Continues from the last result,
-    /// so that a step of many rounds does not recount all of them before each.
-    pub fn leading_parts(&mut self, step: &str) -> usize {
-        let mut count = self.leading.get(step).copied().unwrap_or(0);
-        while self.through.contains(&part_path(step, count)) {
-            count += 1;
+    /// Opens a step of several calls, or opens it again after a failure.
+    pub fn open(&mut self, turn: Turn<'_>, kind: CompositeKind, passed: Option<String>) {
+        let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        self.active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
+    }
+
+    /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
+    pub fn reopen(&mut self, path: &str, work: &StepCalls, digest: Option<&str>) -> bool {
+        let Some(active) = self.active.get_mut(path) else { return false };
+        if digest.is_none() || active.passed.as_deref() != digest {
+            return false;
         }
-        self.leading.insert(step.to_owned(), count);
-        count
+        active.kind = match work {
+            StepCalls::Foreach { capability, calls } => {
+                CompositeKind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
+            }
+            StepCalls::Scatter(branches) => CompositeKind::Scatter {
+                calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
+            },
+            StepCalls::Single { .. } | StepCalls::While { .. } => return false,
+        };
+        active.open = true;
+        true
     }
 
-    /// Marks a path as complete.
-    pub fn pass(&mut self, path: &str) {
-        if self.through.insert(path.to_owned()) {
-            self.done.push(path.to_owned());
+    /// Records a step as skipped.
+    pub fn skip(&mut self, turn: Turn<'_>, result: Value, out: &mut Expansion) {
+        out.records.push(self.instant(turn.path, StepStatus::Skipped, result, turn.now_ms, turn.now_ms));
+        self.close(turn.path);
+    }
+
+    /// Finishes a step of several calls with its outputs.
+    pub fn finish(
+        &mut self,
+        turn: Turn<'_>,
+        produced: &Map<String, Value>,
+        write: bool,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if write {
+            self.frames.write(turn, turn.step.merge_strategy, produced)?;
         }
+        let started = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        let result = Value::Object(produced.clone());
+        out.records.push(self.instant(turn.path, StepStatus::Completed, result, started, turn.now_ms));
+        self.close(turn.path);
+        Ok(true)
     }
 
-    /// Marks a part of a step as complete.
-    pub fn pass_part(&mut self, path: &str, part: SubCall) {
-        self.pass(path);
-        self.parts.insert(path.to_owned(), part);
-    }
-
-    /// Ends a step of several calls.
+    /// Ends a step.
     pub fn close(&mut self, path: &str) {
         self.active.remove(path);
-        self.leading.remove(path);
-        self.frames.remove(path);
+        self.frames.spaces.remove(path);
         self.unfinished.remove(path);
-        self.parts.retain(|part, _| owner_of(part) != path);
-        self.pass(path);
+        self.completed.close(path);
+    }
+
+    /// Ends a call: of a step, or a part of one.
+    pub fn close_call(&mut self, call: &ScheduledCall, status: StepStatus, result: Value) {
+        self.unfinished.remove(&call.path);
+        if call.role == Role::Call {
+            self.close(&call.path);
+        } else {
+            self.completed.pass_part(&call.path, SubCall { status, result });
+        }
     }
 
     /// Resets a failed step, so that its gates and failed branches run again when it continues. Returns whether that
     /// changed anything.
     pub fn reset(&mut self, path: &str) -> bool {
-        let again: HashSet<String> = self
-            .parts
-            .iter()
-            .filter(|(part, _)| owner_of(part) == path)
-            .filter(|(part, outcome)| part.contains('~') || outcome.status == StepStatus::Failed)
-            .map(|(part, _)| part.clone())
-            .collect();
-        let before = self.done.len();
-        self.parts.retain(|part, _| !again.contains(part));
-        self.done.retain(|part| !again.contains(part));
-        self.through.retain(|part| !again.contains(part));
-        self.leading.remove(path);
+        let removed = self.completed.reset(path);
         let open = self.active.get_mut(path).is_some_and(|active| {
             active.passed = None;
             std::mem::take(&mut active.open)
         });
-        open || self.done.len() != before
-    }
-
-    /// Returns the contract at a nesting path.
-    pub fn contract(&self, frame: &str) -> Option<Arc<Contract>> {
-        self.plan.contract_at(frame).cloned()
-    }
-
-    /// Returns the scope in which a step of a nesting path resolves its references.
-    pub fn scope<'a>(&'a self, frame: &str, locals: &'a Map<String, Value>) -> Option<StepScope<'a>> {
-        Some(StepScope { space: self.frames.get(frame)?, target: self.run.target.as_ref(), locals })
+        open || removed
     }
 
     /// Returns whether all steps of the run's contract are complete.
     pub fn is_complete(&self) -> bool {
-        self.plan.contract.steps.iter().all(|step| self.is_through(&step.id))
+        self.plan.contract.steps.iter().all(|step| self.completed.contains(&step.id))
     }
 
-    /// Returns the step that a path belongs to, followed by the steps it is nested in, innermost first.
-    pub fn lineage(&self, path: &str) -> Vec<String> {
-        let mut lineage = Vec::new();
-        let mut owner = owner_of(path);
-        loop {
-            lineage.push(owner.to_owned());
-            match split(owner) {
-                ("", _) => return lineage,
-                (frame, _) => owner = frame,
-            }
+    /// Returns the branches in progress whose results are no longer needed, because another one succeeded first.
+    pub fn superseded_branches(&self, running: &Running) -> Vec<String> {
+        let lost = |path: &&String| {
+            let owner = owner_of(path);
+            let scatter = self.plan.step_at(owner).and_then(|step| step.scatter.as_ref());
+            path.ends_with(']')
+                && scatter.is_some_and(|scatter| self.completed.winner(owner, scatter).is_some())
+        };
+        running.iter().filter(lost).cloned().collect()
+    }
+
+    /// Builds a record of something that made no call.
+    pub fn instant(
+        &self,
+        path: &str,
+        status: StepStatus,
+        result: Value,
+        started_ms: i64,
+        ended_ms: i64,
+    ) -> StepRecord {
+        let keep = self.run.options.audit_mode != AuditMode::Off || status != StepStatus::Completed;
+        StepRecord {
+            step: path.to_owned(),
+            status,
+            inputs: Value::Null,
+            result: if keep { result } else { Value::Null },
+            binding: None,
+            isolation: None,
+            attempts: 1,
+            started_ms,
+            ended_ms,
         }
     }
+}
 
-    /// Returns the definitions of the steps of [`Self::lineage`].
-    pub fn steps_above<'p>(&'p self, path: &str) -> Vec<&'p Step> {
-        self.lineage(path).iter().filter_map(|step| self.plan.step_at(step)).collect()
+/// Returns the step that a path belongs to, followed by the steps it is nested in, innermost first.
+pub(super) fn lineage(path: &str) -> Vec<String> {
+    let mut lineage = Vec::new();
+    let mut owner = owner_of(path);
+    loop {
+        lineage.push(owner.to_owned());
+        match split(owner) {
+            ("", _) => return lineage,
+            (frame, _) => owner = frame,
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use super::call::{CallError, CallFailure};
 use super::canonical::digest_of;
 use super::failure::Failure;
 use super::fields::{FieldProblem, check_inputs};
-use super::progress::{Progress, owner_of};
-use skills_skill::contract::{Capability, Retry};
+use super::plan::Plan;
+use super::progress::{lineage, owner_of};
+use skills_skill::contract::{Capability, Retry, Step};
 use skills_store::NewEvent;
 
 /// Timeout of a call whose step states none.
@@ -52,6 +53,59 @@ pub(super) struct ScheduledCall {
 }
 
 impl ScheduledCall {
+    /// Builds a call with checked inputs; retry and timeout are those of the step and the steps it is nested in.
+    pub fn checked(
+        plan: &Plan,
+        path: String,
+        role: Role,
+        capability: &Arc<Capability>,
+        inputs: Map<String, Value>,
+    ) -> Result<Self, Failure> {
+        let inputs = checked(capability, inputs)
+            .map_err(|message| Failure::before(&path, CallFailure::InvalidRequest, message))?;
+        Ok(Self::unchecked(plan, path, role, capability, inputs))
+    }
+
+    pub fn unchecked(
+        plan: &Plan,
+        path: String,
+        role: Role,
+        capability: &Arc<Capability>,
+        inputs: Map<String, Value>,
+    ) -> Self {
+        let above: Vec<&Step> = lineage(&path).iter().filter_map(|step| plan.step_at(step)).collect();
+        let retry = above.iter().filter_map(|step| step.retry).reduce(|inner, outer| Retry {
+            max_attempts: inner.max_attempts.saturating_mul(outer.max_attempts),
+            ..inner
+        });
+        let timeout = above.iter().find_map(|step| step.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let digest = gate_digest(&path, &capability.id, &Value::Object(inputs.clone()));
+        Self {
+            path,
+            role,
+            capability: capability.clone(),
+            inputs,
+            digest,
+            attempt: 1,
+            retry,
+            timeout,
+            notes: Vec::new(),
+            obstacle: None,
+        }
+    }
+
+    /// Returns the failure of its step.
+    pub fn failure(&self, error: CallError, started_ms: i64) -> Failure {
+        Failure {
+            step: Some(self.path.clone()),
+            code: None,
+            error,
+            inputs: self.inputs.clone(),
+            attempts: self.attempt,
+            started_ms: Some(started_ms),
+        }
+    }
+
     /// Returns the step it belongs to.
     pub fn owner(&self) -> &str {
         owner_of(&self.path)
@@ -106,47 +160,4 @@ pub(super) fn checked(
 /// Joins the problems of fields into one sentence.
 pub(super) fn sentence(problems: &[FieldProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-impl Progress {
-    /// Builds a call with checked inputs; retry and timeout are those of the step and the steps it is nested in.
-    pub fn call(
-        &self,
-        path: String,
-        role: Role,
-        capability: &Arc<Capability>,
-        inputs: Map<String, Value>,
-    ) -> Result<ScheduledCall, Failure> {
-        let inputs = checked(capability, inputs)
-            .map_err(|message| Failure::before(&path, CallFailure::InvalidRequest, message))?;
-        Ok(self.unchecked_call(path, role, capability, inputs))
-    }
-
-    pub fn unchecked_call(
-        &self,
-        path: String,
-        role: Role,
-        capability: &Arc<Capability>,
-        inputs: Map<String, Value>,
-    ) -> ScheduledCall {
-        let above = self.steps_above(&path);
-        let retry = above.iter().filter_map(|step| step.retry).reduce(|inner, outer| Retry {
-            max_attempts: inner.max_attempts.saturating_mul(outer.max_attempts),
-            ..inner
-        });
-        let timeout = above.iter().find_map(|step| step.timeout).unwrap_or(DEFAULT_TIMEOUT);
-        let digest = gate_digest(&path, &capability.id, &Value::Object(inputs.clone()));
-        ScheduledCall {
-            path,
-            role,
-            capability: capability.clone(),
-            inputs,
-            digest,
-            attempt: 1,
-            retry,
-            timeout,
-            notes: Vec::new(),
-            obstacle: None,
-        }
-    }
 }

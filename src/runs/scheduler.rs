@@ -1,5 +1,5 @@
 //! Determines what a run does next: opens steps that are due, skips those whose condition is false, and continues those
-//! that consist of several calls. Reads and updates only [`Progress`]; nothing here waits.
+//! that consist of several calls. Nothing here waits.
 //!
 //! The control flow is the public registry's (its `docs/STEP_CONTROL_FLOW.md`): condition, then router, then gates,
 //! then foreach, while or scatter, with retry around each call.
@@ -7,21 +7,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::call::CallFailure;
+use super::approvals::{Admission, ApprovalRequest, Approvals, asked_digest};
+use super::call::{CallFailure, Reply};
 use super::expand::StepCalls;
 use super::failure::Failure;
-use super::gates::{ApprovalRequest, Gates};
+use super::fields::check_outputs;
+use super::gates::{Gates, approval_reason, gates};
 use super::loops::no_items;
-use super::mapping::{inputs_of, taken, write_outputs};
-use super::progress::{CompositeKind, OpenStep, Progress, join, owner_of};
+use super::plan::Plan;
+use super::progress::{CompositeKind, Progress, join};
 use super::schedule;
-use super::scheduled_call::{Role, ScheduledCall, gate_digest};
-use super::scope::StepScope;
-use skills_skill::contract::expression::{Expr, ExpressionError};
-use skills_skill::contract::{Capability, MergeStrategy, Step, StepAction};
-use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
+use super::scheduled_call::{Role, ScheduledCall, gate_digest, sentence};
+use skills_model::ApprovalReason;
+use skills_skill::contract::{Capability, Step, StepAction};
+use skills_store::{EventKind, NewEvent, StepRecord, StepStatus};
 
 /// Paths of calls that are in progress.
 pub(super) type Running = HashSet<String>;
@@ -57,9 +58,24 @@ impl Turn<'_> {
     pub fn failure(&self, code: CallFailure, message: impl Into<String>) -> Failure {
         Failure::before(self.path, code, message)
     }
+
+    /// Returns a capability of the plan by its id.
+    pub fn capability(&self, plan: &Plan, id: &str) -> Result<Arc<Capability>, Failure> {
+        plan.capability(id).cloned().ok_or_else(|| {
+            let message = format!("the capability {id} is not in the plan of this run");
+            self.failure(CallFailure::InvalidConfiguration, message)
+        })
+    }
 }
 
-impl Progress {
+/// Schedules the calls of a run.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    pub progress: Progress,
+    pub approvals: Approvals,
+}
+
+impl Scheduler {
     /// Advances everything that needs no call, and returns the calls, questions and signals that are next.
     ///
     /// # Errors
@@ -70,13 +86,15 @@ impl Progress {
             out.asks.clear();
             out.signals.clear();
             let mut changed = false;
-            let frames: Vec<String> = self.frames.keys().cloned().collect();
+            let frames: Vec<String> = self.progress.frames.spaces.keys().cloned().collect();
             for frame in frames {
-                let Some(contract) = self.contract(&frame).filter(|_| self.frames.contains_key(&frame))
-                else {
+                let progress = &self.progress;
+                if !progress.frames.spaces.contains_key(&frame) {
                     continue;
-                };
-                for step in schedule::open(&contract.steps, |id| self.is_through(&join(&frame, id))) {
+                }
+                let Some(contract) = progress.plan.contract_at(&frame).cloned() else { continue };
+                let is_through = |id: &str| progress.completed.contains(&join(&frame, id));
+                for step in schedule::open(&contract.steps, is_through) {
                     let path = join(&frame, &step.id);
                     let turn = Turn { frame: &frame, path: &path, step, running, now_ms };
                     changed |= self.advance(turn, out)?;
@@ -93,11 +111,12 @@ impl Progress {
         if turn.running.contains(turn.path) {
             return Ok(false);
         }
-        if !self.has_begun(turn) && !self.condition_holds(turn)? {
-            self.skip(turn, json!({"reason": "its condition is false"}), out);
+        if !self.progress.has_begun(turn) && !self.progress.frames.condition_holds(turn)? {
+            self.progress.skip(turn, json!({"reason": "its condition is false"}), out);
             return Ok(true);
         }
-        let open = self.active.get(turn.path).filter(|active| active.open).map(|active| active.kind.clone());
+        let active = self.progress.active.get(turn.path).filter(|active| active.open);
+        let open = active.map(|active| active.kind.clone());
         match (&turn.step.action, open) {
             (StepAction::WaitForSignal(name), _) => {
                 out.signals.push((turn.path.to_owned(), name.clone()));
@@ -123,114 +142,6 @@ impl Progress {
         }
     }
 
-    /// Returns whether any part of a step was executed, so that its condition has been evaluated.
-    fn has_begun(&self, turn: Turn<'_>) -> bool {
-        self.active.contains_key(turn.path)
-            || self.unfinished.contains_key(turn.path)
-            || self.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
-    }
-
-    /// Parses and evaluates an expression in a nesting path.
-    fn ask<T>(
-        &self,
-        turn: Turn<'_>,
-        (what, text): (&str, &str),
-        ask: impl Fn(&Expr, &StepScope<'_>) -> Result<T, ExpressionError>,
-    ) -> Result<T, Failure> {
-        let failed = |reason: String| {
-            turn.failure(CallFailure::InvalidRequest, format!("{what} {text:?} has no value: {reason}"))
-        };
-        let locals = Map::new();
-        let scope = self
-            .scope(turn.frame, &locals)
-            .ok_or_else(|| failed("its contract is not being executed".into()))?;
-        Expr::parse(text).and_then(|expr| ask(&expr, &scope)).map_err(|error| failed(error.to_string()))
-    }
-
-    /// Evaluates an expression to its value.
-    pub(super) fn evaluate(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<Value, Failure> {
-        self.ask(turn, (what, text), |expr, scope| expr.value(scope))
-    }
-
-    pub(super) fn is_true(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<bool, Failure> {
-        self.ask(turn, (what, text), |expr, scope| expr.is_truthy(scope))
-    }
-
-    fn condition_holds(&self, turn: Turn<'_>) -> Result<bool, Failure> {
-        turn.step.condition.as_deref().map_or(Ok(true), |text| self.is_true(turn, "condition", text))
-    }
-
-    /// Records a step as skipped.
-    fn skip(&mut self, turn: Turn<'_>, result: Value, out: &mut Expansion) {
-        out.records.push(self.instant(turn.path, StepStatus::Skipped, result, turn.now_ms, turn.now_ms));
-        self.close(turn.path);
-    }
-
-    /// Builds a record of something that made no call.
-    pub(super) fn instant(
-        &self,
-        path: &str,
-        status: StepStatus,
-        result: Value,
-        started_ms: i64,
-        ended_ms: i64,
-    ) -> StepRecord {
-        let keep = self.run.options.audit_mode != AuditMode::Off || status != StepStatus::Completed;
-        StepRecord {
-            step: path.to_owned(),
-            status,
-            inputs: Value::Null,
-            result: if keep { result } else { Value::Null },
-            binding: None,
-            isolation: None,
-            attempts: 1,
-            started_ms,
-            ended_ms,
-        }
-    }
-
-    /// Finishes a step of several calls with its outputs.
-    pub(super) fn finish(
-        &mut self,
-        turn: Turn<'_>,
-        produced: &Map<String, Value>,
-        write: bool,
-        out: &mut Expansion,
-    ) -> Result<bool, Failure> {
-        if write {
-            self.write(turn, turn.step.merge_strategy, produced)?;
-        }
-        let started = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
-        let result = Value::Object(produced.clone());
-        out.records.push(self.instant(turn.path, StepStatus::Completed, result, started, turn.now_ms));
-        self.close(turn.path);
-        Ok(true)
-    }
-
-    /// Writes a step's outputs to their targets, all or none.
-    pub(super) fn write(
-        &mut self,
-        turn: Turn<'_>,
-        strategy: MergeStrategy,
-        produced: &Map<String, Value>,
-    ) -> Result<(), Failure> {
-        let Some(space) = self.frames.get_mut(turn.frame) else { return Ok(()) };
-        let mut written = space.clone();
-        let step = turn.step;
-        let result = if step.output.is_empty() && step.scatter.is_some() {
-            // A scatter without targets writes everything under its own name.
-            let all =
-                std::collections::BTreeMap::from([(step.id.clone(), vec!["vars".into(), step.id.clone()])]);
-            let produced = Map::from_iter([(step.id.clone(), Value::Object(produced.clone()))]);
-            write_outputs(&all, strategy, &produced, &mut written)
-        } else {
-            write_outputs(&step.output, strategy, produced, &mut written)
-        };
-        result.map_err(|reason| turn.failure(CallFailure::InvalidConfiguration, reason))?;
-        *space = written;
-        Ok(())
-    }
-
     /// Records that a step of several calls starts, or continues after a failure.
     pub(super) fn open(
         &mut self,
@@ -240,55 +151,38 @@ impl Progress {
         passed: Option<String>,
         out: &mut Expansion,
     ) {
-        let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
-        self.active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
-        self.unfinished.remove(turn.path);
-        self.grants.use_up(turn.path);
+        self.progress.open(turn, kind, passed);
+        self.start(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
-    }
-
-    pub(super) fn inputs(
-        &self,
-        turn: Turn<'_>,
-        locals: &Map<String, Value>,
-    ) -> Result<Map<String, Value>, Failure> {
-        let Some(scope) = self.scope(turn.frame, locals) else { return Ok(Map::new()) };
-        inputs_of(&turn.step.input, &scope)
-            .map_err(|reason| turn.failure(CallFailure::InvalidRequest, reason))
-    }
-
-    pub(super) fn targets_are_free(&self, turn: Turn<'_>) -> Result<(), Failure> {
-        match self.frames.get(turn.frame).and_then(|space| taken(turn.step, space)) {
-            Some(reason) => Err(turn.failure(CallFailure::InvalidConfiguration, reason)),
-            None => Ok(()),
-        }
     }
 
     /// Opens a step that calls capabilities: selects the capability, checks gates and approvals, then starts.
     fn open_calls(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
-        if !self.active.contains_key(turn.path) {
-            self.targets_are_free(turn)?;
+        let progress = &mut self.progress;
+        if !progress.active.contains_key(turn.path) {
+            progress.frames.targets_are_free(turn)?;
         }
-        let work = self.step_calls(turn)?;
+        let work = StepCalls::of(turn, &progress.plan, &progress.frames)?;
         if let StepCalls::Foreach { calls, capability } = &work
             && calls.is_empty()
         {
-            return self.finish(turn, &no_items(turn, capability), true, out);
+            return progress.finish(turn, &no_items(turn, capability), true, out);
         }
         let work_digest = work.digest(turn.path);
-        if self.reopen(turn, &work, work_digest.as_deref()) {
+        if progress.reopen(turn.path, &work, work_digest.as_deref()) {
             return Ok(true);
         }
         let mut warnings = Vec::new();
-        for (capability, inputs) in work.gated(|index| self.is_through(&part_path(turn.path, index))) {
-            match self.gates(turn.path, &capability, &inputs, turn.running)? {
+        let is_through = |index| self.progress.completed.contains(&part_path(turn.path, index));
+        for (capability, inputs) in work.gated(is_through) {
+            match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
                 Gates::Call(call) => {
                     return self.prompt(*call, None, turn, out);
                 }
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
                     out.events.push(event);
-                    self.skip(turn, json!({"reason": "rejected by a gate"}), out);
+                    self.progress.skip(turn, json!({"reason": "rejected by a gate"}), out);
                     return Ok(true);
                 }
                 Gates::Passed(more) => warnings.extend(more),
@@ -296,21 +190,22 @@ impl Progress {
         }
         match work {
             StepCalls::Single { capability, inputs } => {
-                let mut call = self.call(turn.path.to_owned(), Role::Call, &capability, inputs)?;
+                let (plan, path) = (&self.progress.plan, turn.path.to_owned());
+                let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
                 call.notes = warnings;
-                let human = self.approval_reason(turn.path, &capability);
+                let human = approval_reason(&self.progress.completed, turn.path, &capability);
                 self.prompt(call, human, turn, out)
             }
             StepCalls::Foreach { capability, calls } => {
                 let left: Vec<Value> = calls
                     .iter()
                     .enumerate()
-                    .filter(|(index, _)| !self.is_through(&part_path(turn.path, *index)))
+                    .filter(|(index, _)| !self.progress.completed.contains(&part_path(turn.path, *index)))
                     .map(|(_, inputs)| Value::Object(inputs.clone()))
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
-                let human = self.approval_reason(turn.path, &capability);
+                let human = approval_reason(&self.progress.completed, turn.path, &capability);
                 if let Some(ask) = self.question(turn.path, &capability, &inputs, &digest, human) {
                     out.asks.push(ask);
                     return Ok(false);
@@ -339,15 +234,18 @@ impl Progress {
             }
             StepCalls::Scatter(branches) => {
                 let digest = work_digest.clone().unwrap_or_default();
-                let begun =
-                    self.unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
+                let begun = self
+                    .progress
+                    .unfinished
+                    .get(turn.path)
+                    .is_some_and(|intent| intent.inputs_digest == digest);
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
                     let path = part_path(turn.path, index);
-                    let is_done = begun || self.is_through(&path);
+                    let is_done = begun || self.progress.completed.contains(&path);
                     if is_done {
                         continue;
                     }
-                    let human = self.approval_reason(turn.path, capability);
+                    let human = approval_reason(&self.progress.completed, turn.path, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     if let Some(ask) = self.question(&path, capability, &inputs, &digest, human) {
@@ -363,11 +261,86 @@ impl Progress {
         }
     }
 
-    pub(super) fn pinned(&self, turn: Turn<'_>, capability: &str) -> Result<Arc<Capability>, Failure> {
-        self.plan.capability(capability).cloned().ok_or_else(|| {
-            let message = format!("the capability {capability} is not in the plan of this run");
-            turn.failure(CallFailure::InvalidConfiguration, message)
-        })
+    /// Schedules a call or the question that precedes it; returns whether the progress changed.
+    pub(super) fn prompt(
+        &mut self,
+        mut call: ScheduledCall,
+        human: Option<ApprovalReason>,
+        turn: Turn<'_>,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if turn.running.contains(&call.path) {
+            return Ok(false);
+        }
+        let inputs = Value::Object(call.inputs.clone());
+        if let Some(ask) = self.question(&call.path, &call.capability, &inputs, &call.digest, human.clone()) {
+            out.asks.push(ask);
+            return Ok(false);
+        }
+        let lost = self.progress.unfinished.get(&call.path);
+        match self.approvals.admit(lost, &call.path, &call.digest, human) {
+            Admission::Go(attempt) => {
+                call.attempt = attempt;
+                out.leaves.push(call);
+                Ok(false)
+            }
+            Admission::Ask(why) => {
+                let ScheduledCall { path, capability, inputs, digest, .. } = call;
+                let digest = asked_digest(self.progress.unfinished.get(&path), &digest);
+                let (capability, inputs) = (Some(capability), Value::Object(inputs));
+                out.asks.push(ApprovalRequest { step: path, capability, inputs, digest, why });
+                Ok(false)
+            }
+            Admission::Happened(outputs) => {
+                if let Err(problems) = check_outputs(&call.capability.outputs, &outputs) {
+                    let message =
+                        format!("the stated result does not match the outputs: {}", sentence(&problems));
+                    return Err(Failure::before(&call.path, CallFailure::InvalidRequest, message));
+                }
+                let reply = Reply { outputs, ..Reply::default() };
+                let applied = self.progress.apply_reply(&call, Ok(reply), turn.now_ms, turn.now_ms)?;
+                out.records.push(applied.record);
+                out.events.extend(applied.events);
+                Ok(true)
+            }
+            Admission::Skip => {
+                let result = json!({"reason": "outcome unknown; skipped by a decision"});
+                let now = turn.now_ms;
+                out.records.push(self.progress.instant(
+                    &call.path,
+                    StepStatus::Skipped,
+                    result.clone(),
+                    now,
+                    now,
+                ));
+                self.progress.close_call(&call, StepStatus::Skipped, result);
+                Ok(true)
+            }
+            Admission::Fail => {
+                let message = "outcome unknown; failed by a decision";
+                let mut failure = Failure::before(&call.path, CallFailure::RuntimeError, message);
+                failure.inputs = call.inputs;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Returns the question to ask before a call starts, if there is one.
+    fn question(
+        &self,
+        path: &str,
+        capability: &Arc<Capability>,
+        inputs: &Value,
+        digest: &str,
+        human: Option<ApprovalReason>,
+    ) -> Option<ApprovalRequest> {
+        self.approvals.question(self.progress.unfinished.get(path), path, capability, inputs, digest, human)
+    }
+
+    /// Marks a call as started: its approval and its earlier attempt are consumed.
+    pub fn start(&mut self, path: &str) {
+        self.progress.unfinished.remove(path);
+        self.approvals.grants.use_up(path);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, json};
 
+use super::approvals::ApprovalRequest;
 use super::call::{CallError, CallFailure};
 use super::execute::{Engine, ExecutionEnd};
 use super::executor::{ExecutionStop, RunExecution};
 use super::failure::Failure;
 use super::fields::check_outputs;
-use super::gates::ApprovalRequest;
 use super::progress::Progress;
 use super::scheduled_call::sentence;
 use skills_model::{Command, Gate, WorkerReport};
@@ -47,8 +47,8 @@ impl RunExecution<'_> {
 
     /// Completes a run whose steps are all complete, if the declared outputs are there.
     pub(super) async fn complete(&mut self) -> Result<ExecutionEnd, ExecutionStop> {
-        let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();
-        if let Err(problems) = check_outputs(&self.progress.plan.contract.outputs, &outputs) {
+        let outputs = self.scheduler.progress.frames.outputs("");
+        if let Err(problems) = check_outputs(&self.scheduler.progress.plan.contract.outputs, &outputs) {
             let message =
                 format!("all steps completed, but the outputs cannot be produced: {}", sentence(&problems));
             return self.fail(of_the_run(message)).await;
@@ -65,7 +65,7 @@ impl RunExecution<'_> {
             self.events.push(NewEvent { kind: EventKind::RunFailed, step: None, data });
         }
         for failure in [failure].into_iter().chain(std::mem::take(&mut self.stopped)) {
-            let (records, changed) = self.progress.fail(&failure, now);
+            let (records, changed) = self.scheduler.progress.fail(&failure, now);
             self.moved |= changed;
             for record in records {
                 if !failed.iter().any(|known| known.step == record.step) {
@@ -91,7 +91,7 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
         .steps
         .iter()
         .map(|step| step.id.as_str())
-        .filter(|id| !progress.is_through(id))
+        .filter(|id| !progress.completed.contains(id))
         .collect();
     of_the_run(format!("no step can start: {} wait for steps that never complete", left.join(", ")))
 }

@@ -1,0 +1,202 @@
+//! Approval by a person before a call: whether it may start, and what to do about one whose outcome is unknown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::canonical::digest_of;
+use super::grants::Grants;
+use skills_model::{ApprovalReason, Choice, Gate};
+use skills_skill::contract::Capability;
+use skills_store::{RunRecord, StepIntent};
+
+/// A request for approval.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ApprovalRequest {
+    /// The step, or the part of it.
+    pub step: String,
+    pub capability: Option<Arc<Capability>>,
+    pub inputs: Value,
+    pub digest: String,
+    pub why: ApprovalReason,
+}
+
+/// Whether a call may start now.
+#[derive(Debug, PartialEq)]
+pub(super) enum Admission {
+    /// It may start, with this attempt number.
+    Go(u32),
+    /// Approval is required first.
+    Ask(ApprovalReason),
+    /// A person marked the step as completed, with these outputs.
+    Happened(Map<String, Value>),
+    /// A person chose to skip the step.
+    Skip,
+    /// A person chose to let it fail.
+    Fail,
+}
+
+/// Builds the question whether a call may be executed by something other than at the launch. It is bound to what would
+/// execute it now: another edit requires another approval. Approving it also approves the call itself if that requires
+/// approval, so that one change is one question.
+pub(super) fn about_change(
+    step: &str,
+    capability: &Arc<Capability>,
+    inputs: &Value,
+    call: &str,
+    why: &ApprovalReason,
+    human: Option<&ApprovalReason>,
+) -> ApprovalRequest {
+    let why = match why {
+        ApprovalReason::Changed { what, now, .. } => ApprovalReason::Changed {
+            what: what.clone(),
+            now: now.clone(),
+            call: Some(call.to_owned()),
+            besides: human.map(ApprovalReason::describe),
+        },
+        other => other.clone(),
+    };
+    let digest =
+        digest_of(&json!({"step": step, "capability": capability.id, "inputs": inputs, "changed": why}));
+    let (capability, inputs) = (Some(Arc::clone(capability)), inputs.clone());
+    ApprovalRequest { step: step.to_owned(), capability, inputs, digest, why }
+}
+
+/// What a person decides about a call: the call itself, or, where one that may not be repeated had begun, that attempt
+/// of it.
+pub(super) fn asked_digest(lost: Option<&StepIntent>, digest: &str) -> String {
+    let lost = lost.filter(|intent| !intent.repeatable);
+    lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
+}
+
+/// Returns the digest for a decision about an interrupted call whose outcome is unknown; it covers the attempt, so that
+/// a resent decision about an earlier attempt does not apply to this one.
+fn lost_digest(call: &str, attempt: u32) -> String {
+    digest_of(&json!({"call": call, "lost_attempt": attempt}))
+}
+
+/// The approvals of a run, and what they have to cover. `lost` is the intent of a call that had started when the last
+/// worker was lost.
+#[derive(Debug)]
+pub(super) struct Approvals {
+    pub run: Arc<RunRecord>,
+    pub grants: Grants,
+    /// Capabilities that something other than at the launch would execute, and what changed; updated before each turn.
+    pub changed: BTreeMap<String, ApprovalReason>,
+}
+
+impl Approvals {
+    /// Returns the digest of the question whether a step may run a call. It covers the contract and the code of this run,
+    /// so that an approval does not apply to another version. `edited` is code that is approved together with the call.
+    pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
+        let question = self.grants.question(step, call);
+        if self.waits_for(step, &question) {
+            return question;
+        }
+        let mut code = self.run.options.pins.clone().unwrap_or_default();
+        code.extend(edited.clone());
+        digest_of(&json!({"call": question, "contract": self.run.contract_digest, "code": code}))
+    }
+
+    /// Returns whether a step was approved to run this call.
+    pub fn is_allowed(&self, step: &str, call: &str) -> bool {
+        // Only gates recorded by an earlier version have the digest of the call alone.
+        self.grants.allow(step, &self.question_digest(step, call, &BTreeMap::new()))
+            || self.grants.allow(step, &self.grants.question(step, call))
+    }
+
+    /// Whether the run waits at this step with this digest: a gate keeps the one that it was recorded with.
+    fn waits_for(&self, at: &str, digest: &str) -> bool {
+        matches!(&self.run.gate, Some(Gate::Human { step, inputs_digest, .. })
+            if step == at && inputs_digest == digest)
+    }
+
+    /// Decides whether a call, or a step of several, may start. One that had started when its worker was lost continues
+    /// if it is repeatable, and requires a decision otherwise.
+    pub fn admit(
+        &self,
+        lost: Option<&StepIntent>,
+        path: &str,
+        digest: &str,
+        human: Option<ApprovalReason>,
+    ) -> Admission {
+        if let Some(intent) = lost {
+            if !intent.repeatable {
+                let lost = lost_digest(digest, intent.attempt);
+                return match self.grants.choice(path, &lost) {
+                    None => Admission::Ask(ApprovalReason::UnknownOutcome),
+                    Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
+                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, &lost)),
+                    Some(Choice::Skip) => Admission::Skip,
+                    Some(Choice::Fail) => Admission::Fail,
+                };
+            }
+            if intent.inputs_digest == digest {
+                // Its approval was given before it started.
+                return Admission::Go(intent.attempt);
+            }
+        }
+        match human {
+            Some(why) if !self.is_allowed(path, digest) => Admission::Ask(why),
+            _ => Admission::Go(1),
+        }
+    }
+
+    /// Returns the question to ask before a step starts: whether what executes it may differ from the launch, and
+    /// everything else that requires approval, in one question. `None` if no approval is required, or if an earlier
+    /// outcome is unknown, which is asked first.
+    pub fn question(
+        &self,
+        lost: Option<&StepIntent>,
+        path: &str,
+        capability: &Arc<Capability>,
+        inputs: &Value,
+        digest: &str,
+        human: Option<ApprovalReason>,
+    ) -> Option<ApprovalRequest> {
+        let unknown = lost.is_some_and(|intent| !intent.repeatable);
+        if unknown && self.grants.choice(path, &asked_digest(lost, digest)) != Some(Choice::Rerun) {
+            return None;
+        }
+        let open = human.filter(|_| !unknown && !self.is_allowed(path, digest));
+        let changes = self.changes(&capability.id);
+        let edited = match &changes {
+            Some(ApprovalReason::Changed { now, .. }) => now.clone(),
+            _ => BTreeMap::new(),
+        };
+        let question = self.question_digest(path, digest, &edited);
+        if let Some(why) = changes {
+            return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
+        }
+        match self.admit(lost, path, digest, open) {
+            Admission::Ask(why) => Some(ApprovalRequest {
+                step: path.to_owned(),
+                capability: Some(Arc::clone(capability)),
+                inputs: inputs.clone(),
+                digest: question,
+                why,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns what changed about executing a capability, together with all other changes of the run, so that one edit
+    /// of a script that several steps share is one question.
+    fn changes(&self, capability: &str) -> Option<ApprovalReason> {
+        let own = self.changed.get(capability)?;
+        let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
+        let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
+        for why in std::iter::once(own).chain(others) {
+            if let ApprovalReason::Changed { what, now, .. } = why {
+                for part in what.split("; ") {
+                    if !all.contains(&part) {
+                        all.push(part);
+                    }
+                }
+                pins.extend(now.clone());
+            }
+        }
+        Some(ApprovalReason::Changed { what: all.join("; "), now: pins, call: None, besides: None })
+    }
+}
