@@ -28,6 +28,8 @@ mod notifications;
 mod plan;
 mod process_identity;
 mod progress;
+mod run_writer;
+mod running_calls;
 mod schedule;
 mod scheduled_call;
 mod scheduler;

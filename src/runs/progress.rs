@@ -162,12 +162,6 @@ impl Progress {
             || self.completed.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
     }
 
-    /// Opens a step of several calls, or opens it again after a failure.
-    pub fn open(&mut self, turn: Turn<'_>, kind: CompositeKind, passed: Option<String>) {
-        let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
-        self.active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
-    }
-
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
     pub fn reopen(&mut self, path: &str, work: &StepCalls, digest: Option<&str>) -> bool {
         let Some(active) = self.active.get_mut(path) else { return false };

@@ -17,7 +17,7 @@ use super::fields::check_outputs;
 use super::gates::{Gates, approval_reason, gates};
 use super::loops::no_items;
 use super::plan::Plan;
-use super::progress::{CompositeKind, Progress, join};
+use super::progress::{CompositeKind, OpenStep, Progress, join};
 use super::schedule;
 use super::scheduled_call::{Role, ScheduledCall, gate_digest, sentence};
 use skills_model::ApprovalReason;
@@ -151,7 +151,9 @@ impl Scheduler {
         passed: Option<String>,
         out: &mut Expansion,
     ) {
-        self.progress.open(turn, kind, passed);
+        let active = &mut self.progress.active;
+        let started_ms = active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
         self.start(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
     }
@@ -176,9 +178,7 @@ impl Scheduler {
         let is_through = |index| self.progress.completed.contains(&part_path(turn.path, index));
         for (capability, inputs) in work.gated(is_through) {
             match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
-                Gates::Call(call) => {
-                    return self.prompt(*call, None, turn, out);
-                }
+                Gates::Call(call) => return self.prompt(*call, None, turn, out),
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
                     out.events.push(event);
@@ -188,77 +188,65 @@ impl Scheduler {
                 Gates::Passed(more) => warnings.extend(more),
             }
         }
-        match work {
+        let completed = &self.progress.completed;
+        let (kind, digest) = match work {
             StepCalls::Single { capability, inputs } => {
                 let (plan, path) = (&self.progress.plan, turn.path.to_owned());
                 let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
                 call.notes = warnings;
-                let human = approval_reason(&self.progress.completed, turn.path, &capability);
-                self.prompt(call, human, turn, out)
+                let human = approval_reason(completed, turn.path, &capability);
+                return self.prompt(call, human, turn, out);
             }
             StepCalls::Foreach { capability, calls } => {
                 let left: Vec<Value> = calls
                     .iter()
                     .enumerate()
-                    .filter(|(index, _)| !self.progress.completed.contains(&part_path(turn.path, *index)))
+                    .filter(|(index, _)| !is_through(*index))
                     .map(|(_, inputs)| Value::Object(inputs.clone()))
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
-                let human = approval_reason(&self.progress.completed, turn.path, &capability);
-                if let Some(ask) = self.question(turn.path, &capability, &inputs, &digest, human) {
+                let human = approval_reason(completed, turn.path, &capability);
+                let lost = self.progress.unfinished.get(turn.path);
+                if let Some(ask) =
+                    self.approvals.question(lost, turn.path, &capability, &inputs, &digest, human)
+                {
                     out.asks.push(ask);
                     return Ok(false);
                 }
-                out.events.extend(warnings);
-                self.open(
-                    turn,
-                    CompositeKind::Foreach { capability: capability.id.clone(), calls },
-                    digest,
-                    work_digest,
-                    out,
-                );
-                Ok(true)
+                (CompositeKind::Foreach { capability: capability.id.clone(), calls }, digest)
             }
             StepCalls::While { capability, inputs } => {
                 let digest = gate_digest(turn.path, &capability.id, &Value::Object(inputs));
-                out.events.extend(warnings);
-                self.open(
-                    turn,
-                    CompositeKind::While { capability: capability.id.clone() },
-                    digest,
-                    None,
-                    out,
-                );
-                Ok(true)
+                (CompositeKind::While { capability: capability.id.clone() }, digest)
             }
             StepCalls::Scatter(branches) => {
                 let digest = work_digest.clone().unwrap_or_default();
-                let begun = self
-                    .progress
-                    .unfinished
-                    .get(turn.path)
-                    .is_some_and(|intent| intent.inputs_digest == digest);
+                let unfinished = &self.progress.unfinished;
+                let begun = unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
-                    let path = part_path(turn.path, index);
-                    let is_done = begun || self.progress.completed.contains(&path);
-                    if is_done {
+                    if begun || is_through(index) {
                         continue;
                     }
-                    let human = approval_reason(&self.progress.completed, turn.path, capability);
+                    let path = part_path(turn.path, index);
+                    let human = approval_reason(completed, turn.path, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
-                    if let Some(ask) = self.question(&path, capability, &inputs, &digest, human) {
+                    let lost = unfinished.get(&path);
+                    if let Some(ask) =
+                        self.approvals.question(lost, &path, capability, &inputs, &digest, human)
+                    {
                         out.asks.push(ask);
                         return Ok(false);
                     }
                 }
-                let calls: Vec<_> = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
-                out.events.extend(warnings);
-                self.open(turn, CompositeKind::Scatter { calls }, digest, work_digest, out);
-                Ok(true)
+                let calls = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
+                (CompositeKind::Scatter { calls }, digest)
             }
-        }
+        };
+        out.events.extend(warnings);
+        self.open(turn, kind, digest, work_digest, out);
+        Ok(true)
     }
 
     /// Schedules a call or the question that precedes it; returns whether the progress changed.
@@ -273,12 +261,14 @@ impl Scheduler {
             return Ok(false);
         }
         let inputs = Value::Object(call.inputs.clone());
-        if let Some(ask) = self.question(&call.path, &call.capability, &inputs, &call.digest, human.clone()) {
+        let (lost, approvals) = (self.progress.unfinished.get(&call.path), &self.approvals);
+        let question =
+            approvals.question(lost, &call.path, &call.capability, &inputs, &call.digest, human.clone());
+        if let Some(ask) = question {
             out.asks.push(ask);
             return Ok(false);
         }
-        let lost = self.progress.unfinished.get(&call.path);
-        match self.approvals.admit(lost, &call.path, &call.digest, human) {
+        match approvals.admit(lost, &call.path, &call.digest, human) {
             Admission::Go(attempt) => {
                 call.attempt = attempt;
                 out.leaves.push(call);
@@ -286,7 +276,7 @@ impl Scheduler {
             }
             Admission::Ask(why) => {
                 let ScheduledCall { path, capability, inputs, digest, .. } = call;
-                let digest = asked_digest(self.progress.unfinished.get(&path), &digest);
+                let digest = asked_digest(lost, &digest);
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
                 out.asks.push(ApprovalRequest { step: path, capability, inputs, digest, why });
                 Ok(false)
@@ -305,15 +295,9 @@ impl Scheduler {
             }
             Admission::Skip => {
                 let result = json!({"reason": "outcome unknown; skipped by a decision"});
-                let now = turn.now_ms;
-                out.records.push(self.progress.instant(
-                    &call.path,
-                    StepStatus::Skipped,
-                    result.clone(),
-                    now,
-                    now,
-                ));
-                self.progress.close_call(&call, StepStatus::Skipped, result);
+                let (now, skipped) = (turn.now_ms, StepStatus::Skipped);
+                out.records.push(self.progress.instant(&call.path, skipped, result.clone(), now, now));
+                self.progress.close_call(&call, skipped, result);
                 Ok(true)
             }
             Admission::Fail => {
@@ -323,18 +307,6 @@ impl Scheduler {
                 Err(failure)
             }
         }
-    }
-
-    /// Returns the question to ask before a call starts, if there is one.
-    fn question(
-        &self,
-        path: &str,
-        capability: &Arc<Capability>,
-        inputs: &Value,
-        digest: &str,
-        human: Option<ApprovalReason>,
-    ) -> Option<ApprovalRequest> {
-        self.approvals.question(self.progress.unfinished.get(path), path, capability, inputs, digest, human)
     }
 
     /// Marks a call as started: its approval and its earlier attempt are consumed.
