@@ -174,7 +174,7 @@ pub struct Listed {
 #[derive(Debug, Clone)]
 pub struct ProposalStore {
     folder: PathBuf,
-    begun: PathBuf,
+    begun: BegunChanges,
     audit: Arc<Recorder>,
 }
 
@@ -281,6 +281,69 @@ impl BegunChange {
 /// The fields of an entry that identify a change: a proposal gets each state once.
 const CHANGE_KEY: [&str; 3] = ["proposal", "location", "result_digest"];
 
+/// The folder of the changes that were begun and are not in the audit log yet.
+#[derive(Debug, Clone)]
+struct BegunChanges(PathBuf);
+
+impl BegunChanges {
+    /// Returns the change of a proposal that was begun, if it is about this content.
+    fn of(&self, folder: &Folder, facts: &Facts) -> Option<BegunChange> {
+        let begun = read_begun(&self.file(folder, &facts.proposal_id))?;
+        let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
+        is_same.then_some(begun)
+    }
+
+    /// Returns the file about the change of a proposal that is in progress.
+    fn file(&self, folder: &Folder, id: &str) -> PathBuf {
+        let name = format!("{}\0{id}", folder.path().to_string_lossy());
+        self.0.join(format!("{}.json", Digest::of(name.as_bytes())))
+    }
+
+    /// Records a change before it is made: after a crash, the files show whether it was.
+    fn begin(
+        &self,
+        folder: &Folder,
+        facts: &Facts,
+        state: ProposalState,
+        decision: &ProposalDecision,
+        written: Option<(&Path, Option<FileIdentity>)>,
+    ) -> Result<BegunChange, ProposalError> {
+        let file = self.file(folder, &facts.proposal_id);
+        let (real, prepared) = written.unwrap_or((&facts.location, None));
+        let begun = BegunChange {
+            file: Some(folder.path().join(format!("{}.md", facts.proposal_id))),
+            state,
+            base_digest: facts.base_digest,
+            result_digest: facts.result_digest,
+            real: real.to_owned(),
+            prepared,
+            decision: decision.clone(),
+        };
+        let text = serde_json::to_vec(&begun).map_err(|error| failed(&file)(error.into()))?;
+        private_files::replace(&file, &text).map_err(failed(&file))?;
+        Ok(begun)
+    }
+
+    /// Ends a change that was begun.
+    fn end(&self, folder: &Folder, id: &str) {
+        let file = self.file(folder, id);
+        if let Err(error) = std::fs::remove_file(&file)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove {}: {error}", file.display());
+        }
+    }
+
+    /// Returns the files of all changes; `None` if there is no folder.
+    fn files(&self) -> Result<Option<Vec<PathBuf>>, ProposalError> {
+        match std::fs::read_dir(&self.0) {
+            Ok(entries) => Ok(Some(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.0)(error)),
+        }
+    }
+}
+
 /// The folder of proposals, while every other process is locked out.
 struct LockedFolder {
     folder: Folder,
@@ -291,7 +354,7 @@ impl ProposalStore {
     /// Returns the store in a folder; `begun` is a folder of the user with the changes in progress.
     #[must_use]
     pub fn new(folder: PathBuf, begun: PathBuf, audit: Arc<Recorder>) -> Self {
-        Self { folder, begun, audit }
+        Self { folder, begun: BegunChanges(begun), audit }
     }
 
     /// Returns the path of the folder.
@@ -411,7 +474,7 @@ impl ProposalStore {
         if facts.state != ProposalState::Waiting {
             return Ok(facts);
         }
-        let Some(begun) = self.begun(folder, &facts) else { return Ok(facts) };
+        let Some(begun) = self.begun.of(folder, &facts) else { return Ok(facts) };
         match begun.written() {
             Written::Yes => {
                 facts.state = ProposalState::Approved;
@@ -422,54 +485,6 @@ impl ProposalStore {
             Written::No => {}
         }
         Ok(facts)
-    }
-
-    /// Returns the change of a proposal that was begun, if it is about this content.
-    fn begun(&self, folder: &Folder, facts: &Facts) -> Option<BegunChange> {
-        let begun = read_begun(&self.begun_file(folder, &facts.proposal_id))?;
-        let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
-        is_same.then_some(begun)
-    }
-
-    /// Returns the file about the change of a proposal that is in progress.
-    fn begun_file(&self, folder: &Folder, id: &str) -> PathBuf {
-        let name = format!("{}\0{id}", folder.path().to_string_lossy());
-        self.begun.join(format!("{}.json", Digest::of(name.as_bytes())))
-    }
-
-    /// Records a change before it is made: after a crash, the files show whether it was.
-    fn begin(
-        &self,
-        folder: &Folder,
-        facts: &Facts,
-        state: ProposalState,
-        decision: &ProposalDecision,
-        written: Option<(&Path, Option<FileIdentity>)>,
-    ) -> Result<BegunChange, ProposalError> {
-        let file = self.begun_file(folder, &facts.proposal_id);
-        let (real, prepared) = written.unwrap_or((&facts.location, None));
-        let begun = BegunChange {
-            file: Some(folder.path().join(format!("{}.md", facts.proposal_id))),
-            state,
-            base_digest: facts.base_digest,
-            result_digest: facts.result_digest,
-            real: real.to_owned(),
-            prepared,
-            decision: decision.clone(),
-        };
-        let text = serde_json::to_vec(&begun).map_err(|error| failed(&file)(error.into()))?;
-        private_files::replace(&file, &text).map_err(failed(&file))?;
-        Ok(begun)
-    }
-
-    /// Ends a change that was begun.
-    fn end(&self, folder: &Folder, id: &str) {
-        let file = self.begun_file(folder, id);
-        if let Err(error) = std::fs::remove_file(&file)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!("cannot remove {}: {error}", file.display());
-        }
     }
 
     /// Writes a proposal with a change that was begun, and records the change in the audit log. The folder stays locked
@@ -484,13 +499,13 @@ impl ProposalStore {
         if let Err(error) = self.write(locked, proposal) {
             // An approval or rollback is written already: the files show it.
             if matches!(begun.state, ProposalState::Waiting | ProposalState::Denied) {
-                self.end(&locked.folder, &facts.proposal_id);
+                self.begun.end(&locked.folder, &facts.proposal_id);
             }
             return Err(error);
         }
         let is_recorded = self.audit.record_blocking(begun.entry(facts));
         if is_recorded {
-            self.end(&locked.folder, &facts.proposal_id);
+            self.begun.end(&locked.folder, &facts.proposal_id);
         }
         Ok(())
     }
@@ -548,7 +563,7 @@ impl ProposalStore {
         let facts = &proposal.facts;
         let proposed =
             ProposalDecision { by: facts.proposed_by.clone(), at_ms: facts.proposed_at_ms, notes: None };
-        let begun = self.begin(&locked.folder, facts, ProposalState::Waiting, &proposed, None)?;
+        let begun = self.begun.begin(&locked.folder, facts, ProposalState::Waiting, &proposed, None)?;
         self.write_change(&locked, &proposal, &begun)?;
         Ok(proposal)
     }
@@ -638,13 +653,13 @@ impl ProposalStore {
         let written = files::replace_file_after(real, read, write, Some(&new), || {
             let prepared = (real, FileIdentity::of(&real.with_file_name(&new))?);
             let (facts, state) = (&proposal.facts, ProposalState::Approved);
-            let change = self.begin(&locked.folder, facts, state, &by, Some(prepared));
+            let change = self.begun.begin(&locked.folder, facts, state, &by, Some(prepared));
             begun = Some(change.map_err(io::Error::other)?);
             fail::fail_point!("proposal.applying");
             Ok(())
         });
         if let Err(error) = replaced(real, written) {
-            self.end(&locked.folder, &proposal.facts.proposal_id);
+            self.begun.end(&locked.folder, &proposal.facts.proposal_id);
             return Err(error.into());
         }
         fail::fail_point!("proposal.applied");
@@ -663,16 +678,12 @@ impl ProposalStore {
     /// # Errors
     /// Returns an error if the folder cannot be read or written.
     pub fn record_interrupted(&self) -> Result<(), ProposalError> {
-        let files = match std::fs::read_dir(&self.begun) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect::<Vec<_>>(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(&self.begun)(error)),
-        };
+        let Some(files) = self.begun.files()? else { return Ok(()) };
         let Some(folder) = self.open()?.filter(|_| !files.is_empty()) else { return Ok(()) };
         let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
         let ids = entries.iter().filter_map(|entry| entry.name.strip_suffix(".md"));
         let own: Vec<String> =
-            ids.filter(|id| files.contains(&self.begun_file(&folder, id))).map(str::to_owned).collect();
+            ids.filter(|id| files.contains(&self.begun.file(&folder, id))).map(str::to_owned).collect();
         let is_orphan = |file: &PathBuf| {
             let proposal = read_begun(file).and_then(|begun| begun.file);
             proposal.is_some_and(|proposal| proposal.parent() == Some(folder.path()) && !proposal.exists())
@@ -682,7 +693,7 @@ impl ProposalStore {
         }
         let locked = self.lock()?;
         for id in own {
-            let Some(begun) = read_begun(&self.begun_file(&locked.folder, &id)) else { continue };
+            let Some(begun) = read_begun(&self.begun.file(&locked.folder, &id)) else { continue };
             let Ok(mut proposal) = self.find(&id) else { continue };
             if begun.is_unrecorded_rollback(&proposal.facts) {
                 proposal.facts.applying = None;
@@ -695,12 +706,12 @@ impl ProposalStore {
                     self.write(&locked, &proposal)?;
                 }
                 if self.audit.record_missing(begun.entry(&proposal.facts), &CHANGE_KEY) {
-                    self.end(&locked.folder, &id);
+                    self.begun.end(&locked.folder, &id);
                 }
             } else if begun.state != ProposalState::Approved || proposal.facts.state != ProposalState::Waiting
             {
                 // It was not made, or another decision took its place.
-                self.end(&locked.folder, &id);
+                self.begun.end(&locked.folder, &id);
             }
         }
         for file in files.iter().filter(|file| is_orphan(file)) {
@@ -721,11 +732,11 @@ impl ProposalStore {
             ProposalState::Denied => return Ok((proposal, true)),
             _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
-        if let Some(begun) = self.begun(&locked.folder, &proposal.facts) {
+        if let Some(begun) = self.begun.of(&locked.folder, &proposal.facts) {
             // Left by an interrupted approval.
             let _ = std::fs::remove_file(begun.prepared_file());
         }
-        let begun = self.begin(&locked.folder, &proposal.facts, ProposalState::Denied, &by, None)?;
+        let begun = self.begun.begin(&locked.folder, &proposal.facts, ProposalState::Denied, &by, None)?;
         proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
         proposal.facts.state = ProposalState::Denied;
@@ -761,8 +772,13 @@ impl ProposalStore {
         }
         let location = facts.location.clone();
         let present = read(real, &location, ProposalError::ChangedSince)?;
-        let begun =
-            self.begin(&locked.folder, &proposal.facts, ProposalState::RolledBack, &by, Some((real, None)))?;
+        let begun = self.begun.begin(
+            &locked.folder,
+            &proposal.facts,
+            ProposalState::RolledBack,
+            &by,
+            Some((real, None)),
+        )?;
         let written = match Digest::of(present.as_bytes()) {
             // An earlier rollback was written but not recorded.
             digest if digest == facts.base_digest => Ok(()),
@@ -772,7 +788,7 @@ impl ProposalStore {
             _ => Err(ProposalError::ChangedSince(location)),
         };
         if let Err(error) = written {
-            self.end(&locked.folder, &proposal.facts.proposal_id);
+            self.begun.end(&locked.folder, &proposal.facts.proposal_id);
             return Err(error);
         }
         proposal.facts.applying = None;
@@ -913,7 +929,7 @@ mod tests {
             written: Option<(&Path, Option<FileIdentity>)>,
         ) -> BegunChange {
             let locked = self.store.lock().unwrap();
-            self.store.begin(&locked.folder, &proposal.facts, state, &by(name), written).unwrap()
+            self.store.begun.begin(&locked.folder, &proposal.facts, state, &by(name), written).unwrap()
         }
 
         /// Returns the kinds and principals of the lines of the audit log.
@@ -927,7 +943,7 @@ mod tests {
         }
 
         fn begun_count(&self) -> usize {
-            std::fs::read_dir(&self.store.begun).unwrap().count()
+            std::fs::read_dir(&self.store.begun.0).unwrap().count()
         }
 
         /// Changes the stored proposal as a repository could.
