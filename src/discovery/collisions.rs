@@ -1,23 +1,20 @@
 //! Collisions between skills: probe requests of every skill are ranked against the whole collection, and a request
 //! that another skill wins counts as a loss to that skill.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::clusters::{Cluster, clusters};
 use super::document::Document;
-use super::embedding::DIM;
 use super::groups::{GroupKind, SimilarGroup, groups};
 use super::index::Facts;
-use super::lookup::View;
 use super::probes::ProbeClause;
 use super::request::Request;
 use super::router::{RequestError, Router};
-use super::segment::Key;
 use skills_skill::{SkillId, Status};
 
 /// Maximum number of probe requests per skill.
@@ -31,21 +28,8 @@ const PROBE_BUDGET: usize = 45_000;
 pub const COLLIDES_FROM: f64 = 0.20;
 /// Minimum number of lost probes for a collision: a single one may be an accident of wording.
 const COLLIDES_FROM_PROBES: usize = 2;
-/// Minimum share of lost probes that puts two skills into one cluster.
-const CLUSTERS_FROM: f64 = 0.10;
 /// Version of the map; raise it when the same index gives another map, so that cached ones are computed again.
 const MAP_VERSION: u32 = 3;
-/// Maximum number of skills in a cluster: what one screen shows as a matrix.
-pub const MAX_CLUSTER: usize = 24;
-
-/// Terms too generic to label a cluster, in any inflected form.
-const GENERIC_TERMS: &str = "use user new create build make add run write get set help work manage perform implement \
-    generate handle provide support need want include ensure apply follow enable skill tool task agent guide best \
-    practice expert based various complete";
-
-/// Terms by stem: the number of skills that contain it, and one written form.
-type Terms = BTreeMap<String, (usize, String)>;
-
 /// A clause of a description, with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedClause {
@@ -104,16 +88,6 @@ impl Collision {
     pub fn is_severe(&self) -> bool {
         self.share >= COLLIDES_FROM && self.lost >= COLLIDES_FROM_PROBES
     }
-}
-
-/// Skills that win each other's requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cluster {
-    /// A term that the names of its skills have in common and other clusters do not, two terms if one is not unique;
-    /// without such a term its first skill, which loses most.
-    pub label: String,
-    /// The skills; neighbors lose most to each other.
-    pub skills: Vec<SkillId>,
 }
 
 /// A collection as a map of collisions.
@@ -203,12 +177,6 @@ impl Router {
         Ok(Probing { clauses, winners })
     }
 
-    /// Returns the document of a skill, without headings and body.
-    pub(crate) fn document(&self, id: &SkillId) -> Option<&Document> {
-        let slot = self.index.slot_of(id)?;
-        self.index.entry(slot).map(|entry| &entry.document)
-    }
-
     /// Returns why a skill is not a result of any request without filters; `None` if it can be one or is unknown.
     #[must_use]
     pub fn not_ranked(&self, id: &SkillId) -> Option<String> {
@@ -224,19 +192,6 @@ impl Router {
         })
     }
 
-    /// Returns the documents that can be results, sorted by id.
-    fn ranked_documents(&self) -> Vec<&Document> {
-        let mut documents: Vec<&Document> = self
-            .index
-            .entries()
-            .map(|(slot, entry)| (slot, &entry.document))
-            .filter(|(slot, _)| self.index.facts()[*slot].is_some_and(Facts::is_result))
-            .map(|(_, document)| document)
-            .collect();
-        documents.sort_by(|a, b| a.id.cmp(&b.id));
-        documents
-    }
-
     /// Returns the number of skills that can be results.
     #[must_use]
     pub fn ranked_skills(&self) -> usize {
@@ -247,24 +202,19 @@ impl Router {
     /// collection. A high value suggests a review; it proves nothing.
     #[must_use]
     pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
-        let centered = |id: &SkillId| {
-            let vector = self.index.vector(self.index.slot_of(id)?);
-            let mean = &self.index.derived.mean;
-            let mut out: [f64; DIM] = std::array::from_fn(|i| {
-                f64::from(vector[i]) / super::analysis::UNIT - mean.get(i).copied().unwrap_or(0.0)
-            });
-            super::embedding::normalize(&mut out);
-            Some(out)
-        };
-        Some(super::embedding::dot(&centered(a)?, &centered(b)?))
+        self.index.similarity(a, b)
     }
 
     /// Returns the semantically most similar skills, most similar first.
     pub(crate) fn nearest(&self, id: &SkillId, limit: usize) -> Vec<(SkillId, f64)> {
-        let others =
-            self.ranked_documents().into_iter().map(|document| &document.id).filter(|other| *other != id);
+        let others = self
+            .index
+            .ranked_documents()
+            .into_iter()
+            .map(|document| &document.id)
+            .filter(|other| *other != id);
         let mut near: Vec<(SkillId, f64)> =
-            others.filter_map(|other| Some((other.clone(), self.similarity(id, other)?))).collect();
+            others.filter_map(|other| Some((other.clone(), self.index.similarity(id, other)?))).collect();
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         near.truncate(limit);
         near
@@ -279,25 +229,7 @@ impl Router {
     /// Returns a digest of the index content: with the same key, the same requests have the same winners.
     #[must_use]
     pub fn content_key(&self) -> String {
-        let mut documents: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
-        documents.sort_by(|a, b| a.id.cmp(&b.id));
-        let mut text = format!("{MAP_VERSION} {} {:?}\n", self.stamp(), self.off);
-        for document in documents {
-            let _ = writeln!(
-                text,
-                "{:?}",
-                (
-                    (&document.id, &document.name, &document.stated(), &document.tags),
-                    (document.role, document.invocation, &document.status, document.effect_mode),
-                    (
-                        &document.domain,
-                        document.shadowed_by.is_some(),
-                        document.digest.map(|digest| digest.to_string())
-                    ),
-                )
-            );
-        }
-        skills_skill::Digest::of(text.as_bytes()).to_string()
+        self.index.content_digest(format!("{MAP_VERSION} {} {:?}\n", self.stamp(), self.off))
     }
 
     /// Returns groups of skills with identical or nearly identical text.
@@ -311,7 +243,7 @@ impl Router {
     /// skills; returns `None` once `stop` is set.
     #[must_use]
     pub fn collision_map(&self, done: &AtomicUsize, stop: &AtomicBool) -> Option<CollisionMap> {
-        let documents = self.ranked_documents();
+        let documents = self.index.ranked_documents();
         let limit = probes_per_skill(documents.len());
         let probed: Vec<Option<Probing>> = documents
             .par_iter()
@@ -327,9 +259,18 @@ impl Router {
         if stop.load(Ordering::Relaxed) {
             return None;
         }
-        let mut map =
-            CollisionMap { skills: documents.len(), probes_per_skill: limit, ..CollisionMap::default() };
-        for (document, probing) in documents.iter().zip(&probed) {
+        let mut map = CollisionMap::of(&documents, &probed, limit);
+        map.clusters = clusters(&map.collisions, &self.index, &self.words);
+        map.groups = self.similar_groups();
+        Some(map)
+    }
+}
+
+impl CollisionMap {
+    /// Counts the probes that documents win and lose.
+    fn of(documents: &[&Document], probed: &[Option<Probing>], limit: usize) -> Self {
+        let mut map = Self { skills: documents.len(), probes_per_skill: limit, ..Self::default() };
+        for (document, probing) in documents.iter().zip(probed) {
             let Some(probing) = probing.as_ref().filter(|probing| probing.made() > 0) else { continue };
             let (made, lost) = (probing.made(), probing.lost_to(&document.id));
             map.probes += made;
@@ -359,147 +300,9 @@ impl Router {
         map.losers.sort_by(|a, b| {
             kept_share(a).total_cmp(&kept_share(b)).then_with(|| a.skill_id.cmp(&b.skill_id))
         });
-        map.clusters = self.clusters(&map.collisions);
-        map.groups = self.similar_groups();
-        Some(map)
+        map
     }
 
-    /// Groups skills that lose to each other, starting with the strongest losses.
-    fn clusters(&self, collisions: &[Collision]) -> Vec<Cluster> {
-        let mut weights: BTreeMap<(&SkillId, &SkillId), f64> = BTreeMap::new();
-        for collision in collisions.iter().filter(|collision| collision.share >= CLUSTERS_FROM) {
-            let (a, b) = (&collision.skill_id, &collision.rival);
-            *weights.entry(if a < b { (a, b) } else { (b, a) }).or_default() += collision.share;
-        }
-        let mut edges: Vec<((&SkillId, &SkillId), f64)> =
-            weights.iter().map(|(pair, weight)| (*pair, *weight)).collect();
-        edges.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let mut of: HashMap<&SkillId, usize> = HashMap::new();
-        let mut members: Vec<Vec<&SkillId>> = Vec::new();
-        for ((a, b), _) in edges {
-            let [first, second] = [a, b].map(|id| {
-                *of.entry(id).or_insert_with(|| {
-                    members.push(vec![id]);
-                    members.len() - 1
-                })
-            });
-            if first != second && members[first].len() + members[second].len() <= MAX_CLUSTER {
-                let moved = std::mem::take(&mut members[second]);
-                moved.iter().for_each(|id| {
-                    of.insert(id, first);
-                });
-                members[first].extend(moved);
-            }
-        }
-        let weight = |a: &SkillId, b: &SkillId| {
-            weights.get(&if a < b { (a, b) } else { (b, a) }).copied().unwrap_or(0.0)
-        };
-        let members: Vec<Vec<&SkillId>> = members
-            .into_iter()
-            .filter(|members| members.len() > 1)
-            .map(|members| in_order(members, &weight))
-            .collect();
-        let severe = |skills: &[&SkillId]| {
-            let is_in = |id: &SkillId| skills.contains(&id);
-            let found = collisions.iter().filter(|found| found.is_severe());
-            found.filter(|found| is_in(&found.skill_id) && is_in(&found.rival)).count()
-        };
-        let labels = self.labels(&members);
-        let clusters = members.into_iter().zip(labels).map(|(members, label)| {
-            let severe = severe(&members);
-            (severe, Cluster { label, skills: members.into_iter().cloned().collect() })
-        });
-        let mut clusters: Vec<(usize, Cluster)> = clusters.collect();
-        clusters.sort_by(|(a_severe, a), (b_severe, b)| {
-            let by_size = b.skills.len().cmp(&a.skills.len());
-            b_severe.cmp(a_severe).then(by_size).then_with(|| a.label.cmp(&b.label))
-        });
-        clusters.into_iter().map(|(_, cluster)| cluster).collect()
-    }
-
-    /// Labels each cluster with a term that the names of many of its skills contain and few others do, else with its
-    /// first skill: a term of descriptions is seldom the subject. Clusters with the same term get a second one.
-    fn labels(&self, clusters: &[Vec<&SkillId>]) -> Vec<String> {
-        let generic: HashSet<String> =
-            self.words.split(GENERIC_TERMS).into_iter().map(|word| word.stem).collect();
-        let terms: Vec<Terms> = clusters.iter().map(|skills| self.terms(skills, &generic)).collect();
-        // The number of clusters in which a term is common.
-        let mut spread: HashMap<&str, usize> = HashMap::new();
-        for (skills, terms) in clusters.iter().zip(&terms) {
-            let is_common = |count: usize| count >= skills.len().div_ceil(2).max(2);
-            for (stem, _) in terms.iter().filter(|(_, (count, _))| is_common(*count)) {
-                *spread.entry(stem).or_default() += 1;
-            }
-        }
-        let rarity = |stem: &str| {
-            let id = self.index.vocabulary.find(stem);
-            let documents = id.map_or(0, |id| self.index.frequency(Key::stem(id), View::Short));
-            (self.len() as f64 / documents.max(1) as f64).ln().max(0.0)
-        };
-        let distinct = |stem: &str| {
-            let others = spread.get(stem).copied().unwrap_or(0).max(1);
-            ((1 + clusters.len()) as f64 / others as f64).ln()
-        };
-        let ranked = |terms: &Terms, least: usize| {
-            let terms = terms.iter().filter(|(_, (count, _))| *count >= least);
-            let mut scored: Vec<(f64, &String)> = terms
-                .map(|(stem, (count, word))| {
-                    (*count as f64 * (0.5 + rarity(stem)) * (0.2 + distinct(stem)), word)
-                })
-                .collect();
-            scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-            scored.into_iter().map(|(_, word)| word.clone()).collect::<Vec<String>>()
-        };
-        let mut taken: HashSet<String> = HashSet::new();
-        let label = |(skills, names): (&Vec<&SkillId>, &Terms)| {
-            let mut words = ranked(names, skills.len().div_ceil(2).max(2));
-            words.extend(skills.first().map(ToString::to_string));
-            let first = words.first().cloned().unwrap_or_default();
-            let second = words.iter().find(|word| **word != first);
-            let label = match second.filter(|_| taken.contains(&first)) {
-                Some(second) => format!("{first} {second}"),
-                None => first,
-            };
-            taken.insert(label.clone());
-            label
-        };
-        clusters.iter().zip(&terms).map(label).collect()
-    }
-
-    /// Counts the terms of the names of skills, without generic ones.
-    fn terms(&self, skills: &[&SkillId], generic: &HashSet<String>) -> Terms {
-        let mut out = Terms::new();
-        for document in skills.iter().filter_map(|id| self.document(id)) {
-            let mut seen = HashSet::new();
-            for word in self.words.split(&document.name.replace(['-', '_'], " ")) {
-                let is_number = word.text.chars().all(|c| c.is_ascii_digit());
-                let is_named = !word.stop && !is_number && !generic.contains(&word.stem);
-                if is_named && seen.insert(word.stem.clone()) {
-                    out.entry(word.stem).or_insert((0, word.text)).0 += 1;
-                }
-            }
-        }
-        out
-    }
-}
-
-/// Orders the members so that each is adjacent to those it loses most to: starts with the pair of greatest weight,
-/// then repeatedly appends the member with the greatest total weight to those already placed.
-fn in_order<'a>(mut left: Vec<&'a SkillId>, weight: &impl Fn(&SkillId, &SkillId) -> f64) -> Vec<&'a SkillId> {
-    left.sort();
-    let total = |id: &SkillId, others: &[&SkillId]| others.iter().map(|other| weight(id, other)).sum::<f64>();
-    let mut placed: Vec<&SkillId> = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let among: &[&SkillId] = if placed.is_empty() { &left } else { &placed };
-        let scores: Vec<f64> = left.iter().map(|id| total(id, among)).collect();
-        let next =
-            (0..left.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a))).unwrap_or(0);
-        placed.push(left.remove(next));
-    }
-    placed
-}
-
-impl CollisionMap {
     /// Iterates over the collisions that need a review.
     pub fn severe(&self) -> impl Iterator<Item = &Collision> {
         self.collisions.iter().filter(|collision| collision.is_severe())

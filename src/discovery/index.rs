@@ -2,15 +2,16 @@
 //! bodies, never their text.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::HashMap;
 
-use super::analysis::{Analysis, PackedPlaces, Place};
+use super::analysis::{Analysis, PackedPlaces, Place, UNIT};
 use super::derived::{Derived, Lengths};
 use super::document::Document;
-use super::embedding::DIM;
+use super::embedding::{DIM, dot, normalize};
 use super::field::{self, Counts};
 use super::forms::Forms;
 use super::labels::Labels;
@@ -258,6 +259,65 @@ impl Index {
     /// Returns the rarity of a word piece in names, descriptions and tags.
     pub fn piece_rarity(&self, token: u16) -> f64 {
         rarity(self.len(), self.sums.pieces.get(usize::from(token)).map_or(0, |n| *n as usize))
+    }
+
+    /// Returns the document of a skill, without headings and body.
+    pub fn document(&self, id: &SkillId) -> Option<&Document> {
+        let slot = self.slot_of(id)?;
+        self.entry(slot).map(|entry| &entry.document)
+    }
+
+    /// Returns the documents that can be results, sorted by id.
+    pub fn ranked_documents(&self) -> Vec<&Document> {
+        let mut documents: Vec<&Document> = self
+            .entries()
+            .map(|(slot, entry)| (slot, &entry.document))
+            .filter(|(slot, _)| self.facts()[*slot].is_some_and(Facts::is_result))
+            .map(|(_, document)| document)
+            .collect();
+        documents.sort_by(|a, b| a.id.cmp(&b.id));
+        documents
+    }
+
+    /// Returns the logarithm of the number of skills for each one with this stem in its short fields.
+    pub fn rarity(&self, stem: &str) -> f64 {
+        let documents = self.vocabulary.find(stem).map_or(0, |id| self.frequency(Key::stem(id), View::Short));
+        (self.len() as f64 / documents.max(1) as f64).ln()
+    }
+
+    /// Returns the cosine of the vectors of two skills after subtracting the mean of the collection.
+    pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
+        let centered = |id: &SkillId| {
+            let vector = self.vector(self.slot_of(id)?);
+            let mean = &self.derived.mean;
+            let mut out: [f64; DIM] =
+                std::array::from_fn(|i| f64::from(vector[i]) / UNIT - mean.get(i).copied().unwrap_or(0.0));
+            normalize(&mut out);
+            Some(out)
+        };
+        Some(dot(&centered(a)?, &centered(b)?))
+    }
+
+    /// Returns a digest of all documents after `text`.
+    pub fn content_digest(&self, mut text: String) -> String {
+        let mut documents: Vec<&Document> = self.entries().map(|(_, entry)| &entry.document).collect();
+        documents.sort_by(|a, b| a.id.cmp(&b.id));
+        for document in documents {
+            let _ = writeln!(
+                text,
+                "{:?}",
+                (
+                    (&document.id, &document.name, &document.stated(), &document.tags),
+                    (document.role, document.invocation, &document.status, document.effect_mode),
+                    (
+                        &document.domain,
+                        document.shadowed_by.is_some(),
+                        document.digest.map(|digest| digest.to_string())
+                    ),
+                )
+            );
+        }
+        skills_skill::Digest::of(text.as_bytes()).to_string()
     }
 
     /// Returns the summed rarity of the word pieces of each name, by slot.

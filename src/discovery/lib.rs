@@ -12,6 +12,7 @@ mod analysis;
 mod answer;
 mod body_lines;
 mod breakdown;
+mod clusters;
 mod collisions;
 mod confidence;
 mod derived;
@@ -58,9 +59,10 @@ pub use answer::{
     Fit, Group, Hit, Lead, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage, Signal, SignalSums,
     TermKind, Verdict, VerdictReason, WordRow,
 };
+pub use clusters::{Cluster, MAX_CLUSTER};
 pub use collisions::{
-    COLLIDES_FROM, Cluster, Collision, CollisionMap, LostProbe, MAX_CLUSTER, MAX_PROBES, ProbedClause,
-    ProbedSkill, probes_per_skill,
+    COLLIDES_FROM, Collision, CollisionMap, LostProbe, MAX_PROBES, ProbedClause, ProbedSkill,
+    probes_per_skill,
 };
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;

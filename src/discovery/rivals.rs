@@ -11,10 +11,10 @@ use super::document::Document;
 use super::draft::clauses as sentences;
 use super::eval::{EvalOptions, EvalReport, eval};
 use super::golden::{Case, Expect};
-use super::lookup::View;
+use super::phrases::Lexicon;
 use super::router::{RequestError, Router};
-use super::segment::Key;
 use super::task::{exclusion_ranges, without};
+use super::tokenize::Words;
 use skills_skill::SkillId;
 
 /// Maximum number of rivals in a report.
@@ -175,34 +175,14 @@ impl Router {
     /// # Errors
     /// Returns an error if a case has an empty query.
     pub fn rivals(&self, id: &SkillId, cases: &[Case]) -> Result<Option<RivalReport>, RequestError> {
-        let Some(document) = self.document(id) else { return Ok(None) };
+        let Some(document) = self.index.document(id) else { return Ok(None) };
         let not_ranked = self.not_ranked(id);
         let probes = if not_ranked.is_none() { self.probes(document, MAX_PROBES) } else { Vec::new() };
         let own = self.probing(probes)?;
-        let mut golden: HashMap<SkillId, (Vec<String>, Vec<String>)> = HashMap::new();
-        let (mut expected_here, mut golden_won) = (0, 0);
-        for case in cases {
-            let Expect::AnyOf(expected) = &case.expect else { continue };
-            let is_own = expected.contains(id);
-            let Some(winner) = self.winner(&case.query)? else {
-                expected_here += usize::from(is_own);
-                continue;
-            };
-            if is_own {
-                expected_here += 1;
-                golden_won += usize::from(expected.contains(&winner));
-                if !expected.contains(&winner) {
-                    golden.entry(winner).or_default().0.push(case.query.clone());
-                }
-            } else if winner == *id
-                && let Some(first) = expected.first()
-            {
-                golden.entry(first.clone()).or_default().1.push(case.query.clone());
-            }
-        }
+        let mut golden = GoldenRivals::of(self, id, cases)?;
         let mut candidates: Vec<SkillId> =
             own.lost_to(id).into_iter().map(|(rival, _)| rival.clone()).collect();
-        candidates.extend(golden.keys().cloned());
+        candidates.extend(golden.by_rival.keys().cloned());
         let near = self.nearest(id, MAX_NEAR).into_iter().filter(|(_, cosine)| *cosine >= NEAR_FROM);
         candidates.extend(near.map(|(rival, _)| rival));
         let mut seen = HashSet::new();
@@ -210,9 +190,9 @@ impl Router {
         candidates.truncate(2 * MAX_RIVALS);
         let mut rivals = Vec::with_capacity(candidates.len());
         for rival in candidates {
-            let Some(document) = self.document(&rival) else { continue };
+            let Some(document) = self.index.document(&rival) else { continue };
             let theirs = self.probing(self.probes(document, MAX_PROBES))?;
-            let (golden_lost, golden_won) = golden.remove(&rival).unwrap_or_default();
+            let (golden_lost, golden_won) = golden.by_rival.remove(&rival).unwrap_or_default();
             rivals.push(Rival {
                 lost: own.won_by(&rival),
                 won: theirs.won_by(id),
@@ -236,8 +216,8 @@ impl Router {
             won: own.won_by(id),
             clauses: own.probed_clauses(id),
             lost: lost.take(MAX_EXAMPLES).collect(),
-            golden: expected_here,
-            golden_won,
+            golden: golden.expected,
+            golden_won: golden.won,
             rivals,
         }))
     }
@@ -261,7 +241,7 @@ impl Router {
                 self.probing(self.probes(&first, MAX_PROBES))?,
                 self.probing(self.probes(&second, MAX_PROBES))?,
             ],
-            stems: [self.stems(&first), self.stems(&second)],
+            stems: [&first, &second].map(|document| stems(document, &self.words, &self.lexicon)),
             documents: [first, second],
         };
         let sides = [pair.side(0), pair.side(1)];
@@ -289,34 +269,65 @@ impl Router {
         }))
     }
 
-    /// Returns the content stems of what a document claims, each with the first word that has it.
-    fn stems(&self, document: &Document) -> BTreeMap<String, String> {
-        let excluded = exclusion_ranges(&document.description, &self.lexicon);
-        let text = format!(
-            "{} {} {}",
-            document.name.replace(['-', '_', '/'], " "),
-            without(&document.description, &excluded),
-            document.tags.join(" ")
-        );
-        let mut out = BTreeMap::new();
-        for word in self.words.split(&text).into_iter().filter(|word| !word.stop) {
-            out.entry(word.stem).or_insert(word.text);
-        }
-        out
-    }
-
-    fn rarity(&self, stem: &str) -> f64 {
-        let documents =
-            self.index.vocabulary.find(stem).map_or(0, |id| self.index.frequency(Key::stem(id), View::Short));
-        (self.len() as f64 / documents.max(1) as f64).ln()
-    }
-
     /// Returns a copy of the router with some documents replaced and others removed.
     fn with_changes(&self, documents: Vec<Document>, removed: &[SkillId]) -> Self {
         let mut draft = self.snapshot();
         draft.update(documents, removed);
         draft
     }
+}
+
+/// The golden queries for which a skill is first or expected.
+#[derive(Default)]
+struct GoldenRivals {
+    /// Number of queries that expect the skill.
+    expected: usize,
+    /// Number of those with an expected skill first.
+    won: usize,
+    /// By rival: the queries that it wins instead of the skill, and those that the skill wins instead of it.
+    by_rival: HashMap<SkillId, (Vec<String>, Vec<String>)>,
+}
+
+impl GoldenRivals {
+    fn of(router: &Router, id: &SkillId, cases: &[Case]) -> Result<Self, RequestError> {
+        let mut golden = Self::default();
+        for case in cases {
+            let Expect::AnyOf(expected) = &case.expect else { continue };
+            let is_own = expected.contains(id);
+            let Some(winner) = router.winner(&case.query)? else {
+                golden.expected += usize::from(is_own);
+                continue;
+            };
+            if is_own {
+                golden.expected += 1;
+                golden.won += usize::from(expected.contains(&winner));
+                if !expected.contains(&winner) {
+                    golden.by_rival.entry(winner).or_default().0.push(case.query.clone());
+                }
+            } else if winner == *id
+                && let Some(first) = expected.first()
+            {
+                golden.by_rival.entry(first.clone()).or_default().1.push(case.query.clone());
+            }
+        }
+        Ok(golden)
+    }
+}
+
+/// Returns the content stems of what a document claims, each with the first word that has it.
+fn stems(document: &Document, words: &Words, lexicon: &Lexicon) -> BTreeMap<String, String> {
+    let excluded = exclusion_ranges(&document.description, lexicon);
+    let text = format!(
+        "{} {} {}",
+        document.name.replace(['-', '_', '/'], " "),
+        without(&document.description, &excluded),
+        document.tags.join(" ")
+    );
+    let mut out = BTreeMap::new();
+    for word in words.split(&text).into_iter().filter(|word| !word.stop) {
+        out.entry(word.stem).or_insert(word.text);
+    }
+    out
 }
 
 /// Two skills with their ranked probes.
@@ -360,7 +371,7 @@ impl Pair<'_> {
                     *winner == Some(own)
                         && self.router.words.split(probe).iter().any(|word| word.stem == **stem)
                 });
-                (won.count(), self.router.rarity(stem), self.stems[side][*stem].as_str())
+                (won.count(), self.router.index.rarity(stem), self.stems[side][*stem].as_str())
             })
             .collect();
         terms.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.cmp(b.2)));
