@@ -1,13 +1,14 @@
 //! Commands on runs: sent once; if the response is lost, the outcome is read from the run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Remote;
+use super::Inner;
 use super::call::{Arguments, written};
 use super::transport::TransportError;
 use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
 use crate::operations::{KEY_OWNER, Scope};
-use crate::{CallerView, Client as _, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
+use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{RecordedDecision, RunRecord};
 
@@ -16,8 +17,15 @@ const FINDING: Duration = Duration::from_secs(15);
 /// Maximum number of times a decision is sent if its response was lost and the run does not show it.
 const MAX_ATTEMPTS: usize = 3;
 
-impl Remote {
-    pub(super) async fn send_command(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+/// Sends commands on runs.
+pub(super) struct CommandSender {
+    pub inner: Arc<Inner>,
+    /// Who sends them, if the service has no authentication.
+    pub user: Option<String>,
+}
+
+impl CommandSender {
+    pub async fn send(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
         let run_id = run.to_owned();
         match order {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
@@ -69,17 +77,17 @@ impl Remote {
 
     /// Returns the user of a command: as named, else the local account. A service with authentication uses the key's
     /// owner.
-    pub(super) fn named(&self, by: Option<String>) -> Option<String> {
+    pub fn named(&self, by: Option<String>) -> Option<String> {
         by.or_else(|| self.user.clone())
     }
 
-    pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
+    pub async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
         let mut detail: RunDetail =
             self.inner.ask("run.show", written(&OneRun { run_id: run.to_owned() })?).await?;
         // The service returns its own account; the user who decides is here, unless the key has a name.
         let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
-            match self.caller().await {
+            match self.inner.ask("runtime.caller", Arguments::new()).await {
                 Ok(caller) => signed(sheet, caller),
                 // Failing to look up the owner of the key must not hide the sheet of the run.
                 Err(error) => {

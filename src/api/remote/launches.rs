@@ -1,12 +1,14 @@
 //! Launches and attachments: each with an idempotency key, so that it can be sent again if its response is lost.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
+use super::Inner;
 use super::call::{Arguments, PATIENT, arguments, written};
 use super::transport::TransportError;
-use super::{Inner, Remote};
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::operations::arguments::{ArtifactContent, ContentEncoding};
 use crate::{
@@ -23,7 +25,14 @@ struct Keyed {
     own: bool,
 }
 
-impl Remote {
+/// Sends launches and attachments.
+pub(super) struct LaunchSender {
+    pub inner: Arc<Inner>,
+    /// Who runs are started by, if the service has no authentication.
+    pub user: Option<String>,
+}
+
+impl LaunchSender {
     /// Adds a key and a trace id to options, by which a launch is recognized.
     ///
     /// # Errors
@@ -33,7 +42,7 @@ impl Remote {
             let message = format!(
                 "{name} is a local file, which {} cannot read: pass its content as an input, or launch the \
                     skill on that machine with --file",
-                self.address()
+                self.inner.wire.address()
             );
             return Err(Error::new(Code::InvalidRequest, message));
         }
@@ -47,7 +56,7 @@ impl Remote {
         target.or_else(|| self.user.clone())
     }
 
-    pub(super) async fn launched(&self, request: LaunchRequest) -> Result<Launched, Error> {
+    pub async fn launched(&self, request: LaunchRequest) -> Result<Launched, Error> {
         let keyed = self.keyed(request.options)?;
         let fields =
             execution("skill_id", request.skill, request.inputs, &keyed, self.asker(request.started_by));
@@ -55,7 +64,7 @@ impl Remote {
         Ok(as_asked(launched, &keyed))
     }
 
-    pub(super) async fn capability_launched(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+    pub async fn capability_launched(&self, request: CapabilityRequest) -> Result<Launched, Error> {
         let keyed = self.keyed(request.options)?;
         let asker = self.asker(request.started_by);
         let fields = execution("capability_id", request.capability, request.inputs, &keyed, asker);
@@ -63,7 +72,7 @@ impl Remote {
         Ok(as_asked(launched, &keyed))
     }
 
-    pub(super) async fn attached(&self, mut request: AttachRequest) -> Result<Attached, Error> {
+    pub async fn attached(&self, mut request: AttachRequest) -> Result<Attached, Error> {
         let keyed = self.keyed(request.options.clone())?;
         if let Some(file) = own_file(&request).await? {
             let name = stored_name(&file.path);
@@ -75,10 +84,7 @@ impl Remote {
         self.inner.keyed("skill.attach_async", fields, &keyed).await
     }
 
-    pub(super) async fn attachment_previewed(
-        &self,
-        mut request: AttachRequest,
-    ) -> Result<AttachPreview, Error> {
+    pub async fn attachment_previewed(&self, mut request: AttachRequest) -> Result<AttachPreview, Error> {
         let file = match own_file(&request).await {
             Ok(file) => file,
             // The service makes the first three checks; a problem with the local file is reported after theirs.
@@ -99,7 +105,7 @@ impl Remote {
         self.inner.ask("skill.attach_preview", fields).await
     }
 
-    pub(super) async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+    pub async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
         let fields = written(&ArtifactContent {
             name,
@@ -111,7 +117,7 @@ impl Remote {
     }
 
     /// Returns the arguments of an attachment.
-    pub(super) fn attachment(&self, request: &AttachRequest, options: &ExecutionOptions) -> Arguments {
+    fn attachment(&self, request: &AttachRequest, options: &ExecutionOptions) -> Arguments {
         arguments(json!({
             "skill_id": request.skill,
             "target_type": request.target_type,

@@ -22,8 +22,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use self::commands::CommandSender;
 use self::connection::Link;
 use self::event_buffer::EventBuffer;
+use self::launches::LaunchSender;
 use self::transport::{HttpTransport, READING, TransportError};
 use super::{ConnectionState, Error};
 use skills_registry::Catalog;
@@ -37,8 +39,8 @@ pub use address::{Address, KEY_VARIABLE, Key};
 /// if the response to a decision is lost, the run is read before anything is sent again. Waiting for events or for the end of a run continues through any outage.
 pub struct Remote {
     inner: Arc<Inner>,
-    /// Who runs are started by, if the service has no authentication.
-    user: Option<String>,
+    commands: CommandSender,
+    launches: LaunchSender,
     /// The user's own views of runs: name and filter.
     views: BTreeMap<String, String>,
     following: OnceLock<AbortHandle>,
@@ -82,8 +84,10 @@ impl Remote {
         let wire = HttpTransport::new(address, key, patience)?;
         wire.handshake().await.map_err(TransportError::error)?;
         let (link, heard) = (Link::new(), EventBuffer::new());
-        let inner = Inner { wire, link, heard, catalog: Mutex::new(None) };
-        Ok(Self { inner: Arc::new(inner), user, views: BTreeMap::new(), following: OnceLock::new() })
+        let inner = Arc::new(Inner { wire, link, heard, catalog: Mutex::new(None) });
+        let commands = CommandSender { inner: Arc::clone(&inner), user: user.clone() };
+        let launches = LaunchSender { inner: Arc::clone(&inner), user };
+        Ok(Self { inner, commands, launches, views: BTreeMap::new(), following: OnceLock::new() })
     }
 
     /// Adds views of runs to those of the service.

@@ -1,5 +1,6 @@
 //! Operations for operators of a remote service.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,17 +10,6 @@ use super::call::{Arguments, written};
 use crate::operations::arguments::{BoardOf, DrainOf, FacetsOf, LogOf, ViewName, ViewOf};
 use crate::operator_types::ensure_not_configured;
 use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList};
-
-impl Remote {
-    /// Adds the user's own views, which replace those of the service with the same names.
-    fn with_own(&self, list: ViewList) -> ViewList {
-        let shared = list.views.into_iter().filter(|view| !self.views.contains_key(&view.name));
-        let own = self.views.iter().map(|(name, filter)| SavedView::configured(name, filter));
-        let mut views: Vec<SavedView> = shared.chain(own).collect();
-        views.sort_by(|a, b| a.name.cmp(&b.name));
-        ViewList { views }
-    }
-}
 
 #[async_trait]
 impl OperatorClient for Remote {
@@ -40,7 +30,7 @@ impl OperatorClient for Remote {
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
-        Ok(self.with_own(self.inner.ask("view.list", Arguments::new()).await?))
+        Ok(with_own(&self.views, self.inner.ask("view.list", Arguments::new()).await?))
     }
 
     async fn save_view(
@@ -50,7 +40,7 @@ impl OperatorClient for Remote {
         by: Option<String>,
     ) -> Result<ViewList, Error> {
         ensure_not_configured(&self.views, name)?;
-        let by = self.named(by);
+        let by = self.commands.named(by);
         let name = name.to_owned();
         let saved = match filter {
             Some(filter) => {
@@ -59,7 +49,7 @@ impl OperatorClient for Remote {
             }
             None => self.inner.execute("view.delete", written(&ViewName { name, by })?).await?,
         };
-        Ok(self.with_own(saved))
+        Ok(with_own(&self.views, saved))
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
@@ -68,4 +58,13 @@ impl OperatorClient for Remote {
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         self.inner.once("run.log", fields, patience).await.map_err(super::transport::TransportError::error)
     }
+}
+
+/// Adds the user's own views, which replace those of the service with the same names.
+fn with_own(views: &BTreeMap<String, String>, list: ViewList) -> ViewList {
+    let shared = list.views.into_iter().filter(|view| !views.contains_key(&view.name));
+    let own = views.iter().map(|(name, filter)| SavedView::configured(name, filter));
+    let mut all: Vec<SavedView> = shared.chain(own).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    ViewList { views: all }
 }

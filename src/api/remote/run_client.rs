@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Remote;
 use super::call::{Arguments, PATIENT, written};
 use super::event_buffer::Backlog;
+use super::{Inner, Remote};
 use crate::operations::arguments::{
     Activation, AllEvents, OneCapability, OneRun, OneSkill, RunEvents, TargetsLike,
 };
@@ -31,11 +31,11 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[async_trait]
 impl RunClient for Remote {
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
-        self.launched(request).await
+        self.launches.launched(request).await
     }
 
     async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
-        self.capability_launched(request).await
+        self.launches.capability_launched(request).await
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
@@ -50,35 +50,20 @@ impl RunClient for Remote {
     }
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
-        self.detail(run).await
+        self.commands.detail(run).await
     }
 
     async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.send_command(run, order).await
+        self.commands.send(run, order).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
-            let times = self.inner.link.times();
-            let waiting = async {
-                let fields = written(&OneRun { run_id: run.to_owned() })?;
-                match self.inner.once::<RunRecord>("run.settle", fields, PATIENT).await {
-                    // A service that shuts down releases its runs; another one continues them.
-                    Ok(completed) if goes_on(&completed) => {
-                        tokio::time::sleep(PAUSE).await;
-                        Ok(None)
-                    }
-                    Ok(completed) => Ok(Some(completed)),
-                    Err(trouble) => {
-                        self.inner.link.find_after(&self.inner.wire, times, trouble).await.map(|()| None)
-                    }
-                }
-            };
             tokio::select! {
-                completed = waiting => if let Some(completed) = completed? {
+                completed = self.inner.completion(run) => if let Some(completed) = completed? {
                     return Ok(completed);
                 },
-                () = leave.cancelled() => return Ok(self.detail(run).await?.run),
+                () = leave.cancelled() => return Ok(self.commands.detail(run).await?.run),
             }
         }
     }
@@ -95,22 +80,10 @@ impl RunClient for Remote {
                 let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
                 return Ok(self.inner.ask::<EventList>("event.list", fields).await?.events);
             }
-            return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
+            self.follow();
+            return self.inner.followed(after, limit, Duration::from_millis(wait_ms)).await;
         };
-        let wait_ms = wait_ms.min(MAX_WAIT_MS);
-        let fields = written(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
-        if wait_ms == 0 {
-            return Ok(self.inner.ask::<EventList>("run.events", fields).await?.events);
-        }
-        let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
-        loop {
-            let times = self.inner.link.times();
-            let trouble = match self.inner.once::<EventList>("run.events", fields.clone(), patience).await {
-                Ok(list) => return Ok(list.events),
-                Err(trouble) => trouble,
-            };
-            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
-        }
+        self.inner.events_of(run, after, limit, wait_ms).await
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
@@ -122,11 +95,11 @@ impl RunClient for Remote {
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
-        self.attachment_previewed(request).await
+        self.launches.attachment_previewed(request).await
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
-        self.attached(request).await
+        self.launches.attached(request).await
     }
 
     async fn target_choices(
@@ -150,7 +123,7 @@ impl RunClient for Remote {
     }
 
     async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
-        self.artifact_stored(artifact).await
+        self.launches.artifact_stored(artifact).await
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
@@ -181,15 +154,14 @@ impl RunClient for Remote {
     }
 }
 
-impl Remote {
+impl Inner {
     /// Returns events of all runs from the event stream, through any outage.
     async fn followed(&self, mut after: u64, limit: usize, wait: Duration) -> Result<Vec<RunEvent>, Error> {
-        self.follow();
         let end = Instant::now() + wait;
-        let mut changes = self.inner.heard.changes();
+        let mut changes = self.heard.changes();
         loop {
             changes.mark_unchanged();
-            match self.inner.heard.behind(after, limit) {
+            match self.heard.behind(after, limit) {
                 Backlog::Events(events) => return Ok(events),
                 Backlog::Nothing => {
                     if tokio::time::timeout_at(end, changes.changed()).await.is_err() {
@@ -197,26 +169,65 @@ impl Remote {
                     }
                 }
                 Backlog::Elsewhere(from) => {
-                    let times = self.inner.link.times();
+                    let times = self.link.times();
                     let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
-                    let reading = self.inner.wire.reading();
-                    match self.inner.once::<EventList>("event.list", fields, reading).await {
+                    let reading = self.wire.reading();
+                    match self.once::<EventList>("event.list", fields, reading).await {
                         // Those events have been purged.
                         Ok(list) if list.events.is_empty() => after = from,
                         Ok(list) => return Ok(list.events),
                         Err(trouble) => {
-                            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
+                            self.link.find_after(&self.wire, times, trouble).await?;
                         }
                     }
                 }
                 Backlog::OfAnotherLog => {
                     let message = format!(
                         "{} has a different store now: event {after} was from the previous one; start over",
-                        self.address()
+                        self.wire.address()
                     );
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
             }
+        }
+    }
+
+    /// Returns events of one run, and waits for the first one through any outage.
+    async fn events_of(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error> {
+        let wait_ms = wait_ms.min(MAX_WAIT_MS);
+        let fields = written(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
+        if wait_ms == 0 {
+            return Ok(self.ask::<EventList>("run.events", fields).await?.events);
+        }
+        let patience = self.wire.reading() + Duration::from_millis(wait_ms);
+        loop {
+            let times = self.link.times();
+            let trouble = match self.once::<EventList>("run.events", fields.clone(), patience).await {
+                Ok(list) => return Ok(list.events),
+                Err(trouble) => trouble,
+            };
+            self.link.find_after(&self.wire, times, trouble).await?;
+        }
+    }
+
+    /// Waits for the end of a run; `None` if it continues, or the connection was lost and is back.
+    async fn completion(&self, run: &str) -> Result<Option<RunRecord>, Error> {
+        let times = self.link.times();
+        let fields = written(&OneRun { run_id: run.to_owned() })?;
+        match self.once::<RunRecord>("run.settle", fields, PATIENT).await {
+            // A service that shuts down releases its runs; another one continues them.
+            Ok(completed) if goes_on(&completed) => {
+                tokio::time::sleep(PAUSE).await;
+                Ok(None)
+            }
+            Ok(completed) => Ok(Some(completed)),
+            Err(trouble) => self.link.find_after(&self.wire, times, trouble).await.map(|()| None),
         }
     }
 }
