@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::Runs;
-use super::detail::DetailCursor;
+use super::detail::{DetailCursor, DetailState};
 use super::detail_view::{label_of, short_id};
+use super::view::spinner;
 use crate::action::Action;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -84,104 +84,106 @@ pub(super) struct RowContext<'a> {
     pub(super) now_ms: i64,
     pub(super) cx: &'a Draw<'a>,
     pub(super) turning: &'static str,
+    /// Whether the core is unreachable, so that commands are refused.
+    pub(super) disconnected: bool,
 }
 
-impl Runs {
-    pub(super) fn lineage_lines(
-        &self,
-        detail: &RunDetail,
-        record: &RunRecord,
-        making: &RowContext<'_>,
-        out: &mut Vec<Line>,
-    ) {
-        let glyphs = making.cx.glyphs;
-        out.push(Line::rule("Lineage", ""));
-        if let Some((source, checkpoint)) = &record.source {
-            let forked = self.detail.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
-            let how = if forked { "forked from " } else { "replayed from " };
-            // Next to the id: the relation, the checkpoint, and the key that compares the two.
-            let suffix_width = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
-            let available = making.width.saturating_sub(suffix_width).max(9);
-            let text = shown(&source.0);
-            let id = if cells(&text) > available { short_id(&text, glyphs.ellipsis) } else { text };
-            let mut line = Line::of(vec![
-                Seg::new(how, Role::Muted),
-                Seg::new(id, Role::Text),
-                Seg::new(" at ", Role::Muted),
-                Seg::new(format!("c{checkpoint}"), Role::Text),
-            ])
-            .at(DetailCursor::Source(source.clone()));
-            line.buttons.push((Action::Compare, "=".to_owned(), "compare".to_owned()));
-            out.push(line);
-        }
-        for run in &detail.descendants {
-            let segs = vec![
-                Seg::new("descendant ", Role::Muted),
-                Seg::new(
-                    cut_middle(&shown(&run.0), making.width.saturating_sub(12), glyphs.ellipsis),
-                    Role::Text,
-                ),
-            ];
-            out.push(Line::of(segs).at(DetailCursor::Descendant(run.clone())));
-        }
-        let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
-        row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
-        let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
-        let (state_text, role) = match detail.contract_unchanged {
-            Some(true) => ("unchanged", Role::Muted),
-            Some(false) => ("skill changed", Role::Warning),
-            None => ("skill no longer exists", Role::Warning),
-        };
-        let short = format!(
-            "{}{}{}",
-            part(&digest, 0, 4),
-            glyphs.ellipsis,
-            part(&digest, digest.len().saturating_sub(2), 2)
-        );
+impl<'a> RowContext<'a> {
+    pub(super) fn of(width: u16, disconnected: bool, cx: &'a Draw<'a>) -> Self {
+        Self { width, now_ms: cx.clock_ms, cx, turning: spinner(cx), disconnected }
+    }
+}
+
+pub(super) fn lineage_lines(
+    state: &DetailState,
+    detail: &RunDetail,
+    record: &RunRecord,
+    making: &RowContext<'_>,
+    out: &mut Vec<Line>,
+) {
+    let glyphs = making.cx.glyphs;
+    out.push(Line::rule("Lineage", ""));
+    if let Some((source, checkpoint)) = &record.source {
+        let forked = state.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
+        let how = if forked { "forked from " } else { "replayed from " };
+        // Next to the id: the relation, the checkpoint, and the key that compares the two.
+        let suffix_width = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
+        let available = making.width.saturating_sub(suffix_width).max(9);
+        let text = shown(&source.0);
+        let id = if cells(&text) > available { short_id(&text, glyphs.ellipsis) } else { text };
+        let mut line = Line::of(vec![
+            Seg::new(how, Role::Muted),
+            Seg::new(id, Role::Text),
+            Seg::new(" at ", Role::Muted),
+            Seg::new(format!("c{checkpoint}"), Role::Text),
+        ])
+        .at(DetailCursor::Source(source.clone()));
+        line.buttons.push((Action::Compare, "=".to_owned(), "compare".to_owned()));
+        out.push(line);
+    }
+    for run in &detail.descendants {
+        let segs = vec![
+            Seg::new("descendant ", Role::Muted),
+            Seg::new(
+                cut_middle(&shown(&run.0), making.width.saturating_sub(12), glyphs.ellipsis),
+                Role::Text,
+            ),
+        ];
+        out.push(Line::of(segs).at(DetailCursor::Descendant(run.clone())));
+    }
+    let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
+    row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
+    let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+    let (state_text, role) = match detail.contract_unchanged {
+        Some(true) => ("unchanged", Role::Muted),
+        Some(false) => ("skill changed", Role::Warning),
+        None => ("skill no longer exists", Role::Warning),
+    };
+    let short = format!(
+        "{}{}{}",
+        part(&digest, 0, 4),
+        glyphs.ellipsis,
+        part(&digest, digest.len().saturating_sub(2), 2)
+    );
+    row(
+        "contract",
+        vec![
+            Seg::new(shown(&detail.contract_version), Role::Text),
+            Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
+            Seg::new(short, Role::Text),
+            Seg::new(format!(" {state_text}"), role),
+        ],
+    );
+    corrected_lines(state, making, out);
+    let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
+    for decided in &detail.decisions {
+        let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
+        let notes =
+            decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
+        let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
         row(
-            "contract",
-            vec![
-                Seg::new(shown(&detail.contract_version), Role::Text),
-                Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
-                Seg::new(short, Role::Text),
-                Seg::new(format!(" {state_text}"), role),
-            ],
+            "decision",
+            vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
         );
-        self.corrected_lines(making, out);
-        let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
-        for decided in &detail.decisions {
-            let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
-            let notes =
-                decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-            let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
-            row(
-                "decision",
-                vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
-            );
-        }
-        for order in list_commands(self.detail.events()) {
-            let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
-            let by = format!(" by {}{note}", order.by);
-            row("command", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
+    }
+    for order in list_commands(state.events()) {
+        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
+        let by = format!(" by {}{note}", order.by);
+        row("command", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
+    }
+}
+/// Appends corrected inputs: the previous and the new value.
+fn corrected_lines(state: &DetailState, making: &RowContext<'_>, out: &mut Vec<Line>) {
+    for event in state.events().filter(|event| event.event.kind == EventKind::RunResumed) {
+        let data = &event.event.data;
+        let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
+        let before = data.get("inputs_before");
+        for (name, after) in corrected {
+            let was = before.map(|before| before.get(name).unwrap_or(&Value::Null));
+            corrected_rows(name, was, after, making, out);
         }
     }
 }
-
-impl Runs {
-    /// Appends corrected inputs: the previous and the new value.
-    fn corrected_lines(&self, making: &RowContext<'_>, out: &mut Vec<Line>) {
-        for event in self.detail.events().filter(|event| event.event.kind == EventKind::RunResumed) {
-            let data = &event.event.data;
-            let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
-            let before = data.get("inputs_before");
-            for (name, after) in corrected {
-                let was = before.map(|before| before.get(name).unwrap_or(&Value::Null));
-                corrected_rows(name, was, after, making, out);
-            }
-        }
-    }
-}
-
 /// Appends a corrected input: both values in one row, or for texts of several lines the lines that differ.
 fn corrected_rows(
     name: &str,
@@ -244,7 +246,6 @@ pub(super) fn waiting_lines(
     sheet: Option<&DecisionPreview>,
     record: &RunRecord,
     making: &RowContext<'_>,
-    disconnected: bool,
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
@@ -257,7 +258,7 @@ pub(super) fn waiting_lines(
         (CommandName::Approve, Action::Approve, "a", "approve"),
         (CommandName::Deny, Action::Deny, "d", "deny"),
     ] {
-        if record.allowed.contains(&command) && !disconnected {
+        if record.allowed.contains(&command) && !making.disconnected {
             first.buttons.push((action, key.to_owned(), label.to_owned()));
         }
     }

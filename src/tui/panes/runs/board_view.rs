@@ -1,15 +1,17 @@
 //! The board: one overview of a shift. Waiting runs by deadline, running ones, reasons of failures, and workers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::Focus;
+use super::board::BoardState;
+use super::run_list::RunList;
+use super::table_view::deadline;
 use super::view::spinner;
-use super::{Focus, Runs};
-use crate::action::Action;
-use crate::pane::{Draw, Effect};
-use crate::run_requests::RunRequest;
+use super::views::draw_tabs;
+use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
@@ -17,16 +19,12 @@ use crate::widgets::relative_time::{age, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{Board, BoardRun, Error, WorkerState, WorkerView};
+use skills_api::{Board, BoardRun, WorkerState};
+use skills_config::RunSettings;
 use skills_model::RunState;
-use skills_store::RunId;
 
-/// Refresh interval of the board.
-const REFRESH: Duration = Duration::from_secs(5);
 /// Age from which a board is marked as outdated.
 const OUTDATED: Duration = Duration::from_secs(15);
-/// Periods in hours that `+` and `-` select.
-const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
 /// Width of the notes at the right, and in a wide window.
 const NOTE: u16 = 24;
 const WIDE_NOTE: u16 = 36;
@@ -34,47 +32,6 @@ const WIDE_NOTE: u16 = 36;
 const WIDE: u16 = 160;
 /// Widths of these columns.
 const DETAILS: [u16; 3] = [3, 12, 16];
-
-/// Why a lost worker is not drained.
-pub(super) const LOST: &str = "the worker is lost: it claims no runs";
-
-/// A position of the cursor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CursorPosition {
-    Run(RunId),
-    Worker(String),
-}
-
-/// The state of the board.
-#[derive(Debug)]
-pub(super) struct BoardState {
-    hours: u32,
-    board: Option<Board>,
-    /// When `board` was first drawn.
-    drawn_since: Option<Instant>,
-    error: Option<Error>,
-    spots: Vec<CursorPosition>,
-    cursor: usize,
-    /// When it was last requested; `None` before the first request.
-    requested_at: Option<Instant>,
-    waits: bool,
-}
-
-impl BoardState {
-    /// Returns the run under the cursor.
-    pub fn run(&self) -> Option<&RunId> {
-        match self.spots.get(self.cursor)? {
-            CursorPosition::Run(run) => Some(run),
-            CursorPosition::Worker(_) => None,
-        }
-    }
-
-    /// Returns the worker under the cursor.
-    pub fn worker(&self) -> Option<&WorkerView> {
-        let CursorPosition::Worker(id) = self.spots.get(self.cursor)? else { return None };
-        self.board.as_ref()?.workers.iter().find(|worker| worker.worker == *id)
-    }
-}
 
 /// Returns the glyph of a count relative to the maximum.
 fn level(count: u32, most: u32, ascii: bool) -> &'static str {
@@ -127,556 +84,417 @@ impl BoardColumns {
     }
 }
 
-impl Runs {
-    pub(super) fn open_board(&mut self) -> Vec<Effect> {
-        if self.board.is_none() {
-            let (hours, board, error, spots) = (8, None, None, Vec::new());
-            let (drawn_since, requested_at) = (None, None);
-            self.board = Some(BoardState {
-                hours,
-                board,
-                drawn_since,
-                error,
-                spots,
-                cursor: 0,
-                requested_at,
-                waits: false,
-            });
-        }
-        self.focus = Focus::List;
-        self.unmark();
-        self.request_board()
+/// Draws the board.
+pub(super) fn draw(
+    state: &mut BoardState,
+    list: &mut RunList,
+    focus: Focus,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    state.drawn.clear();
+    let hours = state.hours;
+    let focused = cx.focused;
+    let (error, mut board) = (state.error.clone(), state.board.clone());
+    // Ages go on while the service does not respond.
+    let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
+    let mut outdated = None;
+    if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {
+        let why = error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
+        outdated = Some(format!("as of {}: {why}", time_of_day(board.now_ms)));
+        let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+        (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
     }
-
-    pub(super) fn request_board(&mut self) -> Vec<Effect> {
-        let Some(state) = &mut self.board else { return Vec::new() };
-        if state.waits {
-            return Vec::new();
-        }
-        state.waits = true;
-        vec![Effect::Run(RunRequest::Board { hours: state.hours })]
+    let mut title = Title::of("Board", focused);
+    if let Some(board) = &board {
+        let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
+        let (from, now, dot) = (minute(board.from_ms), minute(board.now_ms), cx.glyphs.dot);
+        let plural = if live == 1 { "" } else { "s" };
+        let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
+        title = title.note(note);
     }
-
-    pub(super) fn take_board(
-        &mut self,
-        hours: u32,
-        answer: &Result<std::sync::Arc<Board>, Error>,
-    ) -> Vec<Effect> {
-        let Some(state) = &mut self.board else { return Vec::new() };
-        state.waits = false;
-        if state.hours != hours {
-            return self.request_board();
-        }
-        match answer {
-            Ok(board) => {
-                let here = state.spots.get(state.cursor).cloned();
-                let runs = board.waiting.iter().chain(&board.running).chain(&board.ended);
-                state.spots = runs
-                    .map(|run| CursorPosition::Run(run.run.clone()))
-                    .chain(board.workers.iter().map(|worker| CursorPosition::Worker(worker.worker.clone())))
-                    .collect();
-                let found = here.and_then(|here| state.spots.iter().position(|spot| *spot == here));
-                state.cursor = found.unwrap_or(state.cursor).min(state.spots.len().saturating_sub(1));
-                (state.board, state.drawn_since, state.error) = (Some(Board::clone(board)), None, None);
-            }
-            Err(error) => state.error = Some(error.clone()),
-        }
-        self.select_on_board()
-    }
-
-    /// Returns when the board is next refreshed, or drawn with older times while the response is not there.
-    pub(super) fn board_due(&self, now: Instant) -> Option<Instant> {
-        let state = self.board.as_ref()?;
-        Some(state.requested_at.map_or(now, |requested_at| requested_at + REFRESH))
-    }
-
-    pub(super) fn refresh_board(&mut self, now: Instant) -> Vec<Effect> {
-        if let Some(state) = &mut self.board {
-            state.requested_at = Some(now);
-        }
-        self.request_board()
-    }
-
-    /// Shows the list again, and selects the run under its cursor.
-    pub(super) fn close_board(&mut self) -> Vec<Effect> {
-        self.board = None;
-        self.build();
-        self.selection_changed()
-    }
-
-    /// Selects the run under the board's cursor for commands.
-    pub(super) fn select_on_board(&mut self) -> Vec<Effect> {
-        let Some(id) = self.board.as_ref().and_then(|state| state.run().cloned()) else { return Vec::new() };
-        if self.selected.as_ref() == Some(&id) && self.detail.is_of(&id) {
-            return Vec::new();
-        }
-        (self.selected, self.moved) = (Some(id.clone()), true);
-        self.detail.show(&id);
-        self.request_detail()
-    }
-
-    /// Moves the cursor to a row; a second click opens it.
-    pub(super) fn click_on_board(&mut self, spot: usize) -> Vec<Effect> {
-        let Some(state) = &mut self.board else { return Vec::new() };
-        if state.cursor == spot {
-            return self.act_on_board(Action::Open).unwrap_or_default();
-        }
-        state.cursor = spot;
-        self.select_on_board()
-    }
-
-    pub(super) fn act_on_board(&mut self, action: Action) -> Option<Vec<Effect>> {
-        let last = self.board.as_ref()?.spots.len().saturating_sub(1);
-        let state = self.board.as_mut()?;
-        match action {
-            Action::Up => state.cursor = state.cursor.saturating_sub(1),
-            Action::Down => state.cursor = (state.cursor + 1).min(last),
-            Action::PageUp => state.cursor = state.cursor.saturating_sub(10),
-            Action::PageDown => state.cursor = (state.cursor + 10).min(last),
-            Action::Top => state.cursor = 0,
-            Action::Bottom => state.cursor = last,
-            Action::AddTerm | Action::ZoomOut => {
-                let at = ZOOMS.iter().position(|hours| *hours >= state.hours).unwrap_or(3);
-                let at = if action == Action::AddTerm {
-                    at.saturating_sub(1)
-                } else {
-                    (at + 1).min(ZOOMS.len() - 1)
-                };
-                state.hours = ZOOMS[at];
-                return Some(self.request_board());
-            }
-            Action::Drain => {
-                let Some(worker) = state.worker() else {
-                    return Some(vec![Effect::Toast("move the cursor to a worker first".to_owned())]);
-                };
-                if worker.state == WorkerState::Lost {
-                    return Some(vec![Effect::Toast(LOST.to_owned())]);
-                }
-                let drain = worker.state != WorkerState::Draining;
-                return Some(vec![Effect::Run(RunRequest::Drain { worker: worker.worker.clone(), drain })]);
-            }
-            Action::Open => {
-                let run = state.run().cloned()?;
-                self.board = None;
-                let effects = self.go_to(&run);
-                self.focus = Focus::Detail;
-                return Some(effects);
-            }
-            Action::Back => return Some(self.close_board()),
-            _ => return None,
-        }
-        Some(self.select_on_board())
-    }
-
-    pub(super) fn draw_board(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let Some(state) = &mut self.board else { return };
-        let hours = state.hours;
-        let focused = cx.focused;
-        let (error, mut board) = (state.error.clone(), state.board.clone());
-        // Ages go on while the service does not respond.
-        let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
-        let mut outdated = None;
-        if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {
-            let why = error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
-            outdated = Some(format!("as of {}: {why}", time_of_day(board.now_ms)));
-            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
-            (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
-        }
-        let mut title = Title::of("Board", focused);
-        if let Some(board) = &board {
-            let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
-            let (from, now, dot) = (minute(board.from_ms), minute(board.now_ms), cx.glyphs.dot);
-            let plural = if live == 1 { "" } else { "s" };
-            let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
-            title = title.note(note);
-        }
-        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-        self.drawn.list = area;
-        let Some(board) = board else {
-            let mut painter = Painter::new(buf, cx);
-            let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
-            painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
-            return;
-        };
-        let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
-        if let Some(text) = outdated {
-            let row = Rect { height: 1, ..body };
-            let mut painter = Painter::new(buf, cx);
-            painter.band(row, Role::DangerBand);
-            painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
-            painter.put(row.x + 3, row.y, painter.glyphs.bad, Role::Danger, 1);
-            let available = row.width.saturating_sub(6);
-            let text = cut_end(&text, available, painter.glyphs.ellipsis).into_owned();
-            painter.put(row.x + 5, row.y, &text, Role::Danger, available);
-            body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
-        }
-        self.draw_board_body(&board, body, buf, cx);
-    }
-
-    fn draw_board_body(&mut self, board: &Board, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let cursor = self.board.as_ref().map_or(0, |state| state.cursor);
-        let turning = spinner(cx);
-        let columns = BoardColumns::of(area, board);
-        let line = columns.line;
-        self.board_counts(board, Rect { height: 1, ..area }, buf, cx);
-        board_hours(board, line, area.y + 1, &mut Painter::new(buf, cx));
-        let groups: [(&str, &[BoardRun], Role); 3] = [
-            ("waiting for approval", &board.waiting, Role::Waiting),
-            ("in progress", &board.running, Role::Muted),
-            ("ended", &board.ended, Role::Muted),
-        ];
-        let firsts = [0, board.waiting.len(), board.waiting.len() + board.running.len()];
-        let workers_at = firsts[2] + board.ended.len();
-        // Workers keep their rows at the bottom.
-        let on_worker = cursor >= workers_at && !board.workers.is_empty();
-        let workers = match area.height {
-            20.. => (board.workers.len() as u16 + 1).min(area.height / 4),
-            _ => 1 + u16::from(on_worker),
-        };
-        let bottom = area.bottom().saturating_sub(workers);
-        let rows = |len: usize| u16::try_from(len).unwrap_or(u16::MAX);
-        let full = [
-            rows(board.waiting.len()),
-            rows(board.running.len()),
-            rows(board.failed.len()),
-            u16::from(board.completed.iter().any(|runs| *runs > 0)),
-            rows(board.ended.len()),
-        ];
-        let at_cursor = (0..3).rev().find(|at| cursor >= firsts[*at] && !groups[*at].1.is_empty());
-        let at_cursor = at_cursor.filter(|_| !on_worker).map(|at| [0, 1, 4][at]);
-        let mut y = area.y + 2;
-        let shares = shares(full, at_cursor, bottom.saturating_sub(y));
-        for (section, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0) {
-            let part = Rect { y, height: share, ..area };
-            match section {
-                FAILURES => self.board_failures(board, line, part, buf, cx),
-                COMPLETED => board_completed(board, line, part, &mut Painter::new(buf, cx)),
-                _ => {
-                    let at = [0, 1, 0, 0, 2][section];
-                    let (name, runs, role) = groups[at];
-                    Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
-                    let height = usize::from(share - 1);
-                    // The window follows the cursor; without it, the first rows are the most urgent ones.
-                    let at_row = if at_cursor == Some(section) { cursor - firsts[at] } else { 0 };
-                    let offset = at_row.saturating_sub(height.saturating_sub(1));
-                    let ended = usize::try_from(board.ended_runs).unwrap_or(usize::MAX);
-                    let all = if at == 2 { ended.max(runs.len()) } else { runs.len() };
-                    if height < all {
-                        let (from, to) = (count(offset + 1), count((offset + height).min(runs.len())));
-                        let dash = if cx.glyphs.ascii { "-" } else { "–" };
-                        let note = format!("{from}{dash}{to} of {}", count(all));
-                        Painter::new(buf, cx).right(area.right().saturating_sub(1), y, &note, Role::Muted);
-                    }
-                    for ((at_run, run), y) in runs.iter().enumerate().skip(offset).zip(y + 1..y + share) {
-                        let (row, spot) = (Rect { y, height: 1, ..area }, firsts[at] + at_run);
-                        self.board_row(run, row, columns, (spot == cursor, turning), buf, cx);
-                        self.drawn.spots.push((row, spot));
-                    }
-                }
-            }
-            y += share + 1;
-        }
-        let workers = Rect { y: bottom, height: workers, ..area };
-        self.board_workers(board, (workers_at, cursor), workers, buf, cx);
-    }
-
-    fn board_counts(&self, board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    draw_tabs(list, (focus, true), Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+    list.drawn.list = area;
+    let Some(board) = board else {
         let mut painter = Painter::new(buf, cx);
-        let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
-        let number = |count_of: u64| count(usize::try_from(count_of).unwrap_or(usize::MAX));
-        let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
-        let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
-        let glyphs = painter.glyphs;
-        let waiting = of(&[RunState::WaitingForHuman]);
-        let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
-        let (signals, paused) = (of(&[RunState::WaitingForSignal]), board.paused());
-        let pending = of(&[RunState::Pending]).saturating_sub(paused);
-        let mut parts = vec![
-            (glyphs.waiting, role, format!("{} to approve", number(waiting))),
-            (
-                glyphs.running[0],
-                Role::Info,
-                format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
-            ),
-            (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
-            (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
-        ];
-        // Rare states are shown only if there are runs in them.
-        if signals > 0 {
-            parts.insert(2, (glyphs.signal, Role::Text, format!("{} waiting for a signal", number(signals))));
-        }
-        if paused > 0 {
-            parts.insert(2, (glyphs.pending, Role::Muted, format!("{} paused", number(paused))));
-        }
-        if pending > 0 {
-            parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
-        }
-        let mut x = row.x + 3;
-        for (sign, role, text) in parts {
-            let width = cells(&text) + 2;
-            if x + width >= row.right() {
-                return;
-            }
-            painter.put(x, row.y, sign, role, 1);
-            x = painter.put(
-                x + 2,
-                row.y,
-                &text,
-                if role == Role::Waiting { role } else { Role::Text },
-                width,
-            ) + 3;
-        }
-        if let Some(since) = board.oldest_waiting_ms {
-            let text = format!("oldest approval {}", age(board.now_ms - since));
-            if x + cells(&text) + 1 < row.right() {
-                painter.right(row.right().saturating_sub(1), row.y, &text, Role::Muted);
-            }
-        }
+        let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
+        painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
+        return;
+    };
+    let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    if let Some(text) = outdated {
+        let row = Rect { height: 1, ..body };
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::DangerBand);
+        painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
+        painter.put(row.x + 3, row.y, painter.glyphs.bad, Role::Danger, 1);
+        let available = row.width.saturating_sub(6);
+        let text = cut_end(&text, available, painter.glyphs.ellipsis).into_owned();
+        painter.put(row.x + 5, row.y, &text, Role::Danger, available);
+        body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
     }
+    draw_body(state, list, &board, body, buf, cx);
+}
 
-    /// Draws a run with its bar: its past, running, waiting for approval, waiting for a signal. What it did before its
-    /// present state is not known here.
-    fn board_row(
-        &self,
-        run: &BoardRun,
-        row: Rect,
-        columns: BoardColumns,
-        (at_cursor, turning): (bool, &'static str),
-        buf: &mut Buffer,
-        cx: &mut Draw<'_>,
-    ) {
-        let line = columns.line;
-        let (note, note_role) = match run.state {
-            RunState::WaitingForHuman => self.wait_note(run, line.now_ms),
-            RunState::WaitingForSignal => {
-                (format!("signal {}", shown(run.signal.as_deref().unwrap_or_default())), Role::Muted)
-            }
-            RunState::Completed | RunState::Canceled => {
-                (format!("{} ago", age(line.now_ms - run.since_ms)), Role::Muted)
-            }
-            _ if run.is_paused() => ("paused until resumed".to_owned(), Role::Muted),
+fn draw_body(
+    state: &mut BoardState,
+    list: &mut RunList,
+    board: &Board,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let cursor = state.cursor;
+    let turning = spinner(cx);
+    let columns = BoardColumns::of(area, board);
+    let line = columns.line;
+    board_counts(board, Rect { height: 1, ..area }, buf, cx);
+    board_hours(board, line, area.y + 1, &mut Painter::new(buf, cx));
+    let groups: [(&str, &[BoardRun], Role); 3] = [
+        ("waiting for approval", &board.waiting, Role::Waiting),
+        ("in progress", &board.running, Role::Muted),
+        ("ended", &board.ended, Role::Muted),
+    ];
+    let firsts = [0, board.waiting.len(), board.waiting.len() + board.running.len()];
+    let workers_at = firsts[2] + board.ended.len();
+    // Workers keep their rows at the bottom.
+    let on_worker = cursor >= workers_at && !board.workers.is_empty();
+    let workers = match area.height {
+        20.. => (board.workers.len() as u16 + 1).min(area.height / 4),
+        _ => 1 + u16::from(on_worker),
+    };
+    let bottom = area.bottom().saturating_sub(workers);
+    let rows = |len: usize| u16::try_from(len).unwrap_or(u16::MAX);
+    let full = [
+        rows(board.waiting.len()),
+        rows(board.running.len()),
+        rows(board.failed.len()),
+        u16::from(board.completed.iter().any(|runs| *runs > 0)),
+        rows(board.ended.len()),
+    ];
+    let at_cursor = (0..3).rev().find(|at| cursor >= firsts[*at] && !groups[*at].1.is_empty());
+    let at_cursor = at_cursor.filter(|_| !on_worker).map(|at| [0, 1, 4][at]);
+    let mut y = area.y + 2;
+    let shares = shares(full, at_cursor, bottom.saturating_sub(y));
+    for (section, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0) {
+        let part = Rect { y, height: share, ..area };
+        match section {
+            FAILURES => board_failures(&mut list.drawn.terms, board, line, part, buf, cx),
+            COMPLETED => board_completed(board, line, part, &mut Painter::new(buf, cx)),
             _ => {
-                let step = run.step.as_deref().map(shown).unwrap_or_default();
-                (format!("{}/{} {step}", run.progress.0, run.progress.1), Role::Muted)
-            }
-        };
-        let mut painter = Painter::new(buf, cx);
-        if run.state == RunState::WaitingForHuman {
-            painter.band(row, Role::WaitingBand);
-        }
-        if at_cursor {
-            painter.band(row, Role::Selection);
-            painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Gutter, 1);
-        }
-        let (sign, role) = match run.state {
-            RunState::WaitingForHuman => (painter.glyphs.waiting, Role::Waiting),
-            RunState::WaitingForSignal => (painter.glyphs.signal, Role::Text),
-            RunState::Pending => (painter.glyphs.pending, Role::Muted),
-            RunState::Completed => (painter.glyphs.ok, Role::Success),
-            RunState::Canceled => (painter.glyphs.canceled, Role::Muted),
-            RunState::Failed => (painter.glyphs.bad, Role::Danger),
-            RunState::Running | RunState::Replaying => (turning, Role::Info),
-        };
-        painter.put(row.x + 3, row.y, sign, role, 1);
-        let name_role =
-            if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
-        let name = cut_end(&shown(&run.title), columns.name, painter.glyphs.ellipsis).into_owned();
-        painter.put(row.x + 5, row.y, &name, name_role, columns.name);
-        if columns.is_wide {
-            let (done, all) = run.progress;
-            let step =
-                run.step.as_deref().filter(|_| !run.state.is_terminal()).map(shown).unwrap_or_default();
-            let details =
-                [super::list::tail(&run.run), shown(&run.started_by), format!("{done}/{all} {step}")];
-            let mut x = row.x + 5 + columns.name + 2;
-            for (text, width) in details.iter().zip(DETAILS) {
-                painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), Role::Muted, width);
-                x += width + 2;
+                let at = [0, 1, 0, 0, 2][section];
+                let (name, runs, role) = groups[at];
+                Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
+                let height = usize::from(share - 1);
+                // The window follows the cursor; without it, the first rows are the most urgent ones.
+                let at_row = if at_cursor == Some(section) { cursor - firsts[at] } else { 0 };
+                let offset = at_row.saturating_sub(height.saturating_sub(1));
+                let ended = usize::try_from(board.ended_runs).unwrap_or(usize::MAX);
+                let all = if at == 2 { ended.max(runs.len()) } else { runs.len() };
+                if height < all {
+                    let (from, to) = (count(offset + 1), count((offset + height).min(runs.len())));
+                    let dash = if cx.glyphs.ascii { "-" } else { "–" };
+                    let note = format!("{from}{dash}{to} of {}", count(all));
+                    Painter::new(buf, cx).right(area.right().saturating_sub(1), y, &note, Role::Muted);
+                }
+                for ((at_run, run), y) in runs.iter().enumerate().skip(offset).zip(y + 1..y + share) {
+                    let (row, spot) = (Rect { y, height: 1, ..area }, firsts[at] + at_run);
+                    board_row(&list.settings, run, row, columns, (spot == cursor, turning), buf, cx);
+                    state.drawn.push((row, spot));
+                }
             }
         }
-        let (work, waits_sign, waits_role) = (
-            if painter.glyphs.ascii { "#" } else { "▆" },
-            if run.state == RunState::WaitingForHuman { painter.glyphs.heavy } else { painter.glyphs.rule },
-            if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
-        );
-        if line.width > 1 {
-            let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-            let ended = run.state.is_terminal() || run.state == RunState::Failed;
-            let end = if waits || ended { run.since_ms } else { line.now_ms };
-            let (first, last) = (line.cell(run.created_ms), line.cell(end));
-            let works = matches!(run.state, RunState::Running | RunState::Replaying);
-            let began = if works { line.cell(run.since_ms) } else { last };
-            let past = if painter.glyphs.ascii { "." } else { "·" };
-            if run.state != RunState::Pending {
-                let least = u16::from(!works && !waits);
-                painter.run(first, row.y, past, (began - first).max(least), Role::Muted);
-            }
-            if works {
-                painter.run(began, row.y, work, (last - began).max(1), Role::Level1);
-            }
-            if waits {
-                let until = line.cell(line.now_ms);
-                painter.run(last, row.y, waits_sign, until.saturating_sub(last).max(1), waits_role);
-            }
-        }
-        let x = line.x + line.width + 1;
-        let available = row.right().saturating_sub(x + 1);
-        painter.put(x, row.y, &cut_end(&note, available, painter.glyphs.ellipsis), note_role, available);
+        y += share + 1;
     }
+    let workers = Rect { y: bottom, height: workers, ..area };
+    board_workers(&mut state.drawn, board, (workers_at, cursor), workers, buf, cx);
+}
 
-    /// Describes a wait for approval: its deadline, the approvals it has, its escalation, and the assignee.
-    fn wait_note(&self, run: &BoardRun, now_ms: i64) -> (String, Role) {
-        let (left, urgency) = self.deadline(run.expires_ms, now_ms);
-        let mut parts: Vec<String> = run.wait_notes().map(shown).collect();
-        let has_notes = !parts.is_empty();
-        parts.extend(run.assigned.as_ref().map(|to| format!("for {}", shown(to))));
-        if parts.is_empty() {
-            return (left, urgency);
-        }
-        if run.expires_ms.is_some() || parts.len() > 1 {
-            // Beside others there is only space for the counts of approvals.
-            if let (Some(approvals), Some(part)) =
-                (&run.approvals, parts.get_mut(usize::from(run.outcome_unknown)))
-                && let Some((_, counts)) = approvals.rsplit_once(", ")
-            {
-                counts.clone_into(part);
-            }
-        }
-        if run.expires_ms.is_some() {
-            parts.insert(
-                0,
-                left.strip_prefix("expires in ").map_or(left.clone(), |time| format!("{time} left")),
-            );
-        }
-        let role = match urgency {
-            Role::Danger | Role::Warning => urgency,
-            _ if run.outcome_unknown => Role::Warning,
-            _ if has_notes => Role::Waiting,
-            _ => urgency,
-        };
-        (parts.join(", "), role)
+fn board_counts(board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let number = |count_of: u64| count(usize::try_from(count_of).unwrap_or(usize::MAX));
+    let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
+    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+    let glyphs = painter.glyphs;
+    let waiting = of(&[RunState::WaitingForHuman]);
+    let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
+    let (signals, paused) = (of(&[RunState::WaitingForSignal]), board.paused());
+    let pending = of(&[RunState::Pending]).saturating_sub(paused);
+    let mut parts = vec![
+        (glyphs.waiting, role, format!("{} to approve", number(waiting))),
+        (
+            glyphs.running[0],
+            Role::Info,
+            format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
+        ),
+        (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
+        (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
+    ];
+    // Rare states are shown only if there are runs in them.
+    if signals > 0 {
+        parts.insert(2, (glyphs.signal, Role::Text, format!("{} waiting for a signal", number(signals))));
     }
-
-    /// Draws counts of failures by reason over the timeline.
-    fn board_failures(
-        &mut self,
-        board: &Board,
-        line: TimeLine,
-        area: Rect,
-        buf: &mut Buffer,
-        cx: &mut Draw<'_>,
-    ) {
-        let mut painter = Painter::new(buf, cx);
-        painter.put(area.x + 3, area.y, "failed, by reason", Role::Muted, area.width);
-        let height = usize::from(area.height - 1);
-        let hidden = board.failed.get(height..).unwrap_or_default();
-        if !hidden.is_empty() {
-            let runs: u64 = hidden.iter().map(|reason| reason.runs).sum();
-            let runs = count(usize::try_from(runs).unwrap_or(usize::MAX));
-            let plural = if hidden.len() == 1 { "" } else { "s" };
-            let note = format!("{} more reason{plural}, {runs} failed", count(hidden.len()));
-            painter.right(area.right().saturating_sub(1), area.y, &note, Role::Muted);
-        }
-        for (reason, y) in board.failed.iter().zip(area.y + 1..area.bottom()) {
-            let row = Rect { y, height: 1, ..area };
-            let name = shown(&reason.reason);
-            let counts = (reason.runs, reason.slices.as_slice());
-            board_counted(&name, counts, line, row, (painter.glyphs.bad, Role::Danger), &mut painter);
-            let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
-            let x = line.x + line.width + 1;
-            painter.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
-            let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
-            self.drawn.terms.push((row, term));
-        }
+    if paused > 0 {
+        parts.insert(2, (glyphs.pending, Role::Muted, format!("{} paused", number(paused))));
     }
-
-    fn board_workers(
-        &mut self,
-        board: &Board,
-        (first, cursor): (usize, usize),
-        area: Rect,
-        buf: &mut Buffer,
-        cx: &mut Draw<'_>,
-    ) {
-        if area.height == 0 {
+    if pending > 0 {
+        parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
+    }
+    let mut x = row.x + 3;
+    for (sign, role, text) in parts {
+        let width = cells(&text) + 2;
+        if x + width >= row.right() {
             return;
         }
-        let mut painter = Painter::new(buf, cx);
-        let of = |state: WorkerState| board.workers.iter().filter(|worker| worker.state == state).count();
-        // A lost worker has no slots.
-        let present = || board.workers.iter().filter(|worker| worker.state != WorkerState::Lost);
-        let slots: u32 = present().filter_map(|worker| worker.slots).sum();
-        let busy: usize = present().map(|worker| worker.runs.len()).sum();
-        let dot = painter.glyphs.dot;
-        let mut note = vec![Seg::new(format!("{} live", of(WorkerState::Live)), Role::Muted)];
-        for (state, word, role) in
-            [(WorkerState::Draining, "draining", Role::Warning), (WorkerState::Lost, "lost", Role::Danger)]
-        {
-            if of(state) > 0 {
-                note.push(Seg::new(format!(" {dot} "), Role::Muted));
-                note.push(Seg::new(format!("{} {word}", of(state)), role));
-            }
-        }
-        note.push(Seg::new(format!(" {dot} {busy} of {slots} slots"), Role::Muted));
-        let height = usize::from(area.height - 1);
-        let offset = cursor.saturating_sub(first).saturating_sub(height.saturating_sub(1));
-        let offset = offset.min(board.workers.len().saturating_sub(height));
-        if (1..board.workers.len()).contains(&height) {
-            let (from, to) = (offset + 1, offset + height);
-            let dash = if painter.glyphs.ascii { "-" } else { "–" };
-            let text = format!(" {dot} {from}{dash}{to} of {}", board.workers.len());
-            note.push(Seg::new(text, Role::Muted));
-        }
-        let mut title = Title::of("Workers", false);
-        title.note = RichLine::from_segs(note);
-        title.draw(&mut painter, area.x, area.y, area.width);
-        for ((at, worker), y) in board.workers.iter().enumerate().skip(offset).zip(area.y + 1..area.bottom())
-        {
-            let row = Rect { y, height: 1, ..area };
-            self.drawn.spots.push((row, first + at));
-            if first + at == cursor {
-                painter.band(row, Role::Selection);
-                painter.put(row.x + 1, y, painter.glyphs.gutter, Role::Gutter, 1);
-            }
-            let (sign, role) = match worker.state {
-                WorkerState::Live => (painter.glyphs.ok, Role::Success),
-                WorkerState::Draining => (painter.glyphs.warn, Role::Warning),
-                WorkerState::Lost => (painter.glyphs.bad, Role::Danger),
-            };
-            painter.put(row.x + 3, y, sign, role, 1);
-            let name = cut_end(&shown(&worker.name), 30, painter.glyphs.ellipsis).into_owned();
-            let mut x = painter.put(row.x + 5, y, &name, Role::Text, 30) + 2;
-            if let Some(version) = &worker.version {
-                x = painter.put(x, y, &shown(version), Role::Muted, 12) + 2;
-            }
-            let busy = match worker.slots {
-                Some(slots) => format!("{}/{slots}", worker.runs.len()),
-                None => worker.runs.len().to_string(),
-            };
-            x = painter.put(x, y, &busy, Role::Text, 8) + 2;
-            let (seen, role) = match (worker.state, worker.seen_ms) {
-                (WorkerState::Lost, _) | (_, None) => ("no heartbeat".to_owned(), Role::Danger),
-                (_, Some(seen)) => (format!("heartbeat {}", age(board.now_ms - seen)), Role::Muted),
-            };
-            let start = painter.right(row.right().saturating_sub(1), y, &seen, role);
-            let runs: Vec<String> = worker.runs.iter().map(|run| super::list::tail(&run.run)).collect();
-            let what = match worker.state {
-                WorkerState::Draining => format!("draining, {} left: {}", worker.runs.len(), runs.join(" ")),
-                _ => runs.join(" "),
-            };
-            let available = start.saturating_sub(x + 2);
-            painter.put(
-                x,
-                y,
-                &cut_end(what.trim_end_matches([':', ' ']), available, painter.glyphs.ellipsis),
-                Role::Muted,
-                available,
-            );
+        painter.put(x, row.y, sign, role, 1);
+        x = painter.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
+            + 3;
+    }
+    if let Some(since) = board.oldest_waiting_ms {
+        let text = format!("oldest approval {}", age(board.now_ms - since));
+        if x + cells(&text) + 1 < row.right() {
+            painter.right(row.right().saturating_sub(1), row.y, &text, Role::Muted);
         }
     }
 }
 
+/// Draws a run with its bar: its past, running, waiting for approval, waiting for a signal. What it did before its
+/// present state is not known here.
+fn board_row(
+    settings: &RunSettings,
+    run: &BoardRun,
+    row: Rect,
+    columns: BoardColumns,
+    (at_cursor, turning): (bool, &'static str),
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let line = columns.line;
+    let (note, note_role) = match run.state {
+        RunState::WaitingForHuman => wait_note(settings, run, line.now_ms),
+        RunState::WaitingForSignal => {
+            (format!("signal {}", shown(run.signal.as_deref().unwrap_or_default())), Role::Muted)
+        }
+        RunState::Completed | RunState::Canceled => {
+            (format!("{} ago", age(line.now_ms - run.since_ms)), Role::Muted)
+        }
+        _ if run.is_paused() => ("paused until resumed".to_owned(), Role::Muted),
+        _ => {
+            let step = run.step.as_deref().map(shown).unwrap_or_default();
+            (format!("{}/{} {step}", run.progress.0, run.progress.1), Role::Muted)
+        }
+    };
+    let mut painter = Painter::new(buf, cx);
+    if run.state == RunState::WaitingForHuman {
+        painter.band(row, Role::WaitingBand);
+    }
+    if at_cursor {
+        painter.band(row, Role::Selection);
+        painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Gutter, 1);
+    }
+    let (sign, role) = match run.state {
+        RunState::WaitingForHuman => (painter.glyphs.waiting, Role::Waiting),
+        RunState::WaitingForSignal => (painter.glyphs.signal, Role::Text),
+        RunState::Pending => (painter.glyphs.pending, Role::Muted),
+        RunState::Completed => (painter.glyphs.ok, Role::Success),
+        RunState::Canceled => (painter.glyphs.canceled, Role::Muted),
+        RunState::Failed => (painter.glyphs.bad, Role::Danger),
+        RunState::Running | RunState::Replaying => (turning, Role::Info),
+    };
+    painter.put(row.x + 3, row.y, sign, role, 1);
+    let name_role =
+        if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
+    let name = cut_end(&shown(&run.title), columns.name, painter.glyphs.ellipsis).into_owned();
+    painter.put(row.x + 5, row.y, &name, name_role, columns.name);
+    if columns.is_wide {
+        let (done, all) = run.progress;
+        let step = run.step.as_deref().filter(|_| !run.state.is_terminal()).map(shown).unwrap_or_default();
+        let details = [super::list::tail(&run.run), shown(&run.started_by), format!("{done}/{all} {step}")];
+        let mut x = row.x + 5 + columns.name + 2;
+        for (text, width) in details.iter().zip(DETAILS) {
+            painter.put(x, row.y, &cut_end(text, width, painter.glyphs.ellipsis), Role::Muted, width);
+            x += width + 2;
+        }
+    }
+    let (work, waits_sign, waits_role) = (
+        if painter.glyphs.ascii { "#" } else { "▆" },
+        if run.state == RunState::WaitingForHuman { painter.glyphs.heavy } else { painter.glyphs.rule },
+        if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
+    );
+    if line.width > 1 {
+        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let ended = run.state.is_terminal() || run.state == RunState::Failed;
+        let end = if waits || ended { run.since_ms } else { line.now_ms };
+        let (first, last) = (line.cell(run.created_ms), line.cell(end));
+        let works = matches!(run.state, RunState::Running | RunState::Replaying);
+        let began = if works { line.cell(run.since_ms) } else { last };
+        let past = if painter.glyphs.ascii { "." } else { "·" };
+        if run.state != RunState::Pending {
+            let least = u16::from(!works && !waits);
+            painter.run(first, row.y, past, (began - first).max(least), Role::Muted);
+        }
+        if works {
+            painter.run(began, row.y, work, (last - began).max(1), Role::Level1);
+        }
+        if waits {
+            let until = line.cell(line.now_ms);
+            painter.run(last, row.y, waits_sign, until.saturating_sub(last).max(1), waits_role);
+        }
+    }
+    let x = line.x + line.width + 1;
+    let available = row.right().saturating_sub(x + 1);
+    painter.put(x, row.y, &cut_end(&note, available, painter.glyphs.ellipsis), note_role, available);
+}
+
+/// Describes a wait for approval: its deadline, the approvals it has, its escalation, and the assignee.
+fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Role) {
+    let (left, urgency) = deadline(settings, run.expires_ms, now_ms);
+    let mut parts: Vec<String> = run.wait_notes().map(shown).collect();
+    let has_notes = !parts.is_empty();
+    parts.extend(run.assigned.as_ref().map(|to| format!("for {}", shown(to))));
+    if parts.is_empty() {
+        return (left, urgency);
+    }
+    if run.expires_ms.is_some() || parts.len() > 1 {
+        // Beside others there is only space for the counts of approvals.
+        if let (Some(approvals), Some(part)) =
+            (&run.approvals, parts.get_mut(usize::from(run.outcome_unknown)))
+            && let Some((_, counts)) = approvals.rsplit_once(", ")
+        {
+            counts.clone_into(part);
+        }
+    }
+    if run.expires_ms.is_some() {
+        parts.insert(0, left.strip_prefix("expires in ").map_or(left.clone(), |time| format!("{time} left")));
+    }
+    let role = match urgency {
+        Role::Danger | Role::Warning => urgency,
+        _ if run.outcome_unknown => Role::Warning,
+        _ if has_notes => Role::Waiting,
+        _ => urgency,
+    };
+    (parts.join(", "), role)
+}
+
+/// Draws counts of failures by reason over the timeline.
+fn board_failures(
+    terms: &mut Vec<(Rect, String)>,
+    board: &Board,
+    line: TimeLine,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let mut painter = Painter::new(buf, cx);
+    painter.put(area.x + 3, area.y, "failed, by reason", Role::Muted, area.width);
+    let height = usize::from(area.height - 1);
+    let hidden = board.failed.get(height..).unwrap_or_default();
+    if !hidden.is_empty() {
+        let runs: u64 = hidden.iter().map(|reason| reason.runs).sum();
+        let runs = count(usize::try_from(runs).unwrap_or(usize::MAX));
+        let plural = if hidden.len() == 1 { "" } else { "s" };
+        let note = format!("{} more reason{plural}, {runs} failed", count(hidden.len()));
+        painter.right(area.right().saturating_sub(1), area.y, &note, Role::Muted);
+    }
+    for (reason, y) in board.failed.iter().zip(area.y + 1..area.bottom()) {
+        let row = Rect { y, height: 1, ..area };
+        let name = shown(&reason.reason);
+        let counts = (reason.runs, reason.slices.as_slice());
+        board_counted(&name, counts, line, row, (painter.glyphs.bad, Role::Danger), &mut painter);
+        let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
+        let x = line.x + line.width + 1;
+        painter.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
+        let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
+        terms.push((row, term));
+    }
+}
+
+fn board_workers(
+    spots: &mut Vec<(Rect, usize)>,
+    board: &Board,
+    (first, cursor): (usize, usize),
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    if area.height == 0 {
+        return;
+    }
+    let mut painter = Painter::new(buf, cx);
+    let of = |state: WorkerState| board.workers.iter().filter(|worker| worker.state == state).count();
+    // A lost worker has no slots.
+    let present = || board.workers.iter().filter(|worker| worker.state != WorkerState::Lost);
+    let slots: u32 = present().filter_map(|worker| worker.slots).sum();
+    let busy: usize = present().map(|worker| worker.runs.len()).sum();
+    let dot = painter.glyphs.dot;
+    let mut note = vec![Seg::new(format!("{} live", of(WorkerState::Live)), Role::Muted)];
+    for (state, word, role) in
+        [(WorkerState::Draining, "draining", Role::Warning), (WorkerState::Lost, "lost", Role::Danger)]
+    {
+        if of(state) > 0 {
+            note.push(Seg::new(format!(" {dot} "), Role::Muted));
+            note.push(Seg::new(format!("{} {word}", of(state)), role));
+        }
+    }
+    note.push(Seg::new(format!(" {dot} {busy} of {slots} slots"), Role::Muted));
+    let height = usize::from(area.height - 1);
+    let offset = cursor.saturating_sub(first).saturating_sub(height.saturating_sub(1));
+    let offset = offset.min(board.workers.len().saturating_sub(height));
+    if (1..board.workers.len()).contains(&height) {
+        let (from, to) = (offset + 1, offset + height);
+        let dash = if painter.glyphs.ascii { "-" } else { "–" };
+        let text = format!(" {dot} {from}{dash}{to} of {}", board.workers.len());
+        note.push(Seg::new(text, Role::Muted));
+    }
+    let mut title = Title::of("Workers", false);
+    title.note = RichLine::from_segs(note);
+    title.draw(&mut painter, area.x, area.y, area.width);
+    for ((at, worker), y) in board.workers.iter().enumerate().skip(offset).zip(area.y + 1..area.bottom()) {
+        let row = Rect { y, height: 1, ..area };
+        spots.push((row, first + at));
+        if first + at == cursor {
+            painter.band(row, Role::Selection);
+            painter.put(row.x + 1, y, painter.glyphs.gutter, Role::Gutter, 1);
+        }
+        let (sign, role) = match worker.state {
+            WorkerState::Live => (painter.glyphs.ok, Role::Success),
+            WorkerState::Draining => (painter.glyphs.warn, Role::Warning),
+            WorkerState::Lost => (painter.glyphs.bad, Role::Danger),
+        };
+        painter.put(row.x + 3, y, sign, role, 1);
+        let name = cut_end(&shown(&worker.name), 30, painter.glyphs.ellipsis).into_owned();
+        let mut x = painter.put(row.x + 5, y, &name, Role::Text, 30) + 2;
+        if let Some(version) = &worker.version {
+            x = painter.put(x, y, &shown(version), Role::Muted, 12) + 2;
+        }
+        let busy = match worker.slots {
+            Some(slots) => format!("{}/{slots}", worker.runs.len()),
+            None => worker.runs.len().to_string(),
+        };
+        x = painter.put(x, y, &busy, Role::Text, 8) + 2;
+        let (seen, role) = match (worker.state, worker.seen_ms) {
+            (WorkerState::Lost, _) | (_, None) => ("no heartbeat".to_owned(), Role::Danger),
+            (_, Some(seen)) => (format!("heartbeat {}", age(board.now_ms - seen)), Role::Muted),
+        };
+        let start = painter.right(row.right().saturating_sub(1), y, &seen, role);
+        let runs: Vec<String> = worker.runs.iter().map(|run| super::list::tail(&run.run)).collect();
+        let what = match worker.state {
+            WorkerState::Draining => format!("draining, {} left: {}", worker.runs.len(), runs.join(" ")),
+            _ => runs.join(" "),
+        };
+        let available = start.saturating_sub(x + 2);
+        painter.put(
+            x,
+            y,
+            &cut_end(what.trim_end_matches([':', ' ']), available, painter.glyphs.ellipsis),
+            Role::Muted,
+            available,
+        );
+    }
+}
 /// Draws the number of completed runs over the timeline.
 fn board_completed(board: &Board, line: TimeLine, row: Rect, painter: &mut Painter<'_>) {
     let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();

@@ -3,14 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::{DetailCursor, DetailView};
-use super::detail_view::short_id;
+use super::detail::{DetailCursor, DetailState, DetailView};
+use super::detail_view::{label_of, short_id};
+use super::list::tail;
+use super::run_list::RunList;
 use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
-use super::{Focus, Runs};
-use crate::pane::{Draw, Effect, Picker, PickerKind};
-use crate::run_requests::RunRequest;
+use crate::pane::{Draw, Picker, PickerKind};
 use crate::theme::Role;
 use crate::widgets::format::counted;
 use crate::widgets::json_lines::on_one_line;
@@ -18,7 +18,6 @@ use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{ago, duration};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
@@ -29,150 +28,117 @@ const MAX_DIFFERENCES: usize = 6;
 /// Maximum number of other runs of a skill that are offered.
 const MAX_COMPARABLE_RUNS: usize = 30;
 
-impl Runs {
-    /// Returns the runs this one can be compared with, its source first; without related runs, other runs of its skill,
-    /// newest first.
-    fn relatives(&self) -> Vec<RunId> {
-        let Some(run) = self.record() else { return Vec::new() };
-        let mut out: Vec<RunId> = run.source.iter().map(|(run, _)| run.clone()).collect();
-        out.extend(self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default());
-        if out.is_empty() {
-            let alike = |other: &&RunRecord| other.skill_id == run.skill_id && other.id != run.id;
-            let mut others: Vec<&RunRecord> =
-                self.known.iter().map(|(other, _)| other).filter(alike).collect();
-            others.sort_by_key(|other| std::cmp::Reverse((other.created_ms, other.id.clone())));
-            out.extend(others.into_iter().take(MAX_COMPARABLE_RUNS).map(|other| other.id.clone()));
-        }
-        out
+/// Returns the runs this one can be compared with, its source first; without related runs, other runs of its skill,
+/// newest first.
+fn relatives(list: &RunList, state: &DetailState) -> Vec<RunId> {
+    let Some(run) = list.record() else { return Vec::new() };
+    let mut out: Vec<RunId> = run.source.iter().map(|(run, _)| run.clone()).collect();
+    out.extend(state.get().map(|detail| detail.descendants.clone()).unwrap_or_default());
+    if out.is_empty() {
+        let alike = |other: &&RunRecord| other.skill_id == run.skill_id && other.id != run.id;
+        let mut others: Vec<&RunRecord> =
+            list.runs.known.iter().map(|(other, _)| other).filter(alike).collect();
+        others.sort_by_key(|other| std::cmp::Reverse((other.created_ms, other.id.clone())));
+        out.extend(others.into_iter().take(MAX_COMPARABLE_RUNS).map(|other| other.id.clone()));
     }
+    out
+}
 
-    /// Returns why `=` has nothing to compare, if so.
-    pub(super) fn comparable(&self) -> Result<(), String> {
-        let points = self.detail.get().map_or(0, |detail| detail.checkpoints.len());
-        let on_point = self.focus == Focus::Detail && self.detail.checkpoint().is_some();
-        if (on_point && points > 1) || !self.relatives().is_empty() {
-            Ok(())
-        } else if on_point {
-            Err("it has only one checkpoint".to_owned())
-        } else {
-            Err("no other run of this skill to compare with".to_owned())
-        }
+/// Returns why `=` has nothing to compare, if so.
+pub(super) fn comparable(list: &RunList, state: &DetailState, on_detail: bool) -> Result<(), String> {
+    let points = state.get().map_or(0, |detail| detail.checkpoints.len());
+    let on_point = on_detail && state.checkpoint().is_some();
+    if (on_point && points > 1) || !relatives(list, state).is_empty() {
+        Ok(())
+    } else if on_point {
+        Err("it has only one checkpoint".to_owned())
+    } else {
+        Err("no other run of this skill to compare with".to_owned())
     }
+}
 
-    /// Compares: on a checkpoint, the changes up to it; otherwise this run with a related one. With several, the user
-    /// chooses one.
-    pub(super) fn compare(&mut self) -> Vec<Effect> {
-        let on_point = (self.focus == Focus::Detail).then(|| self.detail.checkpoint()).flatten();
-        if let (Some(number), Some(detail)) = (on_point, self.detail.get().cloned()) {
-            if let DetailView::Changes(..) = self.detail.showing {
-                self.show_state(number);
-                return Vec::new();
-            }
-            let point = |number: u64| {
-                let label = super::detail_view::label_of(&detail, number);
-                (number.to_string(), format!("c{number}"), label)
+/// What a run is compared with.
+pub(super) enum Compared {
+    /// A checkpoint was compared; its state is shown again.
+    State(u64),
+    /// Another run.
+    Run(RunId),
+    /// What the user chooses.
+    Choice(Picker),
+    Nothing,
+}
+
+/// Returns what `=` compares: on a checkpoint, the changes up to it; otherwise this run with a related one. With
+/// several, the user chooses one.
+pub(super) fn compared(list: &RunList, state: &DetailState, on_detail: bool) -> Compared {
+    let choice = |title: String, choices, current| {
+        Compared::Choice(Picker { what: PickerKind::Checkpoint, title, choices, current })
+    };
+    let on_point = on_detail.then(|| state.checkpoint()).flatten();
+    if let (Some(number), Some(detail)) = (on_point, state.get()) {
+        if let DetailView::Changes(..) = state.showing {
+            return Compared::State(number);
+        }
+        let point = |number: u64| (number.to_string(), format!("c{number}"), label_of(detail, number));
+        let others = detail.checkpoints.iter().rev().map(|point| point.number);
+        let choices: Vec<_> = others.filter(|other| *other != number).map(point).collect();
+        let before = choices.iter().position(|(value, ..)| value.parse::<u64>().is_ok_and(|n| n < number));
+        return choice(format!("Compare c{number} with"), choices, before.or(Some(0)));
+    }
+    let relatives = relatives(list, state);
+    match (&state.stop, &relatives[..]) {
+        (Some(DetailCursor::Source(run) | DetailCursor::Descendant(run)), _) => Compared::Run(run.clone()),
+        (_, [only]) => Compared::Run(only.clone()),
+        (_, []) => Compared::Nothing,
+        (_, several) => {
+            let source = list.record().and_then(|run| run.source.as_ref()).map(|(run, _)| run);
+            let made = state.get().map(|detail| detail.descendants.as_slice()).unwrap_or_default();
+            let option = |run: &RunId| {
+                let known = list.runs.known.get(run);
+                let name = known.or(list.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
+                let mut note: Vec<String> = Vec::new();
+                if let Some(run) = known {
+                    note.push(run.state.label().to_owned());
+                    note.push(ago(list.drawn.clock_ms - run.since_ms));
+                }
+                if source == Some(run) {
+                    note.push("its source".to_owned());
+                } else if made.contains(run) {
+                    note.push("created from it".to_owned());
+                }
+                (format!("run {run}"), format!("{name} {}", tail(run)), note.join(", "))
             };
-            let choices: Vec<_> = detail
-                .checkpoints
-                .iter()
-                .rev()
-                .map(|point| point.number)
-                .filter(|other| *other != number)
-                .map(point)
-                .collect();
-            let before =
-                choices.iter().position(|(value, ..)| value.parse::<u64>().is_ok_and(|n| n < number));
-            let title = format!("Compare c{number} with");
-            return vec![Effect::Pick(Picker {
-                what: PickerKind::Checkpoint,
-                title,
-                choices,
-                current: before.or(Some(0)),
-            })];
-        }
-        let relatives = self.relatives();
-        match (&self.detail.stop, &relatives[..]) {
-            (Some(DetailCursor::Source(run) | DetailCursor::Descendant(run)), _) => {
-                let run = run.clone();
-                self.show_pair(run)
-            }
-            (_, [only]) => {
-                let only = only.clone();
-                self.show_pair(only)
-            }
-            (_, []) => Vec::new(),
-            (_, several) => {
-                let source = self.record().and_then(|run| run.source.clone()).map(|(run, _)| run);
-                let made = self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default();
-                let choice = |run: &RunId| {
-                    let known = self.known.get(run);
-                    let name = known.or(self.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
-                    let mut note: Vec<String> = Vec::new();
-                    if let Some(run) = known {
-                        note.push(run.state.label().to_owned());
-                        note.push(ago(self.drawn.clock_ms - run.since_ms));
-                    }
-                    if source.as_ref() == Some(run) {
-                        note.push("its source".to_owned());
-                    } else if made.contains(run) {
-                        note.push("created from it".to_owned());
-                    }
-                    (format!("run {run}"), format!("{name} {}", super::list::tail(run)), note.join(", "))
-                };
-                let choices = several.iter().map(choice).collect();
-                let title = "Compare with".to_owned();
-                vec![Effect::Pick(Picker { what: PickerKind::Checkpoint, title, choices, current: Some(0) })]
-            }
+            choice("Compare with".to_owned(), several.iter().map(option).collect(), Some(0))
         }
     }
+}
 
-    /// Handles the choice of what to compare with: a checkpoint's number, or `run ID`.
-    pub(super) fn picked(&mut self, choice: &str) -> Vec<Effect> {
-        if let Some(run) = choice.strip_prefix("run ") {
-            return self.show_pair(RunId(run.to_owned()));
-        }
-        if let (Ok(other), Some(number)) = (choice.parse::<u64>(), self.detail.checkpoint()) {
-            self.detail.showing = DetailView::Changes(other.min(number), other.max(number));
-            self.detail.tree = Scroll::default();
-        }
-        Vec::new()
-    }
-
-    fn show_pair(&mut self, other: RunId) -> Vec<Effect> {
-        self.detail.showing = DetailView::Pair(other.clone());
-        self.detail.tree = Scroll::default();
-        self.focus = Focus::Detail;
-        let is_new = self.detail.ask(&other);
-        is_new.then(|| Effect::Run(RunRequest::Detail(other))).into_iter().collect()
-    }
-
-    pub(super) fn draw_pair(
-        &mut self,
-        other: &RunId,
-        detail: &RunDetail,
-        area: Rect,
-        buf: &mut Buffer,
-        cx: &mut Draw<'_>,
-    ) {
-        let focused = cx.focused && self.focus == Focus::Detail;
-        let ids = [&detail.run.id, other].map(|id| short_id(&shown(&id.0), cx.glyphs.ellipsis));
-        let title = Title::of(format!("{} {} compared", shown(&detail.run.skill_id), cx.glyphs.dot), focused);
-        let mut painter = Painter::new(buf, cx);
-        title.note(format!("{} {} {}", ids[0], cx.glyphs.dot, ids[1])).draw(
-            &mut painter,
-            area.x,
-            area.y,
-            area.width,
-        );
-        let Some(second) = self.detail.other(other).cloned() else {
-            painter.put(area.x + 2, area.y + 2, "loading the other run", Role::Muted, area.width);
-            return;
-        };
-        let width = area.width.saturating_sub(4);
-        let lines = pair_rows(&compare_runs(detail, &second), width, cx, spinner(cx));
-        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
-        scrolled(&mut self.detail.tree, &lines, body, &mut Painter::new(buf, cx));
-    }
+pub(super) fn draw_pair(
+    state: &mut DetailState,
+    other: &RunId,
+    detail: &RunDetail,
+    focused: bool,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) {
+    let ids = [&detail.run.id, other].map(|id| short_id(&shown(&id.0), cx.glyphs.ellipsis));
+    let title = Title::of(format!("{} {} compared", shown(&detail.run.skill_id), cx.glyphs.dot), focused);
+    let mut painter = Painter::new(buf, cx);
+    title.note(format!("{} {} {}", ids[0], cx.glyphs.dot, ids[1])).draw(
+        &mut painter,
+        area.x,
+        area.y,
+        area.width,
+    );
+    let Some(second) = state.other(other).cloned() else {
+        painter.put(area.x + 2, area.y + 2, "loading the other run", Role::Muted, area.width);
+        return;
+    };
+    let width = area.width.saturating_sub(4);
+    let lines = pair_rows(&compare_runs(detail, &second), width, cx, spinner(cx));
+    let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    scrolled(&mut state.tree, &lines, body, &mut Painter::new(buf, cx));
 }
 
 /// Returns the complete comparison: the first difference, the inputs, each step, the outcome.

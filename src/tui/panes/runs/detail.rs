@@ -3,12 +3,20 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use ratatui::layout::{Position, Rect};
+
+use crate::action::Action;
+use crate::pane::Effect;
+use crate::run_requests::RunRequest;
+use crate::widgets::json_lines::{TreeRow, tree};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, RunDetail};
 use skills_store::{RunEvent, RunId};
 
 /// Maximum number of cached runs.
 const CACHE_SIZE: usize = 24;
+/// Longer lists of a state are initially collapsed.
+const LONG: usize = 12;
 
 /// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,9 +47,18 @@ pub enum DetailView {
     Pair(RunId),
 }
 
+/// Areas of the last frame.
+#[derive(Debug, Default)]
+pub(super) struct DetailAreas {
+    pub area: Rect,
+    pub stops: Vec<(Rect, DetailCursor)>,
+    /// Texts that trigger an action when clicked.
+    pub buttons: Vec<(Rect, Action)>,
+}
+
 /// The state of the right part.
 #[derive(Debug, Default)]
-pub struct Detail {
+pub(super) struct DetailState {
     run: Option<RunId>,
     known: HashMap<RunId, Arc<RunDetail>>,
     order: VecDeque<RunId>,
@@ -66,9 +83,10 @@ pub struct Detail {
     pub tree: Scroll,
     /// Whether the decision dialog opens as soon as the run is loaded.
     pub sheet_wanted: bool,
+    pub drawn: DetailAreas,
 }
 
-impl Detail {
+impl DetailState {
     /// Shows another run from its top.
     pub fn show(&mut self, run: &RunId) {
         if self.run.as_ref() == Some(run) {
@@ -83,7 +101,13 @@ impl Detail {
         let known = std::mem::take(&mut self.known);
         let order = std::mem::take(&mut self.order);
         let (requested, again) = (std::mem::take(&mut self.requested), std::mem::take(&mut self.again));
-        *self = Self { known, order, requested, again, ..Self::default() };
+        let drawn = std::mem::take(&mut self.drawn);
+        *self = Self { known, order, requested, again, drawn, ..Self::default() };
+    }
+
+    /// Drops everything after the core changed to another store.
+    pub fn reset(&mut self) {
+        *self = Self { drawn: std::mem::take(&mut self.drawn), ..Self::default() };
     }
 
     /// Returns whether this run is shown.
@@ -91,13 +115,13 @@ impl Detail {
         self.run.as_ref() == Some(run)
     }
 
-    /// Registers a request for a run; returns `false` if one is in progress, after which it is requested again.
-    pub fn ask(&mut self, run: &RunId) -> bool {
-        let new = self.requested.insert(run.clone());
-        if !new {
-            self.again.insert(run.clone());
+    /// Requests a run; if a request is in progress, it is requested again afterwards.
+    pub fn request(&mut self, run: &RunId) -> Option<Effect> {
+        if self.requested.insert(run.clone()) {
+            return Some(Effect::Run(RunRequest::Detail(run.clone())));
         }
-        new
+        self.again.insert(run.clone());
+        None
     }
 
     /// Returns whether the details of a run were requested.
@@ -198,5 +222,138 @@ impl Detail {
             (_, Some(DetailCursor::Checkpoint(number))) => Some(*number),
             _ => None,
         }
+    }
+
+    /// Shows the state at a checkpoint.
+    pub fn show_state(&mut self, number: u64) {
+        let Some(detail) = self.get().cloned() else { return };
+        let Some(point) = detail.checkpoints.iter().find(|point| point.number == number) else { return };
+        self.showing = DetailView::State(number);
+        self.tree = Scroll::default();
+        // Long lists would push the following content out of view.
+        let open = HashSet::<String>::new();
+        let long = |row: &&TreeRow| row.folded.is_some() && members(&point.state, &row.path) > LONG;
+        self.folded = tree(&point.state, &open).iter().filter(long).map(|row| row.path.clone()).collect();
+    }
+
+    /// Shows the checkpoint before or after the current one.
+    pub fn neighbour_state(&mut self, by: isize) {
+        let Some(detail) = self.get().cloned() else { return };
+        let (DetailView::State(number) | DetailView::Changes(_, number)) = self.showing.clone() else {
+            return;
+        };
+        let numbers: Vec<u64> = detail.checkpoints.iter().map(|point| point.number).collect();
+        let at = numbers.iter().position(|other| *other == number).unwrap_or(0);
+        let next = at.saturating_add_signed(by).min(numbers.len().saturating_sub(1));
+        let Some(number) = numbers.get(next).copied() else { return };
+        match self.showing {
+            DetailView::Changes(..) => {
+                let from = numbers.get(next.saturating_sub(1)).copied().unwrap_or(number);
+                self.showing = DetailView::Changes(from, number);
+                self.tree = Scroll::default();
+            }
+            _ => self.show_state(number),
+        }
+    }
+
+    pub fn state_rows(&self, number: u64) -> Vec<TreeRow> {
+        let point = self.get().and_then(|detail| {
+            detail.checkpoints.iter().find(|point| point.number == number).map(|point| point.state.clone())
+        });
+        point.map(|state| tree(&state, &self.folded)).unwrap_or_default()
+    }
+
+    fn act_in_state(&mut self, number: u64, action: Action) -> Option<()> {
+        let rows = self.state_rows(number);
+        if let Action::Open | Action::Fold = action {
+            let row = rows.get(self.tree.cursor)?;
+            row.folded?;
+            if !self.folded.remove(&row.path) {
+                self.folded.insert(row.path.clone());
+            }
+            return Some(());
+        }
+        self.tree.by(action.rows(self.tree.page())?, rows.len());
+        Some(())
+    }
+
+    /// Returns whether something else is shown instead of the run.
+    pub fn shows_other(&self) -> bool {
+        !matches!(self.showing, DetailView::Run)
+    }
+
+    /// Opens or closes a part of the run.
+    pub fn toggle(&mut self, stop: DetailCursor) {
+        if !self.opened.remove(&stop) {
+            self.opened.insert(stop);
+        }
+        self.follow = true;
+    }
+
+    /// Moves the cursor, scrolls, or returns to the run.
+    pub fn act(&mut self, action: Action) -> Option<()> {
+        match (&self.showing, action) {
+            (DetailView::Run, Action::PageUp | Action::PageDown) => {
+                let by = action.rows(self.scroll.page())?;
+                self.wheel(by);
+            }
+            (DetailView::Run, other) => self.step(other.rows(1)?),
+            (_, Action::Back) => self.showing = DetailView::Run,
+            (DetailView::State(number), other) => return self.act_in_state(*number, other),
+            (_, other) => {
+                let by = other.rows(self.tree.page())?;
+                scroll_by(&mut self.tree, by);
+            }
+        }
+        Some(())
+    }
+
+    /// Scrolls without moving the cursor.
+    pub fn wheel(&mut self, rows: isize) {
+        scroll_by(if self.shows_other() { &mut self.tree } else { &mut self.scroll }, rows);
+        self.follow = false;
+    }
+
+    /// Moves the cursor to the item that was clicked; returns whether it was there already.
+    pub fn click(&mut self, at: Position) -> bool {
+        let stop = self.drawn.stops.iter().find(|(rect, _)| rect.contains(at)).map(|(_, stop)| stop.clone());
+        let is_again = stop.is_some() && self.stop == stop;
+        if let (Some(stop), DetailView::Run) = (stop, &self.showing) {
+            self.stop = Some(stop);
+            return is_again;
+        }
+        false
+    }
+
+    /// Compares two checkpoints.
+    pub fn show_changes(&mut self, one: u64, other: u64) {
+        self.showing = DetailView::Changes(one.min(other), one.max(other));
+        self.tree = Scroll::default();
+    }
+
+    /// Compares the run with another one, which is requested.
+    pub fn show_pair(&mut self, other: &RunId) -> Vec<Effect> {
+        self.showing = DetailView::Pair(other.clone());
+        self.tree = Scroll::default();
+        self.request(other).into_iter().collect()
+    }
+}
+
+/// Scrolls a text; drawing clamps the offset.
+fn scroll_by(scroll: &mut Scroll, rows: isize) {
+    scroll.offset = scroll.offset.saturating_add_signed(rows).min(100_000);
+}
+
+/// Returns the number of members of the value at a path.
+fn members(state: &serde_json::Value, path: &str) -> usize {
+    let found = path.split('/').try_fold(state, |value, part| match value {
+        serde_json::Value::Object(map) => map.get(part),
+        serde_json::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        _ => None,
+    });
+    match found {
+        Some(serde_json::Value::Object(map)) => map.len(),
+        Some(serde_json::Value::Array(items)) => items.len(),
+        _ => 0,
     }
 }

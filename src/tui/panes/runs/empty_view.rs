@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Runs;
+use super::run_list::RunList;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -12,54 +12,52 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 
-impl Runs {
-    pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let note = match (&self.error, self.loaded) {
-            (Some(_), _) => "cannot be read",
-            (None, true) => "none",
-            (None, false) => "reading",
-        };
-        let mut painter = Painter::new(buf, cx);
-        Title::of("Runs", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
-        self.drawn.list = area;
-        if let Some(error) = &self.error {
-            painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
-            let segs = [Seg::new(shown(&error.message), Role::Text)];
-            for (segs, y) in wrap(&segs, area.width.saturating_sub(8)).into_iter().zip(area.y + 2..) {
-                painter.line(area.x + 5, y, &RichLine::from_segs(segs), area.width.saturating_sub(8));
-            }
-            return;
+/// Draws the pane without runs.
+pub(super) fn draw(list: &mut RunList, isolation: Option<&str>, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+    let note = match (&list.runs.error, list.runs.loaded) {
+        (Some(_), _) => "cannot be read",
+        (None, true) => "none",
+        (None, false) => "reading",
+    };
+    let mut painter = Painter::new(buf, cx);
+    Title::of("Runs", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
+    list.drawn.list = area;
+    if let Some(error) = &list.runs.error {
+        painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
+        let segs = [Seg::new(shown(&error.message), Role::Text)];
+        for (segs, y) in wrap(&segs, area.width.saturating_sub(8)).into_iter().zip(area.y + 2..) {
+            painter.line(area.x + 5, y, &RichLine::from_segs(segs), area.width.saturating_sub(8));
         }
-        if !self.loaded {
-            return;
-        }
-        let key = |key: &str, what: &str| {
-            RichLine::from_segs(vec![
-                Seg::new(format!("{key:>3}  "), Role::Key),
-                Seg::new(what.to_owned(), Role::Text),
-            ])
-        };
-        let mut lines = vec![
-            RichLine::of("no runs yet: press n to launch one", Role::Strong),
-            RichLine::default(),
-            RichLine::of("A run executes the contract of a skill, step by step. Runs that wait", Role::Muted),
-            RichLine::of("for you are listed first and continue only after your approval.", Role::Muted),
-            RichLine::default(),
-            key("n", "select a skill with a contract and launch it"),
-            key("1", "view its contract in Browse"),
-            key("3", "attach a sidecar to a file or a task"),
-        ];
-        let isolation = self.machine.as_deref().map(shown);
-        if let Some(isolation) = isolation {
-            lines.push(RichLine::default());
-            lines.push(RichLine::from_segs(vec![
-                Seg::new("isolation  ", Role::Muted),
-                Seg::new(isolation, Role::Text),
-            ]));
-        }
-        let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
-        for (line, y) in lines.iter().zip(top..area.bottom()) {
-            painter.line(area.x + 3, y, line, area.width.saturating_sub(4));
-        }
+        return;
+    }
+    if !list.runs.loaded {
+        return;
+    }
+    let key = |key: &str, what: &str| {
+        RichLine::from_segs(vec![
+            Seg::new(format!("{key:>3}  "), Role::Key),
+            Seg::new(what.to_owned(), Role::Text),
+        ])
+    };
+    let mut lines = vec![
+        RichLine::of("no runs yet: press n to launch one", Role::Strong),
+        RichLine::default(),
+        RichLine::of("A run executes the contract of a skill, step by step. Runs that wait", Role::Muted),
+        RichLine::of("for you are listed first and continue only after your approval.", Role::Muted),
+        RichLine::default(),
+        key("n", "select a skill with a contract and launch it"),
+        key("1", "view its contract in Browse"),
+        key("3", "attach a sidecar to a file or a task"),
+    ];
+    if let Some(isolation) = isolation.map(shown) {
+        lines.push(RichLine::default());
+        lines.push(RichLine::from_segs(vec![
+            Seg::new("isolation  ", Role::Muted),
+            Seg::new(isolation, Role::Text),
+        ]));
+    }
+    let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
+    for (line, y) in lines.iter().zip(top..area.bottom()) {
+        painter.line(area.x + 3, y, line, area.width.saturating_sub(4));
     }
 }

@@ -3,9 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
+use super::run_list::RunList;
+use super::table_view::{deadline, draw_table};
 use super::view::spinner;
-use super::{Focus, Runs};
+use super::views::draw_tabs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -15,6 +18,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
+use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_store::RunRecord;
 
@@ -109,187 +113,205 @@ impl Columns {
 /// What an empty list shows.
 pub(super) const NO_MATCHES: &str = "no runs match the filter: / changes it, Esc shows all runs";
 
-impl Runs {
-    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Focus::Detail;
-        self.list_title(focused, area.width, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
-        let mut y = area.y + 1;
-        if area.height >= 12 {
-            self.draw_tabs(Rect { y, height: 1, ..area }, buf, cx);
+/// Draws the list, or the table.
+pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let focused = cx.focused && focus != Focus::Detail;
+    list_title(list, focused, area.width, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+    let mut y = area.y + 1;
+    if area.height >= 12 {
+        draw_tabs(list, (focus, false), Rect { y, height: 1, ..area }, buf, cx);
+        y += 1;
+    }
+    if focus == Focus::Filter || !list.filter.field.is_empty() {
+        draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
+        y += 1;
+        if focus == Focus::Filter || list.filter.is_invalid() {
+            let (hint, wrong) = list.filter.hint(&list.runs.known);
+            let mut painter = Painter::new(buf, cx);
+            let role = if wrong { Role::Danger } else { Role::Muted };
+            let available = area.width.saturating_sub(4);
+            painter.put(area.x + 3, y, &cut_end(&hint, available, painter.glyphs.ellipsis), role, available);
             y += 1;
         }
-        if self.focus == Focus::Filter || !self.filter.field.is_empty() {
-            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
-            y += 1;
-            if self.focus == Focus::Filter || self.filter.is_invalid() {
-                let (hint, wrong) = self.filter.hint(&self.known);
-                let mut painter = Painter::new(buf, cx);
-                let role = if wrong { Role::Danger } else { Role::Muted };
-                let available = area.width.saturating_sub(4);
-                painter.put(
-                    area.x + 3,
-                    y,
-                    &cut_end(&hint, available, painter.glyphs.ellipsis),
-                    role,
-                    available,
+    }
+    let mut window = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+    if let Some(error) = list.runs.error.as_ref().filter(|_| window.height > 3 * ERROR_ROWS) {
+        window.height -= ERROR_ROWS;
+        let below = Rect { y: window.bottom(), height: ERROR_ROWS, ..area };
+        trouble(&error.message, below, &mut Painter::new(buf, cx));
+    }
+    if list.is_table() {
+        draw_table(list, focused, window, buf, cx);
+        return;
+    }
+    list.drawn.list = window;
+    let height = usize::from(window.height);
+    let is_heading = |at: usize| matches!(list.rows.get(at), Some(Row::Heading(_)));
+    list.scroll.fit(list.rows.len(), height, list.follow, is_heading);
+    let in_sight = list.rows.iter().skip(list.scroll.offset).take(height);
+    let runs: Vec<&RunRecord> = in_sight.filter_map(|row| list.runs.known.get(row.run()?)).collect();
+    let has_titles = runs.iter().any(|run| run.title().is_some());
+    let now_ms = cx.clock_ms;
+    let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
+    let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
+    let columns = Columns::of(window, has_titles, longest);
+    let mut painter = Painter::new(buf, cx);
+    if list.rows.is_empty() {
+        painter.put(window.x + 3, window.y, NO_MATCHES, Role::Muted, window.width - 3);
+    }
+    let turning = spinner(cx);
+    let mut older_in_sight = false;
+    for place in 0..height.min(list.rows.len().saturating_sub(list.scroll.offset)) {
+        let index = list.scroll.offset + place;
+        let row = Rect { y: window.y + place as u16, height: 1, ..window };
+        match list.rows[index].clone() {
+            Row::Blank => {}
+            Row::Heading(group) => heading(group, row, &mut painter),
+            Row::Older(older) => {
+                older_in_sight = true;
+                let dot = painter.glyphs.dot;
+                let older = count(usize::try_from(older).unwrap_or(usize::MAX));
+                let text = format!("{older} older {dot} / filters {dot} n launches");
+                painter.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
+            }
+            Row::Run(id) => {
+                let Some(run) = list.runs.known.get(&id).cloned() else { continue };
+                list.drawn.rows.push((row, index));
+                list.drawn.since.push(since(&run));
+                let at_cursor = index == list.scroll.cursor;
+                if run.state == RunState::WaitingForHuman {
+                    painter.band(row, Role::WaitingBand);
+                }
+                if at_cursor {
+                    painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                    let role = if focused { Role::Gutter } else { Role::Muted };
+                    painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
+                }
+                if list.marked.contains_key(&id) {
+                    painter.put(row.x + 2, row.y, painter.glyphs.set, Role::Focus, 1);
+                }
+                draw_run(
+                    &list.settings,
+                    &run,
+                    at_cursor,
+                    row.y,
+                    &columns,
+                    (turning, cx.clock_ms),
+                    &mut painter,
                 );
-                y += 1;
             }
         }
-        let mut list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
-        if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * ERROR_ROWS) {
-            list.height -= ERROR_ROWS;
-            let below = Rect { y: list.bottom(), height: ERROR_ROWS, ..area };
-            trouble(&error.message, below, &mut Painter::new(buf, cx));
-        }
-        if self.is_table() {
-            self.draw_table(list, buf, cx);
-            return;
-        }
-        self.drawn.list = list;
-        let height = usize::from(list.height);
-        let is_heading = |at: usize| matches!(self.rows.get(at), Some(Row::Heading(_)));
-        self.scroll.fit(self.rows.len(), height, self.follow, is_heading);
-        let in_sight = self.rows.iter().skip(self.scroll.offset).take(height);
-        let runs: Vec<&RunRecord> = in_sight.filter_map(|row| self.known.get(row.run()?)).collect();
-        let has_titles = runs.iter().any(|run| run.title().is_some());
-        let now_ms = cx.clock_ms;
-        let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
-        let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
-        let columns = Columns::of(list, has_titles, longest);
-        let mut painter = Painter::new(buf, cx);
-        if self.rows.is_empty() {
-            painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width - 3);
-        }
-        let turning = spinner(cx);
-        let mut older_in_sight = false;
-        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
-            let index = self.scroll.offset + place;
-            let row = Rect { y: list.y + place as u16, height: 1, ..list };
-            match self.rows[index].clone() {
-                Row::Blank => {}
-                Row::Heading(group) => heading(group, row, &mut painter),
-                Row::Older(older) => {
-                    older_in_sight = true;
-                    let dot = painter.glyphs.dot;
-                    let older = count(usize::try_from(older).unwrap_or(usize::MAX));
-                    let text = format!("{older} older {dot} / filters {dot} n launches");
-                    painter.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
-                }
-                Row::Run(id) => {
-                    let Some(run) = self.known.get(&id).cloned() else { continue };
-                    self.drawn.rows.push((row, index));
-                    self.drawn.since.push(since(&run));
-                    let at_cursor = index == self.scroll.cursor;
-                    if run.state == RunState::WaitingForHuman {
-                        painter.band(row, Role::WaitingBand);
-                    }
-                    if at_cursor {
-                        painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-                        let role = if focused { Role::Gutter } else { Role::Muted };
-                        painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
-                    }
-                    if self.marked.contains_key(&id) {
-                        painter.put(row.x + 2, row.y, painter.glyphs.set, Role::Focus, 1);
-                    }
-                    self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut painter);
-                }
-            }
-        }
-        // Prefetch the next page when the last rows are visible.
-        let near_end = self.scroll.offset + 2 * height >= self.rows.len();
-        if older_in_sight || (near_end && self.filter.is_empty()) {
-            self.wanted.extend(self.feeds.older());
-        }
     }
-
-    fn list_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
-        let number = |count: u64| crate::widgets::format::count(usize::try_from(count).unwrap_or(0));
-        let waiting = self.count(&[RunState::WaitingForHuman]);
-        let running = self.count(&[RunState::Running, RunState::Replaying]);
-        let dot = cx.glyphs.dot;
-        let mut title = Title::of("Runs", focused);
-        let mut segs = Vec::new();
-        if !self.marked.is_empty() {
-            segs.push(Seg::new(format!("{} marked", number(self.marked.len() as u64)), Role::Focus));
-            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
-        }
-        if waiting > 0 {
-            let text = format!("{}{} to approve", cx.glyphs.waiting, number(waiting));
-            segs.push(Seg::new(text, Role::Waiting));
-            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
-        }
-        if width >= 46 || waiting == 0 {
-            segs.push(Seg::new(format!("{} running {dot} ", number(running)), Role::Muted));
-        }
-        segs.push(Seg::new(format!("{} total", number(self.all())), Role::Muted));
-        title.note = RichLine::from_segs(segs);
-        title
+    // Prefetch the next page when the last rows are visible.
+    let near_end = list.scroll.offset + 2 * height >= list.rows.len();
+    if older_in_sight || (near_end && list.filter.is_empty()) {
+        list.wanted.extend(list.runs.feeds.older());
     }
+}
 
-    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut painter = Painter::new(buf, cx);
-        painter.band(row, Role::Field);
-        painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
-        let note = self.matches_in_words();
-        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
-        let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
-        self.drawn.filter = row;
-        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-        let cursor = self.filter.field.draw(line, buf, style, &[]);
-        if cx.focused && self.focus == Focus::Filter {
-            cx.cursor = cursor;
-        }
+fn list_title(list: &RunList, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
+    let number = |count: u64| crate::widgets::format::count(usize::try_from(count).unwrap_or(0));
+    let waiting = list.runs.count(&[RunState::WaitingForHuman]);
+    let running = list.runs.count(&[RunState::Running, RunState::Replaying]);
+    let dot = cx.glyphs.dot;
+    let mut title = Title::of("Runs", focused);
+    let mut segs = Vec::new();
+    if !list.marked.is_empty() {
+        segs.push(Seg::new(format!("{} marked", number(list.marked.len() as u64)), Role::Focus));
+        segs.push(Seg::new(format!(" {dot} "), Role::Muted));
     }
+    if waiting > 0 {
+        let text = format!("{}{} to approve", cx.glyphs.waiting, number(waiting));
+        segs.push(Seg::new(text, Role::Waiting));
+        segs.push(Seg::new(format!(" {dot} "), Role::Muted));
+    }
+    if width >= 46 || waiting == 0 {
+        segs.push(Seg::new(format!("{} running {dot} ", number(running)), Role::Muted));
+    }
+    segs.push(Seg::new(format!("{} total", number(list.runs.all())), Role::Muted));
+    title.note = RichLine::from_segs(segs);
+    title
+}
 
-    fn draw_run(
-        &mut self,
-        run: &RunRecord,
-        selected: bool,
-        y: u16,
-        columns: &Columns,
-        (turning, now_ms): (&'static str, i64),
-        painter: &mut Painter<'_>,
-    ) {
-        let group = Group::of(run);
-        let (sign, role) = state_sign(run, painter, turning);
-        painter.put(columns.name.0 - 2, y, sign, role, 1);
-        let quiet = group == Group::Done && !selected;
-        let name_role = match (selected || group == Group::You, quiet) {
-            (true, _) => Role::Strong,
-            (_, true) => Role::Muted,
-            _ => Role::Text,
-        };
-        let (step_at, step_room) = columns.step;
-        let (word, asks) = if step_room > 0 { state_label(run, now_ms) } else { word_of(run, now_ms) };
-        let name = shown(run.title_or_skill());
-        let mut forms = vec![word];
-        forms.extend(short_labels(run, now_ms));
-        let widths: Vec<u16> = forms.iter().map(|form| cells(form)).collect();
-        let (name_room, (word_at, word_room), form) = columns.fit(cells(&name), &widths);
-        let word = forms.swap_remove(form);
-        let name = cut_end(&name, name_room, painter.glyphs.ellipsis);
-        painter.put(columns.name.0, y, &name, name_role, name_room);
-        painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
-        let (through, all) = run.progress;
-        if let Some(progress) = columns.progress {
-            painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
-        }
-        let step_role = if quiet { Role::Muted } else { Role::Text };
-        let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
-        painter.put(step_at, y, &step, step_role, step_room);
-        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-        let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
-            (Some(at), _) => match self.deadline(Some(at), now_ms).1 {
-                Role::Text => Role::Waiting,
-                urgent => urgent,
-            },
-            (None, true) => Role::Waiting,
-            (None, false) => Role::Muted,
-        };
-        painter.put(word_at, y, &cut_end(&word, word_room, painter.glyphs.ellipsis), word_role, word_room);
-        let age_role = if quiet { Role::Muted } else { Role::Text };
-        painter.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
+fn draw_filter(list: &mut RunList, focus: Focus, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let mut painter = Painter::new(buf, cx);
+    painter.band(row, Role::Field);
+    painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
+    let note = matches_in_words(list);
+    let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+    let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
+    list.drawn.filter = row;
+    let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+    let cursor = list.filter.field.draw(line, buf, style, &[]);
+    if cx.focused && focus == Focus::Filter {
+        cx.cursor = cursor;
+    }
+}
+
+fn draw_run(
+    settings: &RunSettings,
+    run: &RunRecord,
+    selected: bool,
+    y: u16,
+    columns: &Columns,
+    (turning, now_ms): (&'static str, i64),
+    painter: &mut Painter<'_>,
+) {
+    let group = Group::of(run);
+    let (sign, role) = state_sign(run, painter, turning);
+    painter.put(columns.name.0 - 2, y, sign, role, 1);
+    let quiet = group == Group::Done && !selected;
+    let name_role = match (selected || group == Group::You, quiet) {
+        (true, _) => Role::Strong,
+        (_, true) => Role::Muted,
+        _ => Role::Text,
+    };
+    let (step_at, step_room) = columns.step;
+    let (word, asks) = if step_room > 0 { state_label(run, now_ms) } else { word_of(run, now_ms) };
+    let name = shown(run.title_or_skill());
+    let mut forms = vec![word];
+    forms.extend(short_labels(run, now_ms));
+    let widths: Vec<u16> = forms.iter().map(|form| cells(form)).collect();
+    let (name_room, (word_at, word_room), form) = columns.fit(cells(&name), &widths);
+    let word = forms.swap_remove(form);
+    let name = cut_end(&name, name_room, painter.glyphs.ellipsis);
+    painter.put(columns.name.0, y, &name, name_role, name_room);
+    painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
+    let (through, all) = run.progress;
+    if let Some(progress) = columns.progress {
+        painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+    }
+    let step_role = if quiet { Role::Muted } else { Role::Text };
+    let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
+    painter.put(step_at, y, &step, step_role, step_room);
+    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
+        (Some(at), _) => match deadline(settings, Some(at), now_ms).1 {
+            Role::Text => Role::Waiting,
+            urgent => urgent,
+        },
+        (None, true) => Role::Waiting,
+        (None, false) => Role::Muted,
+    };
+    painter.put(word_at, y, &cut_end(&word, word_room, painter.glyphs.ellipsis), word_role, word_room);
+    let age_role = if quiet { Role::Muted } else { Role::Text };
+    painter.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
+}
+/// Describes how many runs match the filter, and how many of them are loaded.
+fn matches_in_words(list: &RunList) -> String {
+    if list.filter.is_invalid() {
+        return "not applied".to_owned();
+    }
+    let rows = list.listed().count();
+    let loaded = count(rows);
+    if !list.runs.feeds.lacks_matches() {
+        let all = count(usize::try_from(list.runs.all()).unwrap_or(usize::MAX));
+        return format!("{loaded} of {all}");
+    }
+    match list.views.summaries.matches(list.filter.in_force(), rows as u64) {
+        Some(total) => format!("first {loaded} of {total} matches"),
+        None if list.runs.feeds.is_finding() => format!("{loaded}, loading"),
+        None => format!("first {loaded} matches, more exist"),
     }
 }
 

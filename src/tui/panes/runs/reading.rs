@@ -2,50 +2,47 @@
 
 use serde_json::{Map, Value, json};
 
-use super::detail::{DetailCursor, DetailView};
+use super::detail::{DetailCursor, DetailState, DetailView};
 use super::detail_view::label_of;
 use super::list::tail;
-use super::{Focus, Runs, live};
+use super::live;
 use crate::overlay::{Passage, Reading};
 use crate::pane::Effect;
 use crate::theme::Role;
 use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::text_width::{cells, shown};
 use skills_api::{RunDetail, StepView};
-use skills_store::RunEvent;
+use skills_store::{RunEvent, RunId};
 
-impl Runs {
-    /// Opens the item under the cursor in the reader.
-    pub(super) fn read_whole(&mut self) -> Vec<Effect> {
-        let Some(detail) = self.detail.get() else {
-            return vec![Effect::Toast("loading the run".to_owned())];
-        };
-        let stop = self.detail.stop.as_ref().filter(|_| self.focus == Focus::Detail);
-        let number = match (&self.detail.showing, stop) {
-            (DetailView::State(number) | DetailView::Changes(_, number), _) => Some(*number),
-            (_, Some(DetailCursor::Checkpoint(number))) => Some(*number),
-            _ => None,
-        };
-        let events: Vec<&RunEvent> = self.detail.events().collect();
-        let (reading, path) = match (number, stop) {
-            (Some(number), _) => return vec![Effect::Read(Box::new(checkpoint(detail, number)))],
-            (None, Some(DetailCursor::Step(path))) => {
-                (step_or_run(detail, Some(path), &events), Some(path.clone()))
-            }
-            _ => (run(detail, &events), None),
-        };
-        let followed = Some((detail.run.id.clone(), path));
-        self.followed = followed;
-        vec![Effect::Read(Box::new(reading))]
-    }
+/// The run, or a step of it, that is shown in the reader and follows new events.
+pub(super) type Followed = Option<(RunId, Option<String>)>;
 
-    /// Returns the update of the reader with the current state.
-    pub(super) fn read_again(&self) -> Option<Effect> {
-        let (id, path) = self.followed.as_ref()?;
-        let detail = self.detail.get().filter(|detail| detail.run.id == *id)?;
-        let events: Vec<&RunEvent> = self.detail.events().collect();
-        Some(Effect::ReadAgain(Box::new(step_or_run(detail, path.as_deref(), &events))))
+/// Returns the item under the cursor for the reader, and what the reader follows; `None` while the run is loaded.
+pub(super) fn read(state: &DetailState, on_detail: bool) -> Option<(Reading, Followed)> {
+    let detail = state.get()?;
+    let stop = state.stop.as_ref().filter(|_| on_detail);
+    let number = match (&state.showing, stop) {
+        (DetailView::State(number) | DetailView::Changes(_, number), _) => Some(*number),
+        (_, Some(DetailCursor::Checkpoint(number))) => Some(*number),
+        _ => None,
+    };
+    if let Some(number) = number {
+        return Some((checkpoint(detail, number), None));
     }
+    let path = match stop {
+        Some(DetailCursor::Step(path)) => Some(path.clone()),
+        _ => None,
+    };
+    let events: Vec<&RunEvent> = state.events().collect();
+    Some((step_or_run(detail, path.as_deref(), &events), Some((detail.run.id.clone(), path))))
+}
+
+/// Returns the update of the reader with the current state.
+pub(super) fn read_again(state: &DetailState, followed: &Followed) -> Option<Effect> {
+    let (id, path) = followed.as_ref()?;
+    let detail = state.get().filter(|detail| detail.run.id == *id)?;
+    let events: Vec<&RunEvent> = state.events().collect();
+    Some(Effect::ReadAgain(Box::new(step_or_run(detail, path.as_deref(), &events))))
 }
 
 fn step_or_run(detail: &RunDetail, path: Option<&str>, events: &[&RunEvent]) -> Reading {

@@ -5,12 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Runs;
-use super::list::Row;
+use super::loaded::LoadedRuns;
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
-use skills_api::{Error, FacetList, facets};
+use skills_api::{Error, FacetList, SavedView, facets};
 use skills_store::{RunQuery, RunRecord};
 
 /// Minimum interval between requests for the same counts.
@@ -50,124 +49,94 @@ impl Summaries {
         *self = Self { requested: std::mem::take(&mut self.requested), ..Self::default() };
     }
 
-    fn request(&mut self, filter: &str) -> Option<Effect> {
-        let is_new = self.requested.insert(filter.to_owned());
-        is_new.then(|| Effect::Run(RunRequest::Facets(filter.to_owned())))
-    }
-}
-
-impl Runs {
-    /// Returns whether every run of the store is loaded.
-    pub(super) fn is_complete(&self) -> bool {
-        self.known.listed() as u64 >= self.all()
-    }
-
-    /// Returns the filters whose counts only the service knows.
-    fn requested_filters(&self) -> Vec<String> {
-        let views = self.views.iter().filter(|_| !self.is_complete()).map(|view| view.r#where.clone());
-        let filter = self.filter.in_force().filter(|_| self.feeds.has_further_matches());
-        views.chain(filter.map(str::to_owned)).collect()
+    fn request(&mut self, filters: &[String]) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for filter in filters {
+            if self.requested.insert(filter.clone()) {
+                effects.push(Effect::Run(RunRequest::Facets(filter.clone())));
+            }
+        }
+        effects
     }
 
     /// Requests counts that are missing.
-    pub(super) fn request_summaries(&mut self) -> Vec<Effect> {
-        if !self.loaded {
-            return Vec::new();
-        }
-        if self.is_complete() {
+    pub fn request_missing(&mut self, filters: &[String], is_complete: bool) -> Vec<Effect> {
+        if is_complete {
             // They would be outdated when the next run is missing.
-            self.summaries.responses.clear();
+            self.responses.clear();
         }
-        let mut missing = self.requested_filters();
-        missing.retain(|filter| !self.summaries.responses.contains_key(filter));
-        missing.iter().filter_map(|filter| self.summaries.request(filter)).collect()
+        let missing: Vec<String> =
+            filters.iter().filter(|filter| !self.responses.contains_key(*filter)).cloned().collect();
+        self.request(&missing)
     }
 
     /// Returns when the counts are requested again; `None` if no run changed.
-    pub(super) fn summaries_due(&self, now: Instant) -> Option<Instant> {
-        let waits = self.summaries.is_outdated && self.summaries.requested.is_empty();
-        if !waits || self.requested_filters().is_empty() {
-            return None;
-        }
-        Some(self.summaries.requested_at.map_or(now, |at| at + REFRESH))
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let waits = self.is_outdated && self.requested.is_empty();
+        waits.then(|| self.requested_at.map_or(now, |at| at + REFRESH))
     }
 
-    pub(super) fn refresh_summaries(&mut self, now: Instant) -> Vec<Effect> {
-        (self.summaries.is_outdated, self.summaries.requested_at) = (false, Some(now));
-        let filters = self.requested_filters();
-        filters.iter().filter_map(|filter| self.summaries.request(filter)).collect()
+    pub fn refresh(&mut self, filters: &[String], now: Instant) -> Vec<Effect> {
+        (self.is_outdated, self.requested_at) = (false, Some(now));
+        self.request(filters)
     }
 
-    pub(super) fn take_summary(&mut self, filter: &str, answer: &Result<Arc<FacetList>, Error>) {
-        self.summaries.requested.remove(filter);
+    /// Handles a response; `wanted` are the filters whose counts only the service knows.
+    pub fn take(&mut self, filter: &str, answer: &Result<Arc<FacetList>, Error>, wanted: &[String]) {
+        self.requested.remove(filter);
         // Without a count the tab has none; the filter itself reports what is wrong with it.
         let Ok(list) = answer else { return };
-        let wanted = self.requested_filters();
-        self.summaries.responses.retain(|known, _| wanted.contains(known));
-        self.summaries.responses.insert(filter.to_owned(), Arc::clone(list));
+        self.responses.retain(|known, _| wanted.contains(known));
+        self.responses.insert(filter.to_owned(), Arc::clone(list));
     }
 
     /// Counts the known runs of each view, if they changed.
-    pub(super) fn count_views(&mut self, now_ms: i64) {
-        let at = (self.known.version(), now_ms / COUNTS_MS);
-        if self.summaries.views_at == Some(at) {
+    pub fn count_views(&mut self, views: &[SavedView], runs: &LoadedRuns, now_ms: i64) {
+        let at = (runs.known.version(), now_ms / COUNTS_MS);
+        if self.views_at == Some(at) {
             return;
         }
         let number = |filter: &str| {
             let query = RunQuery::parse(filter).ok()?;
-            Some(self.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64)
+            Some(runs.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64)
         };
-        let counts =
-            self.views.iter().filter_map(|view| Some((view.r#where.clone(), number(&view.r#where)?)));
-        self.summaries.views = counts.collect();
-        self.summaries.views_at = Some(at);
+        let counts = views.iter().filter_map(|view| Some((view.r#where.clone(), number(&view.r#where)?)));
+        self.views = counts.collect();
+        self.views_at = Some(at);
     }
 
     /// Returns the number of runs of a view, with a `+` if the service counted only a part; `None` if it is unknown.
-    pub(super) fn view_count(&self, filter: &str) -> Option<(String, u64)> {
-        if self.is_complete() {
-            let number = *self.summaries.views.get(filter)?;
+    pub fn view_count(&self, filter: &str, is_complete: bool) -> Option<(String, u64)> {
+        if is_complete {
+            let number = *self.views.get(filter)?;
             return Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number));
         }
-        let list = self.summaries.responses.get(filter)?;
+        let list = self.responses.get(filter)?;
         Some((in_words(list), list.runs))
     }
 
-    /// Returns the facets of all runs that match the filter, or of the loaded ones until the service answers.
-    pub(super) fn facets(&mut self) -> Arc<FacetList> {
-        let lacks = self.feeds.lacks_matches();
-        if lacks
-            && let Some(list) = self.filter.in_force().and_then(|filter| self.summaries.responses.get(filter))
-        {
+    /// Returns the facets of a filter that the service computes, or those of the loaded runs until it answers.
+    pub fn facets<'r>(
+        &mut self,
+        filter: Option<&str>,
+        listed: impl Iterator<Item = &'r RunRecord>,
+        lacks: bool,
+    ) -> Arc<FacetList> {
+        if let Some(list) = filter.and_then(|filter| self.responses.get(filter)) {
             return Arc::clone(list);
         }
-        if let Some(list) = self.summaries.listed.as_ref().filter(|list| list.truncated == lacks) {
+        if let Some(list) = self.listed.as_ref().filter(|list| list.truncated == lacks) {
             return Arc::clone(list);
         }
-        let runs: Vec<&RunRecord> =
-            self.rows.iter().filter_map(Row::run).filter_map(|id| self.known.get(id)).collect();
-        let list = Arc::new(facets(&runs, lacks));
-        self.summaries.listed = Some(Arc::clone(&list));
+        let list = Arc::new(facets(&listed.collect::<Vec<_>>(), lacks));
+        self.listed = Some(Arc::clone(&list));
         list
     }
 
-    /// Describes how many runs match the filter, and how many of them are loaded.
-    pub(super) fn matches_in_words(&self) -> String {
-        if self.filter.is_invalid() {
-            return "not applied".to_owned();
-        }
-        let rows = self.rows.iter().filter_map(Row::run).count();
-        let loaded = count(rows);
-        if !self.feeds.lacks_matches() {
-            let all = count(usize::try_from(self.all()).unwrap_or(usize::MAX));
-            return format!("{loaded} of {all}");
-        }
-        let total = self.filter.in_force().and_then(|filter| self.summaries.responses.get(filter));
-        match total.filter(|total| total.runs > rows as u64) {
-            Some(total) => format!("first {loaded} of {} matches", in_words(total)),
-            None if self.feeds.is_finding() => format!("{loaded}, loading"),
-            None => format!("first {loaded} matches, more exist"),
-        }
+    /// Returns how many runs match a filter, as the service counted them, if they are more than the listed ones.
+    pub fn matches(&self, filter: Option<&str>, listed: u64) -> Option<String> {
+        let total = filter.and_then(|filter| self.responses.get(filter))?;
+        (total.runs > listed).then(|| in_words(total))
     }
 }
 

@@ -3,17 +3,17 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::list::{Row, tail};
+use super::list::tail;
 use super::list_view::{NO_MATCHES, state_sign};
+use super::run_list::RunList;
 use super::view::spinner;
-use super::{Focus, Runs};
-use crate::pane::{Draw, Effect};
+use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{deadline_text, run_cell, sort_runs};
-use skills_config::{RunColumn, RunSort};
+use skills_api::{deadline_text, run_cell};
+use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
 use skills_store::RunRecord;
 
@@ -29,290 +29,271 @@ const MIN_ERROR: u16 = 12;
 const MIN_NOTE: u16 = 16;
 const MIN_TITLE: u16 = 26;
 
-impl Runs {
-    /// Returns whether runs are shown as a table: a filter or a view is active.
-    pub(super) fn is_table(&self) -> bool {
-        !self.filter.field.text().trim().is_empty()
+/// Draws facets, column heads and rows.
+pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let mut y = area.y;
+    if area.height >= 10 {
+        y += draw_facets(list, Rect { y, height: 1, ..area }, buf, cx);
     }
-
-    /// Draws facets, column heads and rows.
-    pub(super) fn draw_table(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus != Focus::Detail;
-        let mut y = area.y;
-        if area.height >= 10 {
-            y += self.draw_facets(Rect { y, height: 1, ..area }, buf, cx);
-        }
-        let head = Rect { y, height: 1, ..area };
-        let list = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
-        self.drawn.list = list;
-        let height = usize::from(list.height);
-        if self.follow {
-            self.scroll.follow(self.rows.len(), height);
-        }
-        self.scroll.height = height;
-        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        let now_ms = cx.clock_ms;
-        let offset = self.scroll.offset;
-        let records: Vec<(usize, RunRecord)> = (offset..self.rows.len())
-            .take(height)
-            .filter_map(|index| Some((index, self.known.get(self.rows[index].run()?)?.clone())))
-            .collect();
-        let columns = self.columns(list, &records, now_ms);
-        let mut painter = Painter::new(buf, cx);
-        for column in &columns {
-            let sign = match self.sort.filter(|sort| sort.column == column.name) {
-                Some(RunSort { descending: true, .. }) => painter.glyphs.down,
-                Some(RunSort { descending: false, .. }) => painter.glyphs.up,
-                None => "",
-            };
-            let name = match column.name {
-                RunColumn::State => String::new(),
-                RunColumn::Progress => sign.to_owned(),
-                name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
-            };
-            let role = if sign.is_empty() { Role::Muted } else { Role::Text };
-            if column.name.is_numeric() {
-                painter.right(column.x + column.width, head.y, &name, role);
-            } else {
-                painter.put(column.x, head.y, &name, role, column.width);
-            }
-            self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
-        }
-        if self.rows.is_empty() {
-            painter.put(list.x + 3, list.y, NO_MATCHES, Role::Muted, list.width.saturating_sub(3));
-        }
-        let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
-        let turning = spinner(cx);
-        for ((index, run), y) in records.iter().zip(list.y..) {
-            let row = Rect { y, height: 1, ..list };
-            self.drawn.rows.push((row, *index));
-            self.drawn.since.push(run.since_ms);
-            self.drawn.since.extend(has_age.then_some(run.created_ms));
-            let at_cursor = *index == self.scroll.cursor;
-            let marked = self.marked.contains_key(&run.id);
-            if at_cursor {
-                painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-                let role = if focused { Role::Gutter } else { Role::Muted };
-                painter.put(row.x + 1, y, painter.glyphs.gutter, role, 1);
-            } else if marked {
-                painter.band(row, Role::SelectionWeak);
-            }
-            if marked {
-                painter.put(row.x + 2, y, painter.glyphs.set, Role::Focus, 1);
-            }
-            for column in &columns {
-                if column.name == RunColumn::State {
-                    let (sign, role) = state_sign(run, &painter, turning);
-                    painter.put(column.x, y, sign, role, 1);
-                    continue;
-                }
-                let (text, role) = self.cell(run, column.name, at_cursor, now_ms);
-                let text = cut_end(&text, column.width, painter.glyphs.ellipsis).into_owned();
-                if column.name.is_numeric() {
-                    painter.right(column.x + column.width, y, &text, role);
-                } else {
-                    painter.put(column.x, y, &text, role, column.width);
-                }
-            }
-        }
-        let below = self.rows.len().saturating_sub(offset + height);
-        if below > 0 {
-            let note = format!(" {} more {} ", count(below), painter.glyphs.down);
-            painter.right(
-                list.right().saturating_sub(1),
-                list.bottom().saturating_sub(1),
-                &note,
-                Role::Muted,
-            );
-        }
+    let head = Rect { y, height: 1, ..area };
+    let window = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+    list.drawn.list = window;
+    let height = usize::from(window.height);
+    if list.follow {
+        list.scroll.follow(list.rows.len(), height);
     }
-
-    /// Draws one line with the most informative field and its values. Returns the number of rows.
-    fn draw_facets(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
-        let list = self.facets();
-        let more = if list.truncated { "+" } else { "" };
-        let found = &list.facets;
-        if found.is_empty() {
-            return 0;
-        }
-        let mut painter = Painter::new(buf, cx);
-        // Two blank cells separate the values from the hint.
-        let end = row.right().saturating_sub(cells("+ add to the filter") + 3);
-        let mut x = row.x + 5;
-        'all: for facet in found {
-            if x + cells(&facet.key) + 10 > end {
-                break;
-            }
-            x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
-            for value in &facet.values {
-                let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
-                let text = shown(&value.value);
-                let width = cells(&text) + 1 + cells(&number);
-                if x + width > end {
-                    break 'all;
-                }
-                let start = x;
-                x = painter.put(x, row.y, &text, Role::Text, width) + 1;
-                x = painter.put(x, row.y, &number, Role::Strong, width);
-                self.drawn.terms.push((Rect::new(start, row.y, x - start, 1), value.term.clone()));
-                x += 3;
-            }
-        }
-        let start = painter.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
-        painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
-        1
-    }
-
-    /// Returns the configured columns that fit: those that distinguish runs are kept longest.
-    fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
-        let mut names = self.settings.columns.clone();
-        // Runs that wait have a deadline and no error.
-        let waits =
-            |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-        if !names.contains(&RunColumn::Deadline)
-            && !records.is_empty()
-            && records.iter().all(|(_, run)| waits(run))
-            && let Some(at) = names.iter().position(|name| *name == RunColumn::Error)
-        {
-            if records.iter().all(|(_, run)| run.wait_notes().next().is_none()) {
-                names[at] = RunColumn::Deadline;
-            } else if records.iter().any(|(_, run)| run.expires_ms.is_some()) {
-                names.insert(at, RunColumn::Deadline);
-            }
-        }
-        // Who a run is assigned to matters only where one is.
-        let is_assigned = |run: &RunRecord| run.options.assigned.is_some() && !run.state.is_terminal();
-        if !names.contains(&RunColumn::Assigned) && records.iter().any(|(_, run)| is_assigned(run)) {
-            let at = names.iter().position(|name| matches!(name, RunColumn::By | RunColumn::Since));
-            names.insert(at.unwrap_or(names.len()), RunColumn::Assigned);
-        }
-        let wanted = |column: RunColumn| -> u16 {
-            let head = match column {
-                RunColumn::Progress => 3,
-                column => cells(column.name()) + 2,
-            };
-            let most = match column {
-                RunColumn::State => return 1,
-                RunColumn::Title => 40,
-                RunColumn::Error => 36,
-                RunColumn::Skill | RunColumn::Worker => 24,
-                RunColumn::Step | RunColumn::By | RunColumn::Assigned | RunColumn::Deadline => 16,
-                RunColumn::Id | RunColumn::Progress | RunColumn::Since | RunColumn::Age => 12,
-            };
-            let longest =
-                records.iter().map(|(_, run)| cells(&self.cell(run, column, false, now_ms).0)).max();
-            longest.unwrap_or(0).max(head).min(most)
+    list.scroll.height = height;
+    list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
+    let now_ms = cx.clock_ms;
+    let offset = list.scroll.offset;
+    let records: Vec<(usize, RunRecord)> = (offset..list.rows.len())
+        .take(height)
+        .filter_map(|index| Some((index, list.runs.known.get(list.rows[index].run()?)?.clone())))
+        .collect();
+    let columns = columns(&list.settings, window, &records, now_ms);
+    let mut painter = Painter::new(buf, cx);
+    for column in &columns {
+        let sign = match list.sort.filter(|sort| sort.column == column.name) {
+            Some(RunSort { descending: true, .. }) => painter.glyphs.down,
+            Some(RunSort { descending: false, .. }) => painter.glyphs.up,
+            None => "",
         };
-        let available = area.width.saturating_sub(6);
-        let mut cut = (wanted(RunColumn::Title), wanted(RunColumn::Error));
-        let width = |name: RunColumn, cut: (u16, u16)| match name {
-            RunColumn::Title => cut.0,
-            RunColumn::Error => cut.1,
-            name => wanted(name),
+        let name = match column.name {
+            RunColumn::State => String::new(),
+            RunColumn::Progress => sign.to_owned(),
+            name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
         };
-        let sum = |names: &[RunColumn], cut: (u16, u16)| {
-            names.iter().map(|name| width(*name, cut) + 2).sum::<u16>().saturating_sub(2)
-        };
-        // Columns that are also in the details, or in the title, are dropped first.
-        for expendable in [
-            RunColumn::Skill,
-            RunColumn::By,
-            RunColumn::Progress,
-            RunColumn::Worker,
-            RunColumn::Step,
-            RunColumn::Assigned,
-            RunColumn::Id,
-            RunColumn::Error,
-        ] {
-            if expendable == RunColumn::Worker {
-                // An error cut to its beginning says more than none.
-                let excess = sum(&names, cut).saturating_sub(available);
-                let has_notes = records.iter().any(|(_, run)| run.wait_notes().next().is_some());
-                let least = if has_notes { MIN_NOTE } else { MIN_ERROR };
-                cut.1 = cut.1.min(least.max(cut.1.saturating_sub(excess)));
-            }
-            if expendable == RunColumn::Assigned {
-                let excess = sum(&names, cut).saturating_sub(available);
-                cut.0 = cut.0.min(MIN_TITLE.max(cut.0.saturating_sub(excess)));
-            }
-            if sum(&names, cut) > available {
-                names.retain(|name| *name != expendable);
-            }
-        }
-        if names.contains(&RunColumn::Error) {
-            cut.1 = wanted(RunColumn::Error).min(cut.1 + available.saturating_sub(sum(&names, cut)));
-        }
-        cut.0 = wanted(RunColumn::Title).min(cut.0 + available.saturating_sub(sum(&names, cut)));
-        let spare = available.saturating_sub(sum(&names, cut));
-        let mut x = area.x + 4;
-        let mut columns = Vec::new();
-        let last = names.len().saturating_sub(1);
-        for (at, name) in names.into_iter().enumerate() {
-            let mut width = width(name, cut);
-            // The last column ends at the edge.
-            if at == last {
-                width += spare;
-            }
-            let width = width.min(area.right().saturating_sub(x + 1));
-            columns.push(Column { name, x, width });
-            x += width + 2;
-        }
-        columns
-    }
-
-    /// Returns text and role of a cell.
-    fn cell(&self, run: &RunRecord, column: RunColumn, at_cursor: bool, now_ms: i64) -> (String, Role) {
-        let text = match column {
-            RunColumn::Id => tail(&run.id),
-            column => shown(&run_cell(column, run, now_ms)),
-        };
-        let role = match column {
-            RunColumn::Title if at_cursor => Role::Strong,
-            RunColumn::Error if run.state == RunState::WaitingForHuman => Role::Waiting,
-            RunColumn::Deadline => self.deadline(run.expires_ms, now_ms).1,
-            RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
-                Role::Text
-            }
-            RunColumn::State
-            | RunColumn::Skill
-            | RunColumn::Id
-            | RunColumn::Progress
-            | RunColumn::By
-            | RunColumn::Assigned
-            | RunColumn::Worker => Role::Muted,
-        };
-        (text, role)
-    }
-
-    /// Returns the remaining time of a wait, in the role of its urgency.
-    pub(super) fn deadline(&self, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
-        let text = deadline_text(expires_ms, now_ms);
-        let Some(at) = expires_ms else { return (text, Role::Muted) };
-        let left = at - now_ms;
-        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        let role = if left < ms(self.settings.danger_before) {
-            Role::Danger
-        } else if left < ms(self.settings.warn_before) {
-            Role::Warning
+        let role = if sign.is_empty() { Role::Muted } else { Role::Text };
+        if column.name.is_numeric() {
+            painter.right(column.x + column.width, head.y, &name, role);
         } else {
-            Role::Text
+            painter.put(column.x, head.y, &name, role, column.width);
+        }
+        list.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
+    }
+    if list.rows.is_empty() {
+        painter.put(window.x + 3, window.y, NO_MATCHES, Role::Muted, window.width.saturating_sub(3));
+    }
+    let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
+    let turning = spinner(cx);
+    for ((index, run), y) in records.iter().zip(window.y..) {
+        let row = Rect { y, height: 1, ..window };
+        list.drawn.rows.push((row, *index));
+        list.drawn.since.push(run.since_ms);
+        list.drawn.since.extend(has_age.then_some(run.created_ms));
+        let at_cursor = *index == list.scroll.cursor;
+        let marked = list.marked.contains_key(&run.id);
+        if at_cursor {
+            painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+            let role = if focused { Role::Gutter } else { Role::Muted };
+            painter.put(row.x + 1, y, painter.glyphs.gutter, role, 1);
+        } else if marked {
+            painter.band(row, Role::SelectionWeak);
+        }
+        if marked {
+            painter.put(row.x + 2, y, painter.glyphs.set, Role::Focus, 1);
+        }
+        for column in &columns {
+            if column.name == RunColumn::State {
+                let (sign, role) = state_sign(run, &painter, turning);
+                painter.put(column.x, y, sign, role, 1);
+                continue;
+            }
+            let (text, role) = cell(&list.settings, run, column.name, at_cursor, now_ms);
+            let text = cut_end(&text, column.width, painter.glyphs.ellipsis).into_owned();
+            if column.name.is_numeric() {
+                painter.right(column.x + column.width, y, &text, role);
+            } else {
+                painter.put(column.x, y, &text, role, column.width);
+            }
+        }
+    }
+    let below = list.rows.len().saturating_sub(offset + height);
+    if below > 0 {
+        let note = format!(" {} more {} ", count(below), painter.glyphs.down);
+        painter.right(
+            window.right().saturating_sub(1),
+            window.bottom().saturating_sub(1),
+            &note,
+            Role::Muted,
+        );
+    }
+}
+
+/// Draws one line with the most informative field and its values. Returns the number of rows.
+fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+    let facets = list.facets();
+    let more = if facets.truncated { "+" } else { "" };
+    let found = &facets.facets;
+    if found.is_empty() {
+        return 0;
+    }
+    let mut painter = Painter::new(buf, cx);
+    // Two blank cells separate the values from the hint.
+    let end = row.right().saturating_sub(cells("+ add to the filter") + 3);
+    let mut x = row.x + 5;
+    'all: for facet in found {
+        if x + cells(&facet.key) + 10 > end {
+            break;
+        }
+        x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
+        for value in &facet.values {
+            let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
+            let text = shown(&value.value);
+            let width = cells(&text) + 1 + cells(&number);
+            if x + width > end {
+                break 'all;
+            }
+            let start = x;
+            x = painter.put(x, row.y, &text, Role::Text, width) + 1;
+            x = painter.put(x, row.y, &number, Role::Strong, width);
+            list.drawn.terms.push((Rect::new(start, row.y, x - start, 1), value.term.clone()));
+            x += 3;
+        }
+    }
+    let start = painter.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
+    painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
+    1
+}
+
+/// Returns the configured columns that fit: those that distinguish runs are kept longest.
+fn columns(settings: &RunSettings, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
+    let mut names = settings.columns.clone();
+    // Runs that wait have a deadline and no error.
+    let waits = |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    if !names.contains(&RunColumn::Deadline)
+        && !records.is_empty()
+        && records.iter().all(|(_, run)| waits(run))
+        && let Some(at) = names.iter().position(|name| *name == RunColumn::Error)
+    {
+        if records.iter().all(|(_, run)| run.wait_notes().next().is_none()) {
+            names[at] = RunColumn::Deadline;
+        } else if records.iter().any(|(_, run)| run.expires_ms.is_some()) {
+            names.insert(at, RunColumn::Deadline);
+        }
+    }
+    // Who a run is assigned to matters only where one is.
+    let is_assigned = |run: &RunRecord| run.options.assigned.is_some() && !run.state.is_terminal();
+    if !names.contains(&RunColumn::Assigned) && records.iter().any(|(_, run)| is_assigned(run)) {
+        let at = names.iter().position(|name| matches!(name, RunColumn::By | RunColumn::Since));
+        names.insert(at.unwrap_or(names.len()), RunColumn::Assigned);
+    }
+    let wanted = |column: RunColumn| -> u16 {
+        let head = match column {
+            RunColumn::Progress => 3,
+            column => cells(column.name()) + 2,
         };
-        (text, role)
+        let most = match column {
+            RunColumn::State => return 1,
+            RunColumn::Title => 40,
+            RunColumn::Error => 36,
+            RunColumn::Skill | RunColumn::Worker => 24,
+            RunColumn::Step | RunColumn::By | RunColumn::Assigned | RunColumn::Deadline => 16,
+            RunColumn::Id | RunColumn::Progress | RunColumn::Since | RunColumn::Age => 12,
+        };
+        let longest =
+            records.iter().map(|(_, run)| cells(&cell(settings, run, column, false, now_ms).0)).max();
+        longest.unwrap_or(0).max(head).min(most)
+    };
+    let available = area.width.saturating_sub(6);
+    let mut cut = (wanted(RunColumn::Title), wanted(RunColumn::Error));
+    let width = |name: RunColumn, cut: (u16, u16)| match name {
+        RunColumn::Title => cut.0,
+        RunColumn::Error => cut.1,
+        name => wanted(name),
+    };
+    let sum = |names: &[RunColumn], cut: (u16, u16)| {
+        names.iter().map(|name| width(*name, cut) + 2).sum::<u16>().saturating_sub(2)
+    };
+    // Columns that are also in the details, or in the title, are dropped first.
+    for expendable in [
+        RunColumn::Skill,
+        RunColumn::By,
+        RunColumn::Progress,
+        RunColumn::Worker,
+        RunColumn::Step,
+        RunColumn::Assigned,
+        RunColumn::Id,
+        RunColumn::Error,
+    ] {
+        if expendable == RunColumn::Worker {
+            // An error cut to its beginning says more than none.
+            let excess = sum(&names, cut).saturating_sub(available);
+            let has_notes = records.iter().any(|(_, run)| run.wait_notes().next().is_some());
+            let least = if has_notes { MIN_NOTE } else { MIN_ERROR };
+            cut.1 = cut.1.min(least.max(cut.1.saturating_sub(excess)));
+        }
+        if expendable == RunColumn::Assigned {
+            let excess = sum(&names, cut).saturating_sub(available);
+            cut.0 = cut.0.min(MIN_TITLE.max(cut.0.saturating_sub(excess)));
+        }
+        if sum(&names, cut) > available {
+            names.retain(|name| *name != expendable);
+        }
     }
+    if names.contains(&RunColumn::Error) {
+        cut.1 = wanted(RunColumn::Error).min(cut.1 + available.saturating_sub(sum(&names, cut)));
+    }
+    cut.0 = wanted(RunColumn::Title).min(cut.0 + available.saturating_sub(sum(&names, cut)));
+    let spare = available.saturating_sub(sum(&names, cut));
+    let mut x = area.x + 4;
+    let mut columns = Vec::new();
+    let last = names.len().saturating_sub(1);
+    for (at, name) in names.into_iter().enumerate() {
+        let mut width = width(name, cut);
+        // The last column ends at the edge.
+        if at == last {
+            width += spare;
+        }
+        let width = width.min(area.right().saturating_sub(x + 1));
+        columns.push(Column { name, x, width });
+        x += width + 2;
+    }
+    columns
+}
 
-    /// Sorts the table by a column, over all runs that match the filter.
-    pub(super) fn sort_by(&mut self, sort: Option<RunSort>) -> Vec<Effect> {
-        self.sort = sort;
-        self.build();
-        self.sort.as_ref().and_then(|_| self.feeds.find_all()).into_iter().collect()
-    }
+/// Returns text and role of a cell.
+fn cell(
+    settings: &RunSettings,
+    run: &RunRecord,
+    column: RunColumn,
+    at_cursor: bool,
+    now_ms: i64,
+) -> (String, Role) {
+    let text = match column {
+        RunColumn::Id => tail(&run.id),
+        column => shown(&run_cell(column, run, now_ms)),
+    };
+    let role = match column {
+        RunColumn::Title if at_cursor => Role::Strong,
+        RunColumn::Error if run.state == RunState::WaitingForHuman => Role::Waiting,
+        RunColumn::Deadline => deadline(settings, run.expires_ms, now_ms).1,
+        RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
+            Role::Text
+        }
+        RunColumn::State
+        | RunColumn::Skill
+        | RunColumn::Id
+        | RunColumn::Progress
+        | RunColumn::By
+        | RunColumn::Assigned
+        | RunColumn::Worker => Role::Muted,
+    };
+    (text, role)
+}
 
-    /// Sorts the rows of the table by its column.
-    pub(super) fn sort_rows(&mut self) {
-        let Some(sort) = self.sort.filter(|_| self.is_table()) else { return };
-        let mut runs: Vec<&RunRecord> =
-            self.rows.iter().filter_map(|row| self.known.get(row.run()?)).collect();
-        sort_runs(&mut runs, sort);
-        self.rows = runs.into_iter().map(|run| Row::Run(run.id.clone())).collect();
-    }
+/// Returns the remaining time of a wait, in the role of its urgency.
+pub(super) fn deadline(settings: &RunSettings, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
+    let text = deadline_text(expires_ms, now_ms);
+    let Some(at) = expires_ms else { return (text, Role::Muted) };
+    let left = at - now_ms;
+    let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    let role = if left < ms(settings.danger_before) {
+        Role::Danger
+    } else if left < ms(settings.warn_before) {
+        Role::Warning
+    } else {
+        Role::Text
+    };
+    (text, role)
 }

@@ -3,7 +3,10 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Focus, FrameAreas, Runs};
+use super::browser::RunBrowser;
+use super::detail::DetailAreas;
+use super::run_list::ListAreas;
+use super::{Focus, board_view, detail_view, empty_view, list_view};
 use crate::app::SPIN;
 use crate::pane::Draw;
 use crate::widgets::painter::Painter;
@@ -22,43 +25,50 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
     signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
 }
 
-impl Runs {
-    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = FrameAreas { clock_ms: cx.clock_ms, ..FrameAreas::default() };
-        if self.board.is_some() {
-            self.draw_board(area, buf, cx);
-            return;
-        }
-        if self.rows.is_empty() && self.filter.field.is_empty() {
-            self.draw_empty(area, buf, cx);
-            return;
-        }
-        if area.width < FOLD || cx.full_screen {
-            if self.focus == Focus::Detail {
-                self.draw_detail(area, buf, cx);
-            } else {
-                self.draw_list(area, buf, cx);
-            }
-            return;
-        }
-        if self.is_table() {
-            // Columns need the width, so the selected run is shown below.
-            let height = (area.height * 3 / 5).max(9).min(area.height.saturating_sub(6));
-            self.draw_list(Rect { height, ..area }, buf, cx);
-            let below = Rect { y: area.y + height, height: area.height - height, ..area };
-            self.draw_detail(below, buf, cx);
-            return;
-        }
-        let share = (u32::from(area.width) * 62 / 120) as u16;
-        // Titles need this width, whatever is left for the details.
-        let left =
-            share.max(MIN_LIST).saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(34));
-        let list = Rect { width: left, ..area };
-        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
-        self.draw_list(list, buf, cx);
-        let rules = self.draw_detail(right, buf, cx);
-        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
-        joints.extend(rules.into_iter().map(|y| (y, BorderJunction::Right { heavy: false })));
-        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+/// Draws the parts, laid out for the size of the area.
+pub(super) fn draw(
+    browser: &mut RunBrowser,
+    isolation: Option<&str>,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let (list, detail, focus) = (&mut browser.list, &mut browser.detail, browser.focus);
+    list.drawn = ListAreas { clock_ms: cx.clock_ms, ..ListAreas::default() };
+    detail.drawn = DetailAreas::default();
+    if let Some(board) = &mut browser.board {
+        board_view::draw(board, list, focus, area, buf, cx);
+        return;
     }
+    if list.rows.is_empty() && list.filter.field.is_empty() {
+        empty_view::draw(list, isolation, area, buf, cx);
+        return;
+    }
+    let on_detail = focus == Focus::Detail;
+    let focused = cx.focused && on_detail;
+    if area.width < FOLD || cx.full_screen {
+        if on_detail {
+            detail_view::draw(detail, list, focused, area, buf, cx);
+        } else {
+            list_view::draw(list, focus, area, buf, cx);
+        }
+        return;
+    }
+    if list.is_table() {
+        // Columns need the width, so the selected run is shown below.
+        let height = (area.height * 3 / 5).max(9).min(area.height.saturating_sub(6));
+        list_view::draw(list, focus, Rect { height, ..area }, buf, cx);
+        let below = Rect { y: area.y + height, height: area.height - height, ..area };
+        detail_view::draw(detail, list, focused, below, buf, cx);
+        return;
+    }
+    let share = (u32::from(area.width) * 62 / 120) as u16;
+    // Titles need this width, whatever is left for the details.
+    let left = share.max(MIN_LIST).saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(34));
+    let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+    list_view::draw(list, focus, Rect { width: left, ..area }, buf, cx);
+    let rules = detail_view::draw(detail, list, focused, right, buf, cx);
+    let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
+    joints.extend(rules.into_iter().map(|y| (y, BorderJunction::Right { heavy: false })));
+    divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
 }

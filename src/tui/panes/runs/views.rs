@@ -6,8 +6,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::{Focus, Runs};
-use crate::pane::{Draw, Effect, Picker, PickerKind};
+use super::Focus;
+use super::filter::Filter;
+use super::loaded::LoadedRuns;
+use super::run_list::RunList;
+use super::summaries::Summaries;
+use crate::field::Field;
+use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -52,9 +57,21 @@ pub(super) enum Tab {
     Filter(String, String),
 }
 
-impl Runs {
+/// The state of the tabs.
+#[derive(Default)]
+pub(super) struct Views {
+    /// Saved views.
+    pub saved: Vec<SavedView>,
+    /// The name being entered for a view.
+    pub name: Field,
+    /// When the views were last compared with those of the store; the first frame at the earliest.
+    compared_at: Option<Instant>,
+    pub summaries: Summaries,
+}
+
+impl Views {
     /// Returns every tab in order: all runs first, the board last.
-    pub(super) fn tabs(&self) -> Vec<Tab> {
+    pub fn tabs(&self) -> Vec<Tab> {
         let filter = |name: &str, filter: &str| Tab::Filter(name.to_owned(), filter.to_owned());
         let mut tabs = vec![
             filter("All", ""),
@@ -62,59 +79,41 @@ impl Runs {
             filter("Running", "state:running,replaying"),
             filter("Failed", "state:failed"),
         ];
-        tabs.extend(self.views.iter().map(|view| filter(&view.name, &view.r#where)));
+        tabs.extend(self.saved.iter().map(|view| filter(&view.name, &view.r#where)));
         tabs.push(Tab::Board);
         tabs
     }
 
     /// Returns the active tab; `None` if another filter is entered.
-    pub(super) fn tab(&self) -> Option<usize> {
-        let text = self.filter.field.text().trim();
+    pub fn active(&self, filter: &Filter, on_board: bool) -> Option<usize> {
+        let text = filter.field.text().trim();
         self.tabs().iter().position(|tab| match tab {
-            Tab::Board => self.board.is_some(),
-            Tab::Filter(_, filter) => self.board.is_none() && filter == text,
+            Tab::Board => on_board,
+            Tab::Filter(_, filter) => !on_board && filter == text,
         })
     }
 
-    pub(super) fn turn_tab(&mut self, by: isize) -> Vec<Effect> {
-        let tabs = self.tabs();
-        let at = match self.tab() {
-            Some(at) => at.saturating_add_signed(by).min(tabs.len() - 1),
-            None => 0,
-        };
-        self.open_tab(at)
-    }
-
-    pub(super) fn open_tab(&mut self, at: usize) -> Vec<Effect> {
-        match self.tabs().get(at) {
-            Some(Tab::Board) => self.open_board(),
-            Some(Tab::Filter(_, filter)) => {
-                self.board = None;
-                self.filter.field.set(filter);
-                self.focus = Focus::List;
-                self.unmark();
-                self.filtered()
-            }
-            None => Vec::new(),
-        }
+    /// Returns the tab a number of tabs further, or the first one if none is active.
+    pub fn turned(&self, filter: &Filter, on_board: bool, by: isize) -> usize {
+        let last = self.tabs().len() - 1;
+        self.active(filter, on_board).map_or(0, |at| at.saturating_add_signed(by).min(last))
     }
 
     /// Returns the number of runs of a tab, if it is known.
-    fn tab_count(&self, tab: &Tab) -> Option<(String, u64)> {
+    fn tab_count(&self, tab: &Tab, runs: &LoadedRuns) -> Option<(String, u64)> {
         let Tab::Filter(name, filter) = tab else { return None };
         let number = match name.as_str() {
-            "All" if filter.is_empty() => self.all(),
-            "Waiting" => self.count(&[RunState::WaitingForHuman]),
-            "Running" => self.count(&[RunState::Running, RunState::Replaying]),
-            "Failed" => self.count(&[RunState::Failed]),
-            _ => return self.view_count(filter),
+            "All" if filter.is_empty() => runs.all(),
+            "Waiting" => runs.count(&[RunState::WaitingForHuman]),
+            "Running" => runs.count(&[RunState::Running, RunState::Replaying]),
+            "Failed" => runs.count(&[RunState::Failed]),
+            _ => return self.summaries.view_count(filter, runs.is_complete()),
         };
         Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
     }
 
     /// Returns the names of the tabs with their counts, as detailed as requested.
-    fn labels(&self, detail: Detail, cx: &Draw<'_>) -> Vec<Label> {
-        let active = self.tab();
+    fn labels(&self, detail: Detail, active: Option<usize>, runs: &LoadedRuns, cx: &Draw<'_>) -> Vec<Label> {
         let label = |(at, tab): (usize, &Tab)| {
             let name = match tab {
                 Tab::Board => "Board".to_owned(),
@@ -128,7 +127,7 @@ impl Runs {
                 }
             };
             let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
-            let number = self.tab_count(tab).filter(|(_, number)| match detail {
+            let number = self.tab_count(tab, runs).filter(|(_, number)| match detail {
                 Detail::All => true,
                 Detail::Waiting => waiting && *number > 0 || active == Some(at),
                 Detail::Short => waiting && *number > 0,
@@ -143,152 +142,121 @@ impl Runs {
         self.tabs().iter().enumerate().map(label).collect()
     }
 
-    /// Draws the tabs in one row, with fewer counts and shorter names if space is short.
-    pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        if self.focus == Focus::Name {
-            let mut painter = Painter::new(buf, cx);
-            painter.band(row, Role::Field);
-            let x = painter.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
-            let line = Rect { x, width: row.right().saturating_sub(x + 1), ..row };
-            let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-            let cursor = self.name.draw(line, buf, style, &[]);
-            if cx.focused {
-                cx.cursor = cursor;
-            }
-            return;
-        }
-        // They are read at the start.
-        self.views_compared_at.get_or_insert(cx.now);
-        self.count_views(cx.clock_ms);
-        let mut painter = Painter::new(buf, cx);
-        let active = self.tab();
-        let end = row.right().saturating_sub(1);
-        let mut x = row.x + 3;
-        let available = end.saturating_sub(x);
-        let width = |(name, text): &Label| cells(name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
-        let total = |labels: &[Label]| labels.iter().map(|label| width(label) + 2).sum::<u16>();
-        let levels = [Detail::All, Detail::Waiting, Detail::Short, Detail::Names];
-        let mut labels = levels.map(|detail| self.labels(detail, cx)).into_iter();
-        let last = self.labels(Detail::Names, cx);
-        let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or(last);
-        let is_cut = total(&labels) > available + 2;
-        // Tabs that do not fit are represented by a glyph on their side, which opens the nearest of them.
-        let mut first = 0;
-        while is_cut
-            && first < active.unwrap_or(0)
-            && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > available
-        {
-            first += 1;
-        }
-        let ellipsis = painter.glyphs.ellipsis;
-        if first > 0 {
-            self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
-            x = painter.put(x, row.y, ellipsis, Role::Muted, available) + 1;
-        }
-        let all = labels.len();
-        for (at, label) in labels.into_iter().enumerate().skip(first) {
-            let width = width(&label);
-            let behind = if at + 1 < all { cells(ellipsis) + 1 } else { 0 };
-            if x + width + behind > end {
-                self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), at));
-                x = painter.put(x, row.y, ellipsis, Role::Muted, end.saturating_sub(x)) + 2;
-                break;
-            }
-            let (name, text) = label;
-            let start = x;
-            x = if active == Some(at) {
-                let plus = Modifier::BOLD | Modifier::UNDERLINED;
-                painter.put_plus(x, row.y, &name, Role::Strong, plus, width)
-            } else {
-                painter.put(x, row.y, &name, Role::Muted, width)
-            };
-            if let Some((text, role)) = text {
-                x = painter.put(x + 1, row.y, &text, role, width);
-            }
-            self.drawn.tabs.push((Rect::new(start, row.y, x - start, 1), at));
-            x += 2;
-        }
-        if active.is_none() && x + 14 < end {
-            let start = painter.right(end, row.y, "save as view", Role::Muted);
-            painter.right(start.saturating_sub(1), row.y, "V", Role::Key);
-        }
-    }
-
-    /// Handles `V`: asks for the name under which the filter is saved.
-    pub(super) fn begin_saving(&mut self) -> Vec<Effect> {
-        let Some(filter) = self.filter.in_force() else {
-            return vec![Effect::Toast("no filter to save; press / to enter one".to_owned())];
+    /// Handles `V`: prepares the name under which the filter is saved, or explains why it is not.
+    pub fn begin_saving(&mut self, filter: &Filter) -> Result<(), Effect> {
+        let Some(filter) = filter.in_force() else {
+            return Err(Effect::Toast("no filter to save; press / to enter one".to_owned()));
         };
-        if let Some(view) = self.views.iter().find(|view| view.r#where == filter.trim()) {
-            return vec![Effect::Toast(format!("this filter is saved as {}", shown(&view.name)))];
+        if let Some(view) = self.saved.iter().find(|view| view.r#where == filter.trim()) {
+            return Err(Effect::Toast(format!("this filter is saved as {}", shown(&view.name))));
         }
         self.name.clear();
-        self.focus = Focus::Name;
-        Vec::new()
+        Ok(())
     }
 
-    pub(super) fn finish_saving(&mut self) -> Vec<Effect> {
-        self.focus = Focus::List;
+    /// Returns the request that saves the filter under the entered name.
+    pub fn save(&self, filter: &Filter) -> Option<Effect> {
         let name = self.name.text().trim().to_owned();
-        match self.filter.in_force() {
-            Some(filter) if !name.is_empty() => {
-                vec![Effect::Run(RunRequest::SaveView { name, filter: filter.trim().to_owned() })]
-            }
-            _ => Vec::new(),
-        }
+        let filter = filter.in_force().filter(|_| !name.is_empty())?.trim().to_owned();
+        Some(Effect::Run(RunRequest::SaveView { name, filter }))
     }
 
     /// Returns when saved views of other workbenches are read.
-    pub(super) fn views_due(&self) -> Option<Instant> {
-        self.views_compared_at.map(|at| at + VIEWS_REFRESH)
+    pub fn due(&self) -> Option<Instant> {
+        self.compared_at.map(|at| at + VIEWS_REFRESH)
     }
 
-    pub(super) fn refresh_views(&mut self, now: Instant) -> Vec<Effect> {
-        self.views_compared_at = Some(now);
-        vec![Effect::Run(RunRequest::Views(Some(self.views.clone())))]
+    pub fn refresh(&mut self, now: Instant) -> Effect {
+        self.compared_at = Some(now);
+        Effect::Run(RunRequest::Views(Some(self.saved.clone())))
     }
 
-    pub(super) fn take_views(&mut self, views: &[SavedView]) -> Vec<Effect> {
-        self.views = views.to_vec();
+    pub fn take(&mut self, views: &[SavedView]) {
+        self.saved = views.to_vec();
         self.summaries.views_changed();
-        self.request_summaries()
     }
+}
 
-    /// Handles `+`: lets the user choose a value of the run under the cursor to add to the filter.
-    pub(super) fn choose_term(&self) -> Vec<Effect> {
-        let Some(run) = self.record() else { return Vec::new() };
-        let choices: Vec<(String, String, String)> =
-            terms_of(run).into_iter().map(|text| (text.clone(), shown(&text), String::new())).collect();
-        let title = "Add to the filter".to_owned();
-        vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: Some(0) })]
-    }
-
-    pub(super) fn add_term(&mut self, text: &str) -> Vec<Effect> {
-        let before = self.filter.field.text().trim().to_owned();
-        if !before.split_whitespace().any(|known| known == text) {
-            self.filter.field.set(format!("{before} {text}").trim());
+/// Draws the tabs in one row, with fewer counts and shorter names if space is short.
+pub(super) fn draw_tabs(
+    list: &mut RunList,
+    (focus, on_board): (Focus, bool),
+    row: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    let (views, runs) = (&mut list.views, &list.runs);
+    if focus == Focus::Name {
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        let x = painter.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
+        let line = Rect { x, width: row.right().saturating_sub(x + 1), ..row };
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = views.name.draw(line, buf, style, &[]);
+        if cx.focused {
+            cx.cursor = cursor;
         }
-        self.focus = Focus::List;
-        self.filtered()
+        return;
     }
-
-    /// Handles `o`: lets the user choose the column that sorts the table.
-    pub(super) fn choose_sort(&self) -> Vec<Effect> {
-        let mut choices =
-            vec![(String::new(), "default order".to_owned(), "waiting first, then newest".to_owned())];
-        for column in &self.settings.columns {
-            choices.push((column.to_string(), column.to_string(), "ascending".to_owned()));
-            choices.push((format!("-{column}"), format!("-{column}"), "descending".to_owned()));
+    // They are read at the start.
+    views.compared_at.get_or_insert(cx.now);
+    views.summaries.count_views(&views.saved, runs, cx.clock_ms);
+    let mut painter = Painter::new(buf, cx);
+    let active = views.active(&list.filter, on_board);
+    let end = row.right().saturating_sub(1);
+    let mut x = row.x + 3;
+    let available = end.saturating_sub(x);
+    let width = |(name, text): &Label| cells(name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
+    let total = |labels: &[Label]| labels.iter().map(|label| width(label) + 2).sum::<u16>();
+    let levels = [Detail::All, Detail::Waiting, Detail::Short, Detail::Names];
+    let mut labels = levels.map(|detail| views.labels(detail, active, runs, cx)).into_iter();
+    let last = views.labels(Detail::Names, active, runs, cx);
+    let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or(last);
+    let is_cut = total(&labels) > available + 2;
+    // Tabs that do not fit are represented by a glyph on their side, which opens the nearest of them.
+    let mut first = 0;
+    while is_cut
+        && first < active.unwrap_or(0)
+        && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > available
+    {
+        first += 1;
+    }
+    let ellipsis = painter.glyphs.ellipsis;
+    if first > 0 {
+        list.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
+        x = painter.put(x, row.y, ellipsis, Role::Muted, available) + 1;
+    }
+    let all = labels.len();
+    for (at, label) in labels.into_iter().enumerate().skip(first) {
+        let width = width(&label);
+        let behind = if at + 1 < all { cells(ellipsis) + 1 } else { 0 };
+        if x + width + behind > end {
+            list.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), at));
+            x = painter.put(x, row.y, ellipsis, Role::Muted, end.saturating_sub(x)) + 2;
+            break;
         }
-        let now = self.sort.map(|sort| sort.to_string()).unwrap_or_default();
-        let current = choices.iter().position(|(value, ..)| *value == now);
-        let title = "Sort by".to_owned();
-        vec![Effect::Pick(Picker { what: PickerKind::RunSort, title, choices, current })]
+        let (name, text) = label;
+        let start = x;
+        x = if active == Some(at) {
+            let plus = Modifier::BOLD | Modifier::UNDERLINED;
+            painter.put_plus(x, row.y, &name, Role::Strong, plus, width)
+        } else {
+            painter.put(x, row.y, &name, Role::Muted, width)
+        };
+        if let Some((text, role)) = text {
+            x = painter.put(x + 1, row.y, &text, role, width);
+        }
+        list.drawn.tabs.push((Rect::new(start, row.y, x - start, 1), at));
+        x += 2;
+    }
+    if active.is_none() && x + 14 < end {
+        let start = painter.right(end, row.y, "save as view", Role::Muted);
+        painter.right(start.saturating_sub(1), row.y, "V", Role::Key);
     }
 }
 
 /// Returns terms that a run matches, most informative first.
-fn terms_of(run: &RunRecord) -> Vec<String> {
+pub(super) fn terms_of(run: &RunRecord) -> Vec<String> {
     let mut terms = Vec::new();
     if let Some(reason) = run.failure().filter(|reason| !reason.is_empty()) {
         terms.push(term("error", &reason));
