@@ -334,6 +334,7 @@ impl CollisionMap {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clusters::MAX_CLUSTER;
     use super::super::weights::Weights;
     use super::*;
     use skills_skill::Role;
