@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Code, Error};
-use skills_registry::{Catalog, is_shipped_id};
+use skills_registry::{Catalog, RootOrigin, is_shipped_id};
 use skills_skill::Skill;
 
 /// Minimum similarity of suggested names (Jaro-Winkler, 0 to 1).
@@ -68,7 +68,8 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
         let message = format!("{wanted} is a symbolic link to the folder of {id}: use that");
         return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
     }
-    if is_shipped_id(wanted) {
+    // With only the shipped skills, advice to use only them would not help.
+    if is_shipped_id(wanted) && catalog.roots.iter().any(|root| root.origin != RootOrigin::Shipped) {
         let message = format!(
             "skill `{wanted}` not found; it is a shipped example, and those are used only if no other \
                 skills are found (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)"
@@ -168,6 +169,17 @@ mod tests {
         let error = resolve(&catalog, "pdf-tabels", None).unwrap_err();
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
         assert!(resolve(&catalog, "zebra", None).unwrap_err().suggestions.is_empty());
+    }
+
+    #[test]
+    fn the_shipped_skills_are_advised_only_among_others() {
+        let message = |catalog: &Catalog| resolve(catalog, "log-digest", None).unwrap_err().message;
+        let mut catalog = catalog(&[("pdf", "pdf")]);
+        assert!(message(&catalog).contains("--demo"), "{}", message(&catalog));
+        for root in &mut catalog.roots {
+            root.origin = RootOrigin::Shipped;
+        }
+        assert!(!message(&catalog).contains("--demo"), "{}", message(&catalog));
     }
 
     #[test]

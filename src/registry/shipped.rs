@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, DirEntry, include_dir};
 use sha2::{Digest as _, Sha256};
 
-use super::RootOrigin;
-use super::roots::RootSpec;
+use super::roots::{RootSpec, ShippedUse, resolve};
+use super::{RootOrigin, cache};
 use skills_base::private_files;
+use skills_config::Config;
+use skills_skill::client::profiles;
 
 static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../skills");
 
@@ -44,6 +46,35 @@ pub fn root(cache: &Path) -> RootSpec {
     let name = hash.finalize().iter().take(8).fold(0_u64, |name, byte| name << 8 | u64::from(*byte));
     let path = versions(cache).join(format!("{name:016x}"));
     RootSpec { path, label: "shipped".to_owned(), origin: RootOrigin::Shipped }
+}
+
+/// Checks whether the cache folder of these settings can hold the shipped skills, if they may be needed. Unpacks them
+/// if they are the only ones.
+///
+/// # Errors
+/// Returns an error of the system if they are missing there and cannot be unpacked.
+pub fn check_cache(config: &Config) -> io::Result<()> {
+    let target = root(&config.dirs.cache).path;
+    let (roots, used) = resolve(config, profiles());
+    match used {
+        ShippedUse::Never => Ok(()),
+        ShippedUse::Only => unpack(&target),
+        // A read-only cache that was filled before is still useful.
+        ShippedUse::WhenEmpty if target.is_dir() || cache::file(&config.dirs.cache, &roots).exists() => {
+            Ok(())
+        }
+        ShippedUse::WhenEmpty => check_writable(&target),
+    }
+}
+
+/// Checks whether a missing folder can be created.
+fn check_writable(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(existing) = folder.ancestors().find(|above| above.exists()) {
+        use rustix::fs::{Access, access};
+        access(existing, Access::WRITE_OK | Access::EXEC_OK)?;
+    }
+    Ok(())
 }
 
 /// Unpacks the embedded skills to `target` unless it exists. Atomic: written to a temporary folder, then renamed; if
@@ -106,6 +137,7 @@ fn make_executable(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skills_config::Env;
 
     #[test]
     fn only_examples_have_a_shipped_id() {
@@ -125,5 +157,21 @@ mod tests {
         for (path, content) in files() {
             assert_eq!(fs::read(root.path.join(&path)).unwrap(), content, "{}", path.display());
         }
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_created_is_an_error_unless_the_shipped_skills_are_never_used() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "not a folder").unwrap();
+        let mut config = Config::defaults(home.path(), &Env::at(&home.path().to_string_lossy()));
+        assert!(check_cache(&config).is_ok());
+        config.dirs.cache = file.join("cache");
+        assert!(check_cache(&config).is_err());
+        config.demo = true;
+        assert!(check_cache(&config).is_err());
+        config.demo = false;
+        config.argument_roots = vec![home.path().to_owned()];
+        assert!(check_cache(&config).is_ok());
     }
 }

@@ -13,10 +13,10 @@ use tokio::sync::{broadcast, oneshot, watch};
 use super::assemble::{all_incomplete, assemble, difference, has_own};
 use super::folder_state::KnownFolders;
 use super::handle::{RegistryEvent, Settings};
-use super::roots::ShippedUse;
-use super::tree::{Known, Scan, ScanReport, Tree};
+use super::roots::{RootSpec, ShippedUse};
+use super::tree::{Known, Scan, ScanReport, Tree, probe_root};
 use super::watch::Watch;
-use super::{Catalog, ScanProgress, cache, changes, shipped};
+use super::{Catalog, RootState, ScanProgress, cache, changes, shipped};
 
 /// Minimum interval between partial snapshots during the first scan.
 const PARTIAL: Duration = Duration::from_millis(150);
@@ -163,15 +163,13 @@ impl Worker {
         if self.settings.shipped != ShippedUse::Never {
             specs.push(shipped.clone());
         }
-        if self.settings.shipped == ShippedUse::Only {
-            self.unpack();
-        }
         let mut tree = Tree::new(specs);
+        if self.settings.shipped == ShippedUse::Only {
+            unpack(&mut tree, shipped.clone());
+        }
         self.scan_all(&mut tree, &known, true);
         if self.settings.shipped == ShippedUse::WhenEmpty && !has_own(&tree, &all_incomplete(&tree)) {
-            self.unpack();
-            let last = tree.roots.len() - 1;
-            tree.roots[last] = super::tree::probe_root(shipped);
+            let last = unpack(&mut tree, shipped);
             self.scan_root(&mut tree, last, &known, true);
         }
         if !self.stopped() {
@@ -186,13 +184,6 @@ impl Worker {
         self.publish();
         self.shared.progress.send_modify(|progress| progress.done = true);
         let _ = self.shared.events.send(RegistryEvent::Progress(*self.shared.progress.borrow()));
-    }
-
-    fn unpack(&self) {
-        let root = shipped::root(&self.settings.cache_dir);
-        if let Err(error) = shipped::unpack(&root.path) {
-            tracing::error!("cannot extract the shipped skills to {}: {error}", root.path.display());
-        }
     }
 
     fn load(&self) -> (Known, KnownFolders) {
@@ -357,6 +348,18 @@ impl Worker {
         }
         publish(&self.shared, &self.tree, &self.watch.live);
     }
+}
+
+/// Unpacks the shipped skills, whose root is the last one of the tree; returns its index.
+fn unpack(tree: &mut Tree, shipped: RootSpec) -> usize {
+    let last = tree.roots.len() - 1;
+    let unpacked = shipped::unpack(&shipped.path);
+    tree.roots[last] = probe_root(shipped);
+    if let Err(error) = unpacked {
+        tracing::error!("cannot unpack the shipped skills: {error}");
+        tree.roots[last].state = RootState::Unreadable(format!("the skills cannot be unpacked: {error}"));
+    }
+    last
 }
 
 /// Publishes the tree as the current snapshot, and the changes if there are any.

@@ -38,3 +38,21 @@ fn roots_on_both_sides_of_a_command_are_both_read() {
     let answer = home.run(&["list", "--root", home.path().join("other").to_str().unwrap()]);
     assert!(answer.stdout.contains("extra") && answer.stdout.contains("pdf-tables"), "{}", answer.stdout);
 }
+
+#[test]
+fn shipped_skills_are_used_although_the_cache_cannot_be_written() {
+    let home = Home::with_skills();
+    let file = home.skills().join("pdf-tables/SKILL.md");
+    let cache = ("XDG_CACHE_HOME", file.to_str().unwrap());
+    for command in [&["--demo", "list"][..], &["list"], &["--demo", "describe", "log-digest"]] {
+        let answer = home.run_bare_with(command, &[cache]);
+        assert_eq!(answer.code, 0, "{command:?}: {}", answer.stderr);
+        assert!(answer.stdout.contains("log-digest"), "{command:?}: {}", answer.stdout);
+    }
+    let doctor = home.run_bare_with(&["--demo", "doctor"], &[cache]);
+    assert!(doctor.stdout.contains("a temporary folder is used instead"), "{}", doctor.stdout);
+
+    let answer = home.run_bare_with(&["--demo", "list"], &[cache, ("TMPDIR", cache.1)]);
+    assert_eq!(answer.code, 70, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stderr.contains("cannot unpack the shipped skills"), "{}", answer.stderr);
+}

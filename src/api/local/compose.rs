@@ -18,7 +18,7 @@ use super::runs::{Runs, StoreMaintenance};
 use super::sessions::{AgentFolders, ClientLists, LocalSessions, Prepared};
 use super::skills::Skills;
 use super::trust::{PolicyViews, TrustPins};
-use super::{Local, router};
+use super::{Local, ensure_cache, router};
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
 use crate::{Code, Error, client_view};
@@ -30,8 +30,9 @@ use skills_registry::{Registry, Settings, Trust};
 ///
 /// # Errors
 /// Returns `internal_error` if a thread cannot be started or a data file of this program is damaged.
-pub(super) fn compose(config: Config, patient: bool) -> Result<Local, Error> {
+pub(super) fn compose(mut config: Config, patient: bool) -> Result<Local, Error> {
     let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
+    let temporary_cache = ensure_cache(&mut config)?;
     // Its thread reads the cache while the router is built here.
     let settings = Settings::new(&config);
     let build = settings.build.clone();
@@ -113,5 +114,6 @@ pub(super) fn compose(config: Config, patient: bool) -> Result<Local, Error> {
         ranking,
         lists,
         runs,
+        temporary_cache,
     })
 }

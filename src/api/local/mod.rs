@@ -86,6 +86,8 @@ pub struct Local {
     maintenance: StoreMaintenance,
     trust_pins: TrustPins,
     policies: PolicyViews,
+    /// Replaces a cache folder that cannot be written, as long as this process uses it.
+    temporary_cache: Option<LockedFolder>,
 }
 
 impl Local {
@@ -165,6 +167,13 @@ impl Local {
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
         let catalog = self.skills.registry.snapshot();
         let mut checks = health_checks::settings(&self.skills.config);
+        if self.temporary_cache.is_some() {
+            checks.push(Check::note(
+                "cache folder",
+                "cannot be written; a temporary folder is used instead",
+                "check its owner and permissions, or set XDG_CACHE_HOME to another folder",
+            ));
+        }
         let bundles = |root: usize| {
             let winners = catalog.entries.iter().filter(|entry| entry.root == root).count();
             winners + catalog.shadowed.iter().filter(|loser| loser.root == root).count()
@@ -194,7 +203,8 @@ pub fn usual_request(config: &Config) -> Request {
     Request { policy, limit: config.limit.unwrap_or(usual.limit), with_body: config.with_body, ..usual }
 }
 
-/// Creates a folder that is removed with this process: for the files of a demo, and of runs that are not persistent.
+/// Creates a folder that is removed with this process: for the files of a demo, of runs that are not persistent, and
+/// of a cache that cannot be written.
 fn temporary_folder() -> std::io::Result<LockedFolder> {
     const PREFIX: &str = "skills-demo-";
     let base = std::env::temp_dir();
@@ -205,6 +215,30 @@ fn temporary_folder() -> std::io::Result<LockedFolder> {
         }
     }
     LockedFolder::create_in(&base, PREFIX, false)
+}
+
+/// Uses a temporary cache folder if the shipped skills may be needed and cannot be unpacked to the configured one.
+///
+/// # Errors
+/// Returns `internal_error` if the shipped skills are the only ones, and there is no folder for them.
+fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
+    let Err(unwritable) = skills_registry::check_cache(config) else { return Ok(None) };
+    let usual = config.dirs.cache.display().to_string();
+    tracing::warn!("cannot write to the cache folder {usual}: {unwritable}; using a temporary folder");
+    let replaced = temporary_folder().and_then(|folder| {
+        config.dirs.cache = folder.path().to_owned();
+        skills_registry::check_cache(config).map(|()| folder)
+    });
+    match replaced {
+        Err(error) if config.demo => Err(Error::new(
+            Code::InternalError,
+            format!(
+                "cannot unpack the shipped skills to {usual}: {unwritable}; nor to {}: {error}; set                     XDG_CACHE_HOME or TMPDIR to a writable folder",
+                std::env::temp_dir().display()
+            ),
+        )),
+        replaced => Ok(replaced.ok()),
+    }
 }
 
 /// Returns an empty router with the weights of this program and without the matchers that the settings disable.

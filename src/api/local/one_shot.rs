@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::compose::compose;
-use super::{Local, SCAN_PATIENCE, router, run_blocking};
+use super::{Local, SCAN_PATIENCE, ensure_cache, router, run_blocking};
 use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::git::router_at;
@@ -96,8 +96,9 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
         report = report.and(found);
     }
     if all_roots || !folders.is_empty() {
-        let config =
+        let mut config =
             if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
+        let _temporary_cache = ensure_cache(&mut config)?;
         if fix {
             let catalog = catalog(config.clone()).await?;
             let repaired = run_blocking(move || {
