@@ -14,6 +14,9 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 
+/// The sign in the first cell when text is hidden before it.
+const HIDDEN: &str = "<";
+
 /// The text being edited, its cursor, edit history and visible part.
 #[derive(Debug, Clone)]
 pub struct Field {
@@ -159,14 +162,22 @@ impl Field {
         // One cell stays free for a cursor after the last character.
         let available = area.width - 1;
         let longest = width(self.text()).saturating_sub(available);
-        self.left = self.left.min(longest).clamp(cursor.saturating_sub(available), cursor);
+        let first = cursor.saturating_sub(available);
+        // The sign for hidden text does not cover the character at the cursor.
+        let last = cursor.saturating_sub(1).max(first);
+        self.left = self.left.min(longest).clamp(first, last);
         buf.set_style(area, style);
+        let is_cut = self.left > 0;
+        if is_cut {
+            buf.set_string(area.x, area.y, HIDDEN, style);
+        }
+        let visible = self.left + u16::from(is_cut);
         let mut column = 0;
         for (byte, grapheme) in self.text().grapheme_indices(true) {
             let wide = cells(grapheme);
             let (start, end) = (column, column + wide);
             column = end;
-            if wide == 0 || start < self.left || end > self.left + area.width {
+            if wide == 0 || start < visible || end > self.left + area.width {
                 continue;
             }
             let over = spans.iter().filter(|(range, _)| range.contains(&byte));
@@ -313,7 +324,9 @@ mod tests {
     #[test]
     fn a_long_text_scrolls_so_that_the_cursor_shows() {
         let mut field = typed("0123456789");
-        assert_eq!(row(&mut field, 6), ("56789 ".into(), Some(Position::new(5, 0))));
+        assert_eq!(row(&mut field, 6), ("<6789 ".into(), Some(Position::new(5, 0))));
+        press(&mut field, &[(KeyCode::Left, KeyModifiers::NONE); 5]);
+        assert_eq!(row(&mut field, 6), ("<56789".into(), Some(Position::new(1, 0))));
         press(&mut field, &[(KeyCode::Home, KeyModifiers::NONE)]);
         assert_eq!(row(&mut field, 6), ("012345".into(), Some(Position::new(0, 0))));
     }
