@@ -10,6 +10,7 @@ use ratatui::style::Modifier;
 use super::plan::Plan;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::theme::Role;
+use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
@@ -144,7 +145,7 @@ impl Skills {
         let looked = match (all, roots) {
             (0, 0) => "no skills loaded yet".to_owned(),
             (0, _) => "no skills in any root".to_owned(),
-            (all, _) => format!("none of {all} skills can be attached"),
+            (all, _) => format!("none of {} skills can be attached", count(all)),
         };
         let text = [
             (looked, Role::Strong),
