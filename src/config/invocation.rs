@@ -54,14 +54,14 @@ impl Invocation {
         }
     }
 
-    /// Adds the options to the commands in a text: at its start, after a backtick, or in parentheses.
+    /// Adds the options to the commands in a text: after a backtick, or in parentheses.
     #[must_use]
     pub fn completed_in(&self, text: &str) -> String {
         let own = self.line(&[]);
         if own == "skills" {
             return text.to_owned();
         }
-        ["`skills ", "(skills "].iter().fold(self.completed(text), |text, begin| {
+        ["`skills ", "(skills "].iter().fold(text.to_owned(), |text, begin| {
             let mut parts = text.split(begin);
             let first = parts.next().unwrap_or_default().to_owned();
             parts.fold(first, |text, rest| {
@@ -120,6 +120,8 @@ mod tests {
             "run `skills --store 'sqlite:my runs.db' trust x` (skills --store 'sqlite:my runs.db' runs show 1), \
              skills that run"
         );
+        let sentence = "skills are still being loaded; try again shortly";
+        assert_eq!(called().completed_in(sentence), sentence);
     }
 
     #[test]
