@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::{Location, Spanned};
 
 use super::runs::{RetentionLayer, RunsLayer};
@@ -252,6 +253,18 @@ fn key_at(text: &str, line: u64) -> Option<&str> {
     let upto = text.lines().take(usize::try_from(line).ok()?);
     let top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());
     upto.filter(top).last()?.split(':').next()
+}
+
+/// Returns the text with blank lines in place of the top-level key that a line belongs to, so that the positions of
+/// the others stay. `None` if there is none, or the text is not YAML: its other errors could be consequences.
+pub(super) fn without_key(text: &str, line: u32) -> Option<String> {
+    serde_saphyr::from_str::<IgnoredAny>(text).ok()?;
+    let is_top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().take(usize::try_from(line).ok()?).rposition(is_top)?;
+    let next = lines.iter().skip(first + 1).position(is_top).map_or(lines.len(), |more| first + 1 + more);
+    let kept = lines.iter().enumerate().map(|(n, line)| if (first..next).contains(&n) { "" } else { *line });
+    Some(kept.collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]

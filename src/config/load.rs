@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, wrong};
+use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, without_key, wrong};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
     Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
@@ -168,6 +168,25 @@ impl Config {
         config.apply_environment(env)?;
         config.apply_arguments(arguments);
         Ok(config)
+    }
+
+    /// Applies a settings file without the top-level keys that have errors; returns the errors.
+    fn errors_of(&mut self, mut text: String, file: &Path, own: bool) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        loop {
+            let mut applied = self.clone();
+            let Err(error) = parse(file, &text).and_then(|layer| applied.apply(layer, file, own)) else {
+                *self = applied;
+                return errors;
+            };
+            let rest = match &error {
+                ConfigError::InFile { place, .. } => without_key(&text, place.line),
+                _ => None,
+            };
+            errors.push(error);
+            let Some(rest) = rest else { return errors };
+            text = rest;
+        }
     }
 
     /// Returns the default settings.
@@ -538,14 +557,14 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// Returns the errors in the settings files and variables, at most one per file.
+/// Returns the errors in the settings files and variables, at most one per top-level key of a file.
 #[must_use]
 pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     let mut config = Config::defaults(cwd, env);
     let mut wrong = Vec::new();
     for (file, own) in config.candidates() {
-        match read(&file, own) {
-            Ok(Some(layer)) => wrong.extend(config.apply(layer, &file, own).err()),
+        match read_file(&file, own) {
+            Ok(Some(text)) => wrong.extend(config.errors_of(text, &file, own)),
             Ok(None) => {}
             Err(error) => wrong.push(error),
         }
@@ -554,15 +573,19 @@ pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     wrong
 }
 
-/// Reads a settings file. A project's file is untrusted: a pipe, or a link to a device, would never end.
 fn read(file: &Path, own: bool) -> Result<Option<Layer>, ConfigError> {
+    read_file(file, own)?.map(|text| parse(file, &text)).transpose()
+}
+
+/// Reads a settings file. A project's file is untrusted: a pipe, or a link to a device, would never end.
+fn read_file(file: &Path, own: bool) -> Result<Option<String>, ConfigError> {
     let text = if own {
         skills_base::files::read_user_text(file)
     } else {
         skills_skill::read_regular_text(file, MAX_PROJECT_FILE_BYTES)
     };
     match text {
-        Ok(text) => parse(file, &text).map(Some),
+        Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ConfigError::Unreadable { file: file.to_owned(), why: error.to_string() }),
     }

@@ -165,6 +165,23 @@ fn check_names_every_file_and_variable_that_is_wrong() {
 }
 
 #[test]
+fn check_names_every_key_of_a_file_that_is_wrong() {
+    let place = LocationInFile::new();
+    let lines = |text: &str| {
+        place.user(text);
+        let wrong = check(&place.cwd(), &place.env);
+        let at = |error: &ConfigError| match error {
+            ConfigError::InFile { place, .. } => place.line,
+            other => panic!("{other}"),
+        };
+        wrong.iter().map(at).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("wach: true\nlimit: 3\nlinks:\n  magic: true\nclient: emacs\n"), [1, 4, 5]);
+    assert_eq!(lines("limit: 3\nwatch: true\n"), [0_u32; 0]);
+    assert_eq!(lines("theme: [\n").len(), 1);
+}
+
+#[test]
 fn the_template_says_nothing_until_a_line_is_uncommented_and_every_line_can_be() {
     let place = LocationInFile::new();
     place.user(crate::TEMPLATE);
