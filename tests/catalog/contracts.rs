@@ -173,6 +173,15 @@ steps:
 }
 
 #[test]
+fn a_frame_is_never_given_unless_a_foreach_names_its_item_so() {
+    let step = |config: &str| {
+        format!("id: demo.frames\nsteps:\n  - id: a\n    uses: x.y\n    input: {{n: frame.i}}\n{config}")
+    };
+    assert_eq!(found(&step("")), [(5, "contract-reference".to_owned(), Severity::Warning)]);
+    assert_eq!(found(&step("    config: {foreach: {items: inputs, as: frame}}\n")), []);
+}
+
+#[test]
 fn versions_step_ids_and_outputs_are_checked() {
     let text = "id: demo.words
 version: banana

@@ -104,6 +104,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             let name = reference.join(".");
             let problem = match unresolved {
                 Unresolved::NoInput(input) => format!("there is no input `{input}`"),
+                Unresolved::NoFrame => format!("`{name}` is always null, because runs are given no frame"),
                 Unresolved::NoWriter => format!("no step writes `{name}`"),
                 Unresolved::Later(writer) => format!("`{name}` is written only later, by step `{writer}`"),
                 Unresolved::Itself => format!("`{name}` is written only by this step"),
@@ -119,7 +120,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
                 Unresolved::NoInput(_) => true,
                 Unresolved::NoWriter => step.condition.is_none(),
                 Unresolved::Later(_) | Unresolved::Itself => step.condition.is_none() && is_read,
-                Unresolved::Parallel(_) => false,
+                Unresolved::NoFrame | Unresolved::Parallel(_) => false,
             };
             if !is_certain {
                 finding.severity = Severity::Warning;
@@ -203,6 +204,7 @@ fn check_expression(
         let Some(unresolved) = facts.unresolved(reference, key.contains(&"while")) else { continue };
         let problem = match unresolved {
             Unresolved::NoInput(_) => "which is not an input".to_owned(),
+            Unresolved::NoFrame => "which is always null, because runs are given no frame".to_owned(),
             Unresolved::NoWriter => "which no step writes".to_owned(),
             Unresolved::Later(writer) => format!("which is written only later, by step `{writer}`"),
             Unresolved::Itself => "which is written only by this step".to_owned(),
@@ -216,7 +218,7 @@ fn check_expression(
         let is_certain = key.contains(&"foreach")
             && step.condition.is_none()
             && matches!(expr, Expr::Reference(_))
-            && !matches!(unresolved, Unresolved::Parallel(_));
+            && !matches!(unresolved, Unresolved::NoFrame | Unresolved::Parallel(_));
         if !is_certain {
             finding.severity = Severity::Warning;
         }
@@ -321,6 +323,7 @@ struct StepFacts<'c> {
 #[derive(Clone, Copy)]
 enum Unresolved<'a> {
     NoInput(&'a str),
+    NoFrame,
     NoWriter,
     Later(&'a str),
     Itself,
@@ -340,6 +343,10 @@ impl<'c> StepFacts<'c> {
         let [namespace, rest, ..] = reference else { return None };
         if namespace == "inputs" {
             return (!self.contract.inputs.contains_key(rest)).then_some(Unresolved::NoInput(rest));
+        }
+        // The item of a `foreach` may have that name.
+        if namespace == "frame" && self.step.foreach.as_ref().is_none_or(|foreach| foreach.item != "frame") {
+            return Some(Unresolved::NoFrame);
         }
         if !PRODUCED.contains(&namespace.as_str()) {
             return None;
@@ -377,6 +384,11 @@ impl<'c> StepFacts<'c> {
         match unresolved {
             Unresolved::NoInput(input) => {
                 suggest(finding, input, self.contract.inputs.keys().map(String::as_str));
+            }
+            Unresolved::NoFrame => {
+                "Read an input, or what an earlier step writes; a `foreach` passes each item in the input field that \
+                    `as` names."
+                    .clone_into(&mut finding.help);
             }
             Unresolved::NoWriter => suggest(finding, name, self.order.writers.keys().map(String::as_str)),
             Unresolved::Later(writer) => {
