@@ -1018,6 +1018,21 @@ steps:
         assert_eq!(report.findings.iter().filter(|found| found.finding.code == "file-ignored").count(), 1);
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_contract_with_another_name_is_ignored_aloud() {
+        let (_dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let messages = |path: &Path| {
+            let found = files(&[path.to_owned()]).findings;
+            let ignored = found.into_iter().filter(|found| found.finding.code == "file-ignored");
+            ignored.map(|found| found.finding.message).collect::<Vec<_>>()
+        };
+        fs::write(path.with_file_name("Skill.yml"), "id: x.notes\n").unwrap();
+        assert_eq!(messages(&path), ["`Skill.yml` is ignored: a contract is named `skill.yaml`"]);
+        fs::write(path.with_file_name("skill.yaml"), "id: x.notes\n").unwrap();
+        assert!(messages(&path).is_empty());
+    }
+
     #[test]
     fn a_refused_file_is_in_the_report() {
         let (_dir, path) = file("---\nname: notes\n---\n");

@@ -123,7 +123,8 @@ pub fn undefined_name(skill: &Skill, message: String) -> Finding {
     notes.add(&rules::NAME_UNDEFINED, Some("name"), None, message).clone()
 }
 
-/// Reports files in a bundle's folder that are ignored because the name of the main file differs only by case.
+/// Reports files in a bundle's folder that are ignored because the name of the main file differs only by case, or
+/// because they are contracts with another name than `skill.yaml`.
 fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -139,6 +140,16 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
                 let message = format!("`{name}` is ignored, because `{read}` next to it is used");
                 notes.add(&rules::FILE_IGNORED, None, None, message);
             }
+        }
+    }
+    let is_contract =
+        |name: &str| ["skill.yaml", "skill.yml"].iter().any(|own| name.eq_ignore_ascii_case(own));
+    // Some file systems ignore case.
+    if !folder.join(CONTRACT).exists() {
+        for name in names.iter().filter(|name| is_contract(name)) {
+            let message = format!("`{name}` is ignored: a contract is named `{CONTRACT}`");
+            let finding = notes.add(&rules::FILE_IGNORED, None, None, message);
+            finding.help = format!("Rename it to {CONTRACT}.");
         }
     }
 }
