@@ -127,6 +127,9 @@ mod tests {
         for source in [
             "# Title\n\nText\n",
             "---\nd: a: b # c\n---\n",
+            "---\nmetadata: {a: b: c}\n---\n",
+            "---\nallowed-tools: [Read] [Write]\n---\n",
+            "---\ndescription: !!str a: b\n---\n",
             "---\nname: a\ndescription: b\n---\n",
             "---\n- a\n# T\n",
         ] {

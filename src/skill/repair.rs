@@ -31,7 +31,7 @@ pub(super) struct Quoted {
     pub defect: Range<usize>,
     /// Whether the defect is a colon.
     pub colon: bool,
-    /// False if ` #` in it might have been meant as a comment, or a key in it as a key.
+    /// False if ` #` in it might have been meant as a comment, a key in it as a key, or its first character as YAML.
     pub sure: bool,
     /// The range of a key that seems to be in the value because of a missing line break.
     pub swallowed: Option<Range<usize>>,
@@ -207,6 +207,9 @@ fn swallowed_key(value: &str, around: &Surroundings<'_>) -> Option<Range<usize>>
 /// Fields of the specification that are rarely words of a sentence.
 const FIELDS: &[&str] = &["license", "compatibility", "allowed-tools", "metadata"];
 
+/// Keys with texts: there, brackets and asterisks are never meant as YAML.
+const TEXTS: &[&str] = &["name", "description", "when_to_use", "argument-hint", "license", "compatibility"];
+
 /// Returns the entries at one indentation, each with the more deeply indented lines after it.
 fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
     let mut found: Vec<Block<'_>> = Vec::new();
@@ -251,7 +254,9 @@ fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quo
     };
     let swallowed =
         swallowed_key(value, around).map(|key| block.value.start + key.start..block.value.start + key.end);
-    let sure = !value.contains(" #") && swallowed.is_none();
+    let is_structure =
+        value.starts_with(['!', '&']) || value.starts_with(['[', '{', '*']) && !TEXTS.contains(&block.key);
+    let sure = !value.contains(" #") && swallowed.is_none() && !is_structure;
     let (key, value) = (block.key.to_owned(), block.value.clone());
     Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })
 }
