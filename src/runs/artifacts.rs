@@ -63,12 +63,17 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Opens an artifact folder, creating it if it does not exist.
+    /// Opens an artifact folder, creating it if it does not exist. Where nothing can be created, it stays empty until
+    /// something is stored.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be created.
+    /// Returns an error if the folder cannot be created for another reason.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        private_files::create_folder(folder)?;
+        if let Err(error) = private_files::create_folder(folder)
+            && !matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+        {
+            return Err(error);
+        }
         Ok(Self { folder: folder.to_owned(), uploads: Uploads::default() })
     }
 
@@ -96,6 +101,7 @@ impl Artifacts {
         from: &mut dyn Read,
         claim: impl FnOnce(&str) -> io::Result<T>,
     ) -> io::Result<Artifact> {
+        private_files::create_folder(&self.folder)?;
         let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(&self.folder)?;
         let mut hash = Sha256::new();
         let mut head = Vec::with_capacity(HEAD);
@@ -154,6 +160,9 @@ impl Artifacts {
     /// # Errors
     /// Returns an error if the folder cannot be read. Unreadable metadata files are skipped and logged.
     pub fn list(&self) -> io::Result<Vec<Artifact>> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
         let mut found = Vec::new();
         for shelf in fs::read_dir(&self.folder)? {
             let shelf = shelf?.path();
@@ -285,6 +294,15 @@ mod tests {
         assert_eq!(artifacts.find(&first.digest), Some(first));
         let known = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(artifacts.keep("empty", &mut io::empty()).unwrap().digest, known);
+    }
+
+    #[test]
+    fn a_missing_folder_is_empty_and_created_by_the_first_artifact() {
+        let (folder, artifacts) = store();
+        fs::remove_dir(folder.path().join("artifacts")).unwrap();
+        assert!(artifacts.list().unwrap().is_empty());
+        let kept = artifacts.keep("a.txt", &mut "x".as_bytes()).unwrap();
+        assert_eq!(artifacts.list().unwrap(), [kept]);
     }
 
     #[test]
