@@ -20,7 +20,8 @@ impl Reason for rusqlite::Error {
         let advice = match self.unavailability() {
             Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
                 "it is not a SQLite database, or its header is damaged; it was not modified. Specify another file with \
-                    --store, or restore a backup with `skills db restore FILE`"
+                    --store; or, if it was a store, restore a backup with `skills db restore FILE`, or start with an empty \
+                    store with `skills db reset`, which keeps the old file"
             }
             Some(Unavailability::DiskFull) => {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"
@@ -95,3 +96,18 @@ macro_rules! by_display {
 }
 
 by_display!(&str, String, serde_json::Error, tokio::task::JoinError);
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_header_is_restored_or_reset() {
+        let message = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_NOTADB), None).describe();
+        for advice in ["--store", "skills db restore FILE", "skills db reset"] {
+            assert!(message.contains(advice), "{message}");
+        }
+    }
+}
