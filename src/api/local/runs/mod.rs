@@ -273,13 +273,18 @@ impl Local {
         self
     }
 
-    /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store.
+    /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store. A
+    /// failure is also reported as a notice.
     ///
     /// # Errors
     /// Returns an error if the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
         self.runs.workers.start_workers().await?;
-        self.counter.start().await
+        let counting = self.counter.start().await;
+        if let Err(error) = &counting {
+            self.runs.notices.publish(format!("cannot record metrics: {error}"));
+        }
+        counting
     }
 
     /// Stops the workers of this process and releases their runs, so that others continue them.

@@ -98,19 +98,18 @@ pub(in crate::local) struct Workers {
 }
 
 impl Workers {
-    /// Starts the workers of this process, once.
+    /// Starts the workers of this process, once. A failure is also reported as a notice.
     pub(super) async fn start_workers(&self) -> Result<(), Error> {
-        let runtime = match self.store.runtime().await {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                self.notices.publish(format!("cannot start a worker: {error}"));
-                return Err(error);
-            }
-        };
-        if let Err(error) = self.store.ensure_store() {
+        let started = self.start().await;
+        if let Err(error) = &started {
             self.notices.publish(format!("cannot start a worker: {error}"));
-            return Err(error);
         }
+        started
+    }
+
+    async fn start(&self) -> Result<(), Error> {
+        let runtime = self.store.runtime().await?;
+        self.store.ensure_store()?;
         let audit = Arc::clone(&self.audit);
         super::super::run_blocking(move || {
             audit.catch_up();
