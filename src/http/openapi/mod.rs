@@ -26,10 +26,7 @@ pub fn document() -> &'static Value {
 /// Returns the document as it is checked in: indented, with a final line feed.
 #[must_use]
 pub fn document_text() -> &'static str {
-    static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let text = serde_json::to_string_pretty(document());
-        text.map(|text| text + "\n").unwrap_or_default()
-    });
+    static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document()));
     &TEXT
 }
 
