@@ -126,6 +126,14 @@ impl Filter {
         true
     }
 
+    /// Describes an empty list. A state is searched as text, so the filter by state is suggested.
+    pub fn no_matches(&self) -> String {
+        let state = self.applied.split_whitespace().find(|word| QUERY_STATES.contains(word));
+        let change = state
+            .map_or_else(|| "/ changes it".to_owned(), |state| format!("use state:{state} for the state"));
+        format!("no runs match the filter: {change}, Esc shows all runs")
+    }
+
     /// Returns the line below the field, an error or the completions, and whether it is an error.
     pub fn hint(&self, known: &KnownRuns) -> (String, bool) {
         match &self.error {
@@ -157,4 +165,20 @@ fn label_names(known: &KnownRuns) -> BTreeSet<String> {
 fn input_names(known: &KnownRuns) -> BTreeSet<String> {
     let inputs = known.iter().filter_map(|(run, _)| run.inputs.as_object());
     inputs.flat_map(|inputs| inputs.keys()).map(|name| format!("input.{name}:")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_without_matches_suggests_the_filter_by_state() {
+        let mut filter = Filter::default();
+        filter.field.set("failed");
+        filter.read();
+        assert!(filter.no_matches().contains("state:failed"), "{}", filter.no_matches());
+        filter.field.set("state:failed");
+        filter.read();
+        assert!(filter.no_matches().contains("/ changes it"), "{}", filter.no_matches());
+    }
 }

@@ -110,9 +110,6 @@ impl Columns {
     }
 }
 
-/// What an empty list shows.
-pub(super) const NO_MATCHES: &str = "no runs match the filter: / changes it, Esc shows all runs";
-
 /// Draws the list, or the table.
 pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
     let focused = cx.focused && focus != Focus::Detail;
@@ -157,7 +154,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
     let columns = Columns::of(window, has_titles, longest);
     let mut painter = Painter::new(buf, cx);
     if list.rows.is_empty() {
-        painter.put(window.x + 3, window.y, NO_MATCHES, Role::Muted, window.width - 3);
+        painter.put(window.x + 3, window.y, &list.filter.no_matches(), Role::Muted, window.width - 3);
     }
     let turning = spinner(cx);
     let mut older_in_sight = false;

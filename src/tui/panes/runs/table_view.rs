@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::list::tail;
-use super::list_view::{NO_MATCHES, state_sign};
+use super::list_view::state_sign;
 use super::run_list::RunList;
 use super::view::spinner;
 use crate::pane::Draw;
@@ -72,7 +72,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         list.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
     }
     if list.rows.is_empty() {
-        painter.put(window.x + 3, window.y, NO_MATCHES, Role::Muted, window.width.saturating_sub(3));
+        painter.put(window.x + 3, window.y, &list.filter.no_matches(), Role::Muted, window.width.saturating_sub(3));
     }
     let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
     let turning = spinner(cx);
