@@ -157,6 +157,9 @@ struct Read {
     pins: Arc<Pins>,
 }
 
+/// Maximum number of folders in the cache of digests; beyond, it starts empty. More than the largest known catalog has.
+const MAX_CACHED: usize = 65_536;
+
 /// Inode number, size, and time of the last change of the file.
 type FileStamp = (u64, u64, i64, i64);
 
@@ -344,7 +347,12 @@ impl Trust {
             self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
         let now = digest::measure(real, cached.as_ref(), SystemTime::now())?;
         let measured = now.measured().clone();
-        self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), now);
+        let mut cache = self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        // Folders that no longer exist do not accumulate.
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
+        }
+        cache.insert(real.to_owned(), now);
         Ok(measured)
     }
 }

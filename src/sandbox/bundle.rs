@@ -141,6 +141,9 @@ pub fn hash_chunks(
 
 type Known = HashMap<String, (FileStamp, String)>;
 
+/// Maximum number of bundles in the cache; beyond, it starts empty.
+const MAX_CACHED: usize = 4096;
+
 /// Caches the digests of bundles on disk. Files are read again only if their metadata has changed, which is sufficient
 /// to notice an edit early; the digests of the copy decide what may run.
 #[derive(Debug, Default)]
@@ -158,7 +161,12 @@ impl ContentsCache {
         let real =
             root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
         walk.top(&real)?;
-        bundles().insert(root.to_owned(), Arc::new(walk.seen));
+        let mut bundles = bundles();
+        // Bundles that no longer exist do not accumulate.
+        if bundles.len() >= MAX_CACHED {
+            bundles.clear();
+        }
+        bundles.insert(root.to_owned(), Arc::new(walk.seen));
         Ok(walk.contents)
     }
 }
