@@ -1,21 +1,55 @@
-//! The connection to a remote core: its state in the header, and notices when it is lost and restored.
+//! The connection to the core: its state in the header, and how commands reach the core from elsewhere.
 
 use std::time::{Duration, Instant};
 
-use super::App;
+use crate::glyphs::Glyphs;
 use crate::header::RemoteLocation;
+use crate::notices::Notices;
 use crate::overlay::Overlay;
-use crate::pane::{Message, PaneId};
-use crate::run_requests::RunResponse;
+use crate::pane::Message;
+use crate::settings::Settings;
 use crate::widgets::relative_time::duration;
 use skills_api::{Connection, ConnectionState, Event};
+use skills_config::Invocation;
 use skills_skill::safe_text;
 
-impl App {
-    /// Handles a change of the connection.
-    pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
-        self.notify_overlay(message, now);
-        let Connection::Remote { address, state: current } = &mut self.connection else { return };
+/// The connection, and the commands without a response.
+pub(super) struct CoreConnection {
+    connection: Connection,
+    /// Number of commands to runs of a remote core without a response yet.
+    unacknowledged: usize,
+    /// How the workbench was started.
+    invocation: Invocation,
+    /// Whether runs are not persisted.
+    passing: bool,
+}
+
+/// Describes what happens to runs executing here when the workbench exits.
+fn stopped(runs: usize, passing: bool) -> Option<String> {
+    let (are, they, the) = match runs {
+        0 => return None,
+        1 => ("1 run is executing here".to_owned(), "It has", "the run continues"),
+        more => (format!("{more} runs are executing here"), "They have", "the runs continue"),
+    };
+    Some(if passing {
+        format!("{are} and will be lost: the store is in memory.")
+    } else {
+        format!(
+            "{are}. {they} 2 s to finish the current steps; unfinished steps are stopped, and {the} at \
+                the next start. Steps that are not idempotent require a decision then."
+        )
+    })
+}
+
+impl CoreConnection {
+    pub fn new(connection: Connection, settings: &Settings) -> Self {
+        let invocation = settings.invocation.clone();
+        Self { connection, unacknowledged: 0, invocation, passing: settings.passing }
+    }
+
+    /// Handles a change of the connection; returns whether it is restored after a loss.
+    pub fn change(&mut self, state: &ConnectionState, notices: &mut Notices, now: Instant) -> bool {
+        let Connection::Remote { address, state: current } = &mut self.connection else { return false };
         let before = std::mem::replace(current, state.clone());
         let what = format!("connection to {address} lost");
         // The notice already names the address.
@@ -25,52 +59,41 @@ impl App {
         };
         match (before, state) {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
-                self.notices.retell(&what, reason(why));
+                notices.retell(&what, reason(why));
             }
             // The header shows it, and the connection may recover shortly.
             (_, ConnectionState::Silent { .. }) => {}
-            (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, reason(why)),
+            (_, ConnectionState::Lost { why, .. }) => notices.error(what, reason(why)),
             (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {
-                self.notices.over(&what);
+                notices.over(&what);
                 let away = now.saturating_duration_since(since).as_millis();
                 let away = duration(i64::try_from(away).unwrap_or(i64::MAX));
-                self.notices.note(format!("reconnected after {away}; fetching missed changes"), now);
-                // Requests in the meantime failed, and earlier responses may be outdated.
-                let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
-                for id in ids {
-                    self.deliver(id, &Message::Run(RunResponse::Following), now);
-                }
+                notices.note(format!("reconnected after {away}; fetching missed changes"), now);
+                return true;
             }
             _ => {}
         }
-    }
-
-    /// Handles a core that changed to another store: everything known about the old one is dropped, in panes and
-    /// overlays too.
-    pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
-        let place = self.elsewhere().unwrap_or("the core").to_owned();
-        self.notices.note(format!("{place} has a different store now; reloading everything"), now);
-        self.notify_overlay(message, now);
-        self.commands.push(super::AppCommand::Refresh);
+        false
     }
 
     /// Delivers the state of the connection to an overlay that opens.
-    pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
+    pub fn introduce(&self, sheet: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
             sheet.on_message(&Message::Event(Event::Connection(state.clone())));
         }
     }
 
-    pub(super) fn notify_overlay(&mut self, message: &Message, now: Instant) {
-        if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
-            let outcome = overlay.on_message(message);
-            self.uncover(&outcome);
-            self.finish(outcome, now);
-        }
+    /// Counts a command to a run that a remote core has to acknowledge.
+    pub fn sent(&mut self) {
+        self.unacknowledged += usize::from(self.address().is_some());
+    }
+
+    pub fn acknowledged(&mut self) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
     }
 
     /// Describes what happens to commands without a response if the workbench quits now.
-    pub(super) fn undelivered(&self) -> Option<String> {
+    pub fn undelivered(&self) -> Option<String> {
         match self.unacknowledged {
             0 => None,
             1 => {
@@ -82,21 +105,34 @@ impl App {
         }
     }
 
+    /// Describes what happens to runs that this process executes. Those of a service continue without it.
+    pub fn stopped(&self, runs: usize) -> Option<String> {
+        self.address().is_none().then(|| stopped(runs, self.passing)).flatten()
+    }
+
     /// Returns the address of a remote core.
-    pub(super) fn elsewhere(&self) -> Option<&str> {
+    pub fn address(&self) -> Option<&str> {
         match &self.connection {
             Connection::Local => None,
             Connection::Remote { address, .. } => Some(address),
         }
     }
 
+    /// Returns a command line that has the same effect elsewhere; `None` if it refers to a store that no other process
+    /// can access.
+    pub fn command_line(&self, line: &str) -> Option<String> {
+        let stored = ["skills runs ", "skills session "].iter().any(|begin| line.starts_with(begin));
+        let is_beyond = stored && self.passing && self.address().is_none();
+        (!is_beyond).then(|| self.invocation.completed(line))
+    }
+
     /// Returns whether commands are refused because the core is unreachable.
-    pub(super) fn is_disconnected(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         matches!(&self.connection, Connection::Remote { state: ConnectionState::Lost { .. }, .. })
     }
 
     /// Returns whether the screen shows old data because the current state is unknown.
-    pub(super) fn is_stale(&self) -> bool {
+    pub fn is_stale(&self) -> bool {
         matches!(
             &self.connection,
             Connection::Remote { state: ConnectionState::Lost { .. } | ConnectionState::Silent { .. }, .. }
@@ -104,7 +140,7 @@ impl App {
     }
 
     /// Returns when the countdown in the header next changes.
-    pub(super) fn next_second(&self, now: Instant) -> Option<Instant> {
+    pub fn next_second(&self, now: Instant) -> Option<Instant> {
         let next_try = match &self.connection {
             Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } => next_try,
             Connection::Remote { state: ConnectionState::Silent { since }, .. } => {
@@ -118,9 +154,9 @@ impl App {
     }
 
     /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process.
-    pub(super) fn connection_place(&self, now: Instant) -> Option<RemoteLocation> {
+    pub fn place(&self, glyphs: &Glyphs, now: Instant) -> Option<RemoteLocation> {
         let Connection::Remote { address, state } = &self.connection else { return None };
-        let (set, lost) = (self.glyphs.set, self.glyphs.lost);
+        let (set, lost) = (glyphs.set, glyphs.lost);
         let forms = match state {
             ConnectionState::Connected => {
                 vec![format!("{set} remote {address}"), format!("{set} {address}"), format!("{set} remote")]
@@ -131,7 +167,7 @@ impl App {
             ConnectionState::Silent { since } => {
                 let silent = now.saturating_duration_since(*since).as_secs();
                 vec![
-                    format!("{lost} {address} {} no response for {silent} s", self.glyphs.dot),
+                    format!("{lost} {address} {} no response for {silent} s", glyphs.dot),
                     format!("{lost} no response for {silent} s"),
                     format!("{lost} silent {silent} s"),
                     format!("{lost} {silent} s"),
@@ -149,7 +185,7 @@ impl App {
                     ),
                 };
                 vec![
-                    format!("{lost} {address} {} {long}", self.glyphs.dot),
+                    format!("{lost} {address} {} {long}", glyphs.dot),
                     format!("{lost} {long}"),
                     format!("{lost} {short}"),
                     brief,
@@ -172,10 +208,13 @@ mod tests {
     use ratatui::layout::Rect;
 
     use super::*;
+    use crate::app::App;
     use crate::app::{AppEvent, PersistentState};
     use crate::pane::Pane;
+    use crate::pane::PaneId;
     use crate::panes::session::SessionPane;
     use crate::panes::{attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs};
+    use crate::run_requests::RunResponse;
     use crate::settings::Settings;
     use skills_api::Event;
 
@@ -206,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_catalog_that_was_requested_before_a_change_does_not_replace_it() {
-        use super::super::Refreshed;
+        use crate::app::Refreshed;
         use crate::pane::Message;
         use skills_api::Event;
         use skills_registry::{Catalog, Change, ScanProgress};
@@ -222,12 +261,12 @@ mod tests {
             AppEvent::Refreshed(Box::new(Refreshed { since, catalog, diagnostics: None }))
         };
         app.handle(refresh(since), now);
-        assert_eq!(app.catalog.generation, 1);
+        assert_eq!(app.executor.screen.core.catalog.generation, 1);
         // A service that was restarted counts from the start.
         let since = app.received();
         app.handle(AppEvent::All(Message::Event(Event::Scan(ScanProgress::default()))), now);
         app.handle(refresh(since), now);
-        assert_eq!(app.catalog.generation, 0);
+        assert_eq!(app.executor.screen.core.catalog.generation, 0);
     }
 
     #[test]
@@ -240,7 +279,7 @@ mod tests {
         let now = Instant::now();
         let is_opened = |keys: &str| {
             let mut app = app(false, now);
-            app.effects_of(PaneId::Browse, vec![Effect::Why(WhyRequest::default())], now);
+            app.executor.effects_of(PaneId::Browse, vec![Effect::Why(WhyRequest::default())], now);
             for key in keys.chars() {
                 app.handle(AppEvent::Input(Input::Key(KeyEvent::from(KeyCode::Char(key)))), now);
             }
@@ -253,7 +292,7 @@ mod tests {
                 draft: None,
             };
             app.handle(AppEvent::Read(PaneId::Browse, Box::new(reading)), now);
-            app.overlay.is_some()
+            app.executor.screen.overlays.top.is_some()
         };
         assert!(is_opened(""));
         assert!(!is_opened("2pdf"), "the keys are for the text field of Discover");
@@ -297,7 +336,7 @@ mod tests {
 
         let now = Instant::now();
         let mut app = app(false, now);
-        app.signs = TerminalSignals { bell: false, osc: true, withdrawable: true };
+        app.terminal.signs = TerminalSignals { bell: false, osc: true, withdrawable: true };
         let run = RunId("0198-a1".to_owned());
         let gate = Gate::human("pay", "d", ApprovalReason::Confirmation);
         let reminder = Reminder {
@@ -330,13 +369,19 @@ mod tests {
         let later = start + Duration::from_secs(20);
         deliver(&mut app, ConnectionState::Silent { since: start }, later);
         assert!(header(&mut app, 120, later).contains("gate.example:8080 · no response for 20 s"));
-        assert!(app.is_stale() && !app.notices.any_error(), "it may be over in a moment");
+        assert!(
+            app.executor.screen.connection.is_stale() && !app.executor.screen.notices.any_error(),
+            "it may be over in a moment"
+        );
         let next = app.next_change(later).unwrap();
         assert_eq!(next, start + Duration::from_secs(21));
         app.tick(next);
         assert!(app.dirty() && header(&mut app, 60, next).contains("no response for 21 s"));
         deliver(&mut app, ConnectionState::Connected, next);
-        assert!(header(&mut app, 120, next).contains("remote gate.example:8080") && !app.is_stale());
+        assert!(
+            header(&mut app, 120, next).contains("remote gate.example:8080")
+                && !app.executor.screen.connection.is_stale()
+        );
     }
 
     fn header(app: &mut App, width: u16, now: Instant) -> String {
@@ -405,18 +450,18 @@ mod tests {
         let run = RunId("0198a1b2".to_owned());
         let order = Box::new(RunCommand::Cancel { by: None });
         let request = RunRequest::Order { run: run.clone(), order, ticket: 1 };
-        app.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
-        app.leave(now);
+        app.executor.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
+        app.executor.leave(now);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
         app.draw(&mut buffer, now);
         let screen = crate::picture::text(&buffer);
         assert!(screen.contains("not yet acknowledged"), "{screen}");
-        assert!(!app.take_commands().contains(&super::super::AppCommand::Quit));
-        app.overlay = None;
+        assert!(!app.take_commands().contains(&crate::app::AppCommand::Quit));
+        app.executor.screen.overlays.top = None;
         let answer = RunResponse::Ordered(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
         app.handle(AppEvent::Answer(PaneId::Runs, Message::Run(answer)), now);
-        app.leave(now);
-        assert!(app.take_commands().contains(&super::super::AppCommand::Quit));
+        app.executor.leave(now);
+        assert!(app.take_commands().contains(&crate::app::AppCommand::Quit));
     }
 
     #[test]
@@ -434,9 +479,9 @@ mod tests {
             let screen = footer(&mut app);
             assert!(screen.contains("no connection") && screen.contains('?'), "{screen}");
             assert_eq!(screen.contains("commands are refused"), width >= 80, "{screen}");
-            app.perform(crate::action::Action::Help, now);
+            app.executor.perform(crate::action::Action::Help, now);
             assert!(footer(&mut app).contains("no connection"), "in front of a dialog's keys too");
-            app.overlay = None;
+            app.executor.screen.overlays.top = None;
             deliver(&mut app, ConnectionState::Connected, now);
             assert!(!footer(&mut app).contains("no connection"));
         }
@@ -465,5 +510,25 @@ mod tests {
         let screen = crate::picture::text(&buffer);
         assert!(!screen.contains("refused") && screen.contains("reconnected after 12.0 s"), "{screen}");
         assert!(screen.contains("● remote gate.example:8080"), "{screen}");
+    }
+
+    #[test]
+    fn one_run_and_several_are_told_in_their_own_grammar() {
+        assert_eq!(stopped(0, false), None);
+        let one = stopped(1, false).unwrap();
+        assert!(
+            one.starts_with("1 run is executing here. It has 2 s") && one.contains("the run continues at"),
+            "{one}"
+        );
+        let many = stopped(3, false).unwrap();
+        assert!(many.starts_with("3 runs are executing here. They have 2 s"), "{many}");
+        assert!(many.contains("the runs continue at the next start"), "{many}");
+        assert_eq!(
+            [stopped(1, true).unwrap(), stopped(2, true).unwrap()],
+            [
+                "1 run is executing here and will be lost: the store is in memory.",
+                "2 runs are executing here and will be lost: the store is in memory."
+            ]
+        );
     }
 }

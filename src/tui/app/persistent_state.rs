@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::App;
 use crate::pane::PaneId;
 use skills_base::private_files;
 
@@ -46,28 +45,6 @@ impl PersistentState {
 
     pub(super) fn splits(&self) -> HashMap<PaneId, i16> {
         PANES.iter().filter_map(|pane| Some((*pane, *self.split.get(&pane.name().to_lowercase())?))).collect()
-    }
-}
-
-impl App {
-    /// Returns the state to store. The theme is included only if the user chose it, not if the terminal determined it.
-    #[must_use]
-    pub fn persistent_state(&self, before: &PersistentState, at_start: &str) -> PersistentState {
-        let picked = (self.kept_theme != at_start).then(|| self.kept_theme.clone());
-        let split = self
-            .splits
-            .iter()
-            .filter(|(_, cells)| **cells != 0)
-            .map(|(pane, cells)| (pane.name().to_lowercase(), *cells))
-            .collect();
-        let intents = self.panes.iter().flat_map(|pane| pane.persistent_texts()).collect();
-        PersistentState { theme: picked.or_else(|| before.theme.clone()), split, intents }
-    }
-
-    /// Returns the name of the theme, chosen by the user or automatically.
-    #[must_use]
-    pub fn theme_name(&self) -> &str {
-        &self.kept_theme
     }
 }
 
