@@ -408,6 +408,10 @@ impl App {
             Message::Run(RunResponse::Events(events)) => {
                 self.executor.commands.extend(self.terminal.withdraw(events));
             }
+            Message::Run(response @ (RunResponse::Following | RunResponse::NotFollowing(_))) => {
+                let screen = &mut self.executor.screen;
+                screen.connection.store_changed(response, &mut screen.notices);
+            }
             Message::Catalog(catalog) => {
                 self.executor.screen.core.take_catalogue(catalog);
                 self.executor.notify_overlay(message, now);

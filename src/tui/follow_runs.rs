@@ -1,10 +1,10 @@
-//! Follows the events of all runs in one task that long-polls the core: an idle core causes no traffic.
+//! Follows the events of all runs in one task that long-polls the core, and checks its store every few seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::Sender;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::app::AppEvent;
 use super::pane::Message;
@@ -23,14 +23,19 @@ const BETWEEN_CHECKS: Duration = Duration::from_secs(5);
 /// Delay after a failure, and when a core returns before the requested wait is over.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The error notice while events cannot be followed.
+pub const NO_UPDATES: &str = "no live updates of runs";
+
 /// Forwards every event from now on until the receiver is dropped.
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;
+    let mut next_check = Instant::now() + BETWEEN_CHECKS;
     loop {
         let started = Instant::now();
         let response = async {
             let Some(after) = place else {
+                core.ensure_store().await?;
                 return core.newest_event().await.map(|newest| (newest, RunResponse::Following));
             };
             let events = core.run_events(None, after, EVENT_PAGE_SIZE, WAIT_MS).await?;
@@ -39,7 +44,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
         };
         let response = tokio::select! {
             biased;
-            error = unavailable(&core) => Err(error),
+            error = unavailable(&core, &mut next_check) => Err(error),
             response = response => response,
         };
         match response {
@@ -63,7 +68,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                     silent = true;
                     // Panes that show runs must know, so that they can poll for what is still readable.
                     let response = RunResponse::NotFollowing(error.clone()).completed(&called);
-                    let what = "no live updates of runs".to_owned();
+                    let what = NO_UPDATES.to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
                         || news.send(AppEvent::All(Message::Run(response))).await.is_err()
@@ -78,12 +83,13 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
 }
 
 /// Waits until the core reports its store as unavailable: its events can then still be read, but new ones may be
-/// written to another file.
-async fn unavailable(core: &SharedClient) -> Error {
+/// written to another file. Checks are not more frequent while events arrive.
+async fn unavailable(core: &SharedClient, next_check: &mut Instant) -> Error {
     loop {
+        sleep_until(*next_check).await;
+        *next_check = Instant::now() + BETWEEN_CHECKS;
         if let Err(error) = core.ensure_store().await {
             return error;
         }
-        sleep(BETWEEN_CHECKS).await;
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use skills_api::{
-    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, CommandResult, ContractView, Error,
-    FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SavedView,
+    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, Code, CommandResult, ContractView,
+    Error, FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SavedView,
     SessionAccess, SharedClient, TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
@@ -137,6 +137,12 @@ pub enum RunResponse {
 }
 
 impl RunResponse {
+    /// Returns whether events are unavailable because the run store is.
+    #[must_use]
+    pub fn is_store_unavailable(&self) -> bool {
+        matches!(self, Self::NotFollowing(error) if error.code == Code::StoreUnavailable)
+    }
+
     /// Adds the options that this process was started with to the commands that the response contains.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {

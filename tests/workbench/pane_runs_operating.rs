@@ -5,11 +5,13 @@ use crate::support;
 use std::sync::Arc;
 
 use serde_json::json;
-use skills_api::{BoardRun, RunCommand, RunDetail, WorkerState, WorkerView};
+use skills_api::{BoardRun, Code, Error, RunCommand, RunDetail, WorkerState, WorkerView};
 use skills_model::{Gate, RunState};
+use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
-use skills_tui::pane::Pane;
+use skills_tui::pane::{Message, Pane};
 use skills_tui::panes::runs::Runs;
+use skills_tui::run_requests::RunResponse;
 use support::run_pane::{core, has, id, opened, orders};
 use support::run_samples::{NOW_MS, detail, settings as sample_settings};
 
@@ -189,6 +191,25 @@ fn every_reason_of_failures_is_drawn_or_counted() {
     }
     harness.resize(120, 12);
     has(&harness, &["more reasons, "]);
+}
+
+#[test]
+fn the_list_says_that_the_run_store_is_unavailable() {
+    let outage = || {
+        let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
+        AppEvent::All(Message::Run(RunResponse::NotFollowing(error)))
+    };
+    for (width, text) in
+        [(120, "the run store is unavailable; showing the state of "), (80, "; store unavailable")]
+    {
+        let client = core(runs());
+        let mut harness = opened(&client, width, 36);
+        assert!(!harness.screen().contains(text), "{}", harness.screen());
+        harness.deliver(outage()).wait_for(text);
+        harness.press("] ] ]").wait_for("the run store is unavailable; showing the state of ");
+        harness.deliver(AppEvent::All(Message::Run(RunResponse::Following)));
+        harness.wait_until("the store is back", |screen| !screen.contains("unavailable"));
+    }
 }
 
 fn worker(number: u32, state: WorkerState) -> WorkerView {

@@ -9,7 +9,10 @@ use crate::{CallerView, Error, GovernanceFilter};
 /// Returns the error of the store for all callers: its cause without its path or address.
 pub(super) fn without_place(error: Error) -> Error {
     let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
-    let message = format!("the run store is unusable: {}", cause.unwrap_or("see the log"));
+    let message = format!(
+        "the run store is unavailable (cause: {}); see the log of the service",
+        cause.unwrap_or("unknown")
+    );
     Error { message, ..error }
 }
 

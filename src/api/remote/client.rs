@@ -12,9 +12,9 @@ use crate::operations::arguments::{
     OneClient, OneProposal, OneSkill, ProposalApproval, ProposalCommand, SeveralSkills, SkillFile,
     SkillLines, SkillPair,
 };
-use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
+use crate::operations::{ClientProfileList, LevelList, LineList, Liveness, Rescan};
 use crate::{
-    BudgetFit, BudgetFitRequest, CallerView, Client, ClientView, CollisionFilter, CollisionReport,
+    BudgetFit, BudgetFitRequest, CallerView, Client, ClientView, Code, CollisionFilter, CollisionReport,
     Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
     GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
     LintFilter, LintReport, ListFilter, MetricsReport, ProposalAction, ProposalActionOptions,
@@ -159,6 +159,15 @@ impl Client for Remote {
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {
         self.inner.ask("skill.diagnostics", Arguments::new()).await
+    }
+
+    /// Other failures are about the connection, which has a state of its own.
+    async fn ensure_store(&self) -> Result<(), Error> {
+        let wire = &self.inner.wire;
+        match wire.ask::<Liveness>("runtime.health", Arguments::new(), wire.reading()).await {
+            Err(TransportError::Answered(error)) if error.code == Code::StoreUnavailable => Err(error),
+            _ => Ok(()),
+        }
     }
 
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use crate::follow_runs::NO_UPDATES;
 use crate::glyphs::Glyphs;
 use crate::header::RemoteLocation;
 use crate::notices::Notices;
 use crate::overlay::Overlay;
 use crate::pane::Message;
+use crate::run_requests::RunResponse;
 use crate::settings::Settings;
 use crate::widgets::relative_time::duration;
 use skills_api::{Connection, ConnectionState, Event};
@@ -16,6 +18,8 @@ use skills_skill::safe_text;
 /// The connection, and the commands without a response.
 pub(super) struct CoreConnection {
     connection: Connection,
+    /// Whether the core reported its run store as unavailable.
+    store_unavailable: bool,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
     /// How the workbench was started.
@@ -44,7 +48,21 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
         let invocation = settings.invocation.clone();
-        Self { connection, unacknowledged: 0, invocation, passing: settings.passing }
+        Self {
+            connection,
+            store_unavailable: false,
+            unacknowledged: 0,
+            invocation,
+            passing: settings.passing,
+        }
+    }
+
+    /// Handles whether the events of runs can be followed, which the run store may prevent.
+    pub fn store_changed(&mut self, response: &RunResponse, notices: &mut Notices) {
+        self.store_unavailable = response.is_store_unavailable();
+        if matches!(response, RunResponse::Following) {
+            notices.over(NO_UPDATES);
+        }
     }
 
     /// Handles a change of the connection; returns whether it is restored after a loss.
@@ -158,6 +176,12 @@ impl CoreConnection {
         let Connection::Remote { address, state } = &self.connection else { return None };
         let (set, lost) = (glyphs.set, glyphs.lost);
         let forms = match state {
+            ConnectionState::Connected if self.store_unavailable => vec![
+                format!("{set} remote {address}, store unavailable"),
+                format!("{set} remote, store unavailable"),
+                format!("{set} store unavailable"),
+                format!("{set} store"),
+            ],
             ConnectionState::Connected => {
                 vec![format!("{set} remote {address}"), format!("{set} {address}"), format!("{set} remote")]
             }
@@ -193,7 +217,7 @@ impl CoreConnection {
                 ]
             }
         };
-        Some(RemoteLocation { forms, alarm: *state != ConnectionState::Connected })
+        Some(RemoteLocation { forms, alarm: self.store_unavailable || *state != ConnectionState::Connected })
     }
 }
 
@@ -214,7 +238,6 @@ mod tests {
     use crate::pane::PaneId;
     use crate::panes::session::SessionPane;
     use crate::panes::{attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs};
-    use crate::run_requests::RunResponse;
     use crate::settings::Settings;
     use skills_api::Event;
 
@@ -382,6 +405,22 @@ mod tests {
             header(&mut app, 120, next).contains("remote gate.example:8080")
                 && !app.executor.screen.connection.is_stale()
         );
+    }
+
+    #[test]
+    fn the_header_says_that_the_store_is_unavailable_until_it_responds() {
+        use skills_api::{Code, Error};
+
+        let now = Instant::now();
+        let mut app = app(false, now);
+        let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
+        app.handle(AppEvent::All(Message::Run(RunResponse::NotFollowing(error))), now);
+        assert!(header(&mut app, 120, now).contains("remote gate.example:8080, store unavailable"));
+        app.handle(AppEvent::Failed(NO_UPDATES.to_owned(), "the run store is unavailable".to_owned()), now);
+        assert!(app.executor.screen.notices.any_error());
+        app.handle(AppEvent::All(Message::Run(RunResponse::Following)), now);
+        assert!(!header(&mut app, 120, now).contains("store unavailable"));
+        assert!(!app.executor.screen.notices.any_error());
     }
 
     fn header(app: &mut App, width: u16, now: Instant) -> String {

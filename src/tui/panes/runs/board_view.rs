@@ -9,7 +9,7 @@ use super::Focus;
 use super::board::BoardState;
 use super::run_list::RunList;
 use super::table_view::deadline;
-use super::view::spinner;
+use super::view::{outdated_line, spinner, state_before_outage};
 use super::views::draw_tabs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -19,7 +19,7 @@ use crate::widgets::relative_time::{age, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{Board, BoardRun, WorkerState};
+use skills_api::{Board, BoardRun, Code, WorkerState};
 use skills_config::RunSettings;
 use skills_model::RunState;
 
@@ -102,7 +102,10 @@ pub(super) fn draw(
     let mut outdated = None;
     if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {
         let why = error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
-        outdated = Some(format!("as of {}: {why}", time_of_day(board.now_ms)));
+        outdated = Some(match &error {
+            Some(error) if error.code == Code::StoreUnavailable => state_before_outage(board.now_ms),
+            _ => vec![format!("as of {}: {why}", time_of_day(board.now_ms))],
+        });
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
         (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
     }
@@ -124,15 +127,8 @@ pub(super) fn draw(
         return;
     };
     let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
-    if let Some(text) = outdated {
-        let row = Rect { height: 1, ..body };
-        let mut painter = Painter::new(buf, cx);
-        painter.band(row, Role::DangerBand);
-        painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
-        painter.put(row.x + 3, row.y, painter.glyphs.bad, Role::Danger, 1);
-        let available = row.width.saturating_sub(6);
-        let text = cut_end(&text, available, painter.glyphs.ellipsis).into_owned();
-        painter.put(row.x + 5, row.y, &text, Role::Danger, available);
+    if let Some(texts) = outdated {
+        outdated_line(&texts, Rect { height: 1, ..body }, &mut Painter::new(buf, cx));
         body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
     }
     draw_body(state, list, &board, body, buf, cx);
@@ -556,7 +552,7 @@ fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
 }
 
 /// Formats a time of day to the minute: `17:00`.
-fn minute(at_ms: i64) -> String {
+pub(super) fn minute(at_ms: i64) -> String {
     time_of_day(at_ms).chars().take(5).collect()
 }
 

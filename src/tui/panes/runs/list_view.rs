@@ -7,7 +7,7 @@ use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
 use super::run_list::RunList;
 use super::table_view::{deadline, draw_table};
-use super::view::spinner;
+use super::view::{outdated_line, spinner, state_before_outage};
 use super::views::draw_tabs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -131,8 +131,13 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
             y += 1;
         }
     }
+    if let Some(since_ms) = list.runs.store_down_ms {
+        let row = Rect { y, height: 1, ..area };
+        outdated_line(&state_before_outage(since_ms), row, &mut Painter::new(buf, cx));
+        y += 1;
+    }
     let mut window = Rect { y, height: area.bottom().saturating_sub(y), ..area };
-    if let Some(error) = list.runs.error.as_ref().filter(|_| window.height > 3 * ERROR_ROWS) {
+    if let Some(error) = list.runs.own_error().filter(|_| window.height > 3 * ERROR_ROWS) {
         window.height -= ERROR_ROWS;
         let below = Rect { y: window.bottom(), height: ERROR_ROWS, ..area };
         trouble(&error.message, below, &mut Painter::new(buf, cx));

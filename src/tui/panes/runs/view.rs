@@ -3,14 +3,17 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::board_view::minute;
 use super::browser::RunBrowser;
 use super::detail::DetailAreas;
 use super::run_list::ListAreas;
 use super::{Focus, board_view, detail_view, empty_view, list_view};
 use crate::app::SPIN;
 use crate::pane::Draw;
+use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::{BorderJunction, divider};
+use crate::widgets::text_width::{cells, cut_end};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -23,6 +26,26 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
     let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
     let signs = cx.glyphs.running;
     signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
+}
+
+/// Describes a state from before the run store became unavailable, the longer text first.
+pub(super) fn state_before_outage(at_ms: i64) -> Vec<String> {
+    let time = minute(at_ms);
+    vec![
+        format!("the run store is unavailable; showing the state of {time}"),
+        format!("as of {time}; store unavailable"),
+    ]
+}
+
+/// Draws a line above a state that is outdated: the first of these texts that fits.
+pub(super) fn outdated_line(texts: &[String], row: Rect, painter: &mut Painter<'_>) {
+    painter.band(row, Role::DangerBand);
+    painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
+    painter.put(row.x + 3, row.y, painter.glyphs.bad, Role::Danger, 1);
+    let available = row.width.saturating_sub(6);
+    let Some(text) = texts.iter().find(|text| cells(text) <= available).or(texts.last()) else { return };
+    let text = cut_end(text, available, painter.glyphs.ellipsis);
+    painter.put(row.x + 5, row.y, &text, Role::Danger, available);
 }
 
 /// Draws the parts, laid out for the size of the area.
