@@ -155,6 +155,29 @@ fn the_board_scrolls_with_its_cursor() {
 }
 
 #[test]
+fn a_reason_of_failures_opens_its_runs() {
+    let client = core(runs().into_iter().filter(|run| run.run.state == RunState::Failed).collect());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("b").wait_for("failed, by reason");
+    has(&harness, &["open runs"]);
+    harness.press("down enter").wait_for("state:failed error:");
+    let screen = harness.screen();
+    assert!(!screen.contains("failed, by reason"), "{screen}");
+    assert!(screen.contains("Check 5.4.0") != screen.contains("Deploy 5.4.0"), "one reason\n{screen}");
+}
+
+#[test]
+fn a_board_of_several_days_has_dates() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("b").wait_for("8 h");
+    let month = skills_tui::widgets::relative_time::moment(NOW_MS).split(' ').nth(1).unwrap().to_owned();
+    assert!(!harness.screen().contains(&month), "{}", harness.screen());
+    harness.press("- -").wait_for("72 h");
+    assert!(harness.screen().matches(&month).count() > 2, "{}", harness.screen());
+}
+
+#[test]
 fn marks_do_not_apply_on_the_board() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);

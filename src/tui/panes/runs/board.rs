@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use crate::action::Action;
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
-use skills_api::{Board, Error, WorkerState, WorkerView};
+use skills_api::{Board, BoardRun, Error, WorkerState, WorkerView};
 use skills_store::RunId;
 
 /// Refresh interval of the board.
@@ -24,7 +24,14 @@ pub(super) const LOST: &str = "the worker is lost: it claims no runs";
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CursorPosition {
     Run(RunId),
+    /// A reason of failures.
+    Failures(String),
     Worker(String),
+}
+
+/// Returns the filter of the failed runs with a reason.
+pub(super) fn failures_filter(reason: &str) -> String {
+    format!("state:failed {}", skills_api::term("error", reason))
 }
 
 /// The state of the board.
@@ -53,7 +60,15 @@ impl BoardState {
     pub fn run(&self) -> Option<&RunId> {
         match self.spots.get(self.cursor)? {
             CursorPosition::Run(run) => Some(run),
-            CursorPosition::Worker(_) => None,
+            CursorPosition::Failures(_) | CursorPosition::Worker(_) => None,
+        }
+    }
+
+    /// Returns the filter of the failed runs with the reason under the cursor.
+    pub fn failures(&self) -> Option<String> {
+        match self.spots.get(self.cursor)? {
+            CursorPosition::Failures(reason) => Some(failures_filter(reason)),
+            CursorPosition::Run(_) | CursorPosition::Worker(_) => None,
         }
     }
 
@@ -90,9 +105,15 @@ impl BoardState {
         match answer {
             Ok(board) => {
                 let here = self.spots.get(self.cursor).cloned();
-                let runs = board.waiting.iter().chain(&board.running).chain(&board.ended);
-                self.spots = runs
-                    .map(|run| CursorPosition::Run(run.run.clone()))
+                let run = |run: &BoardRun| CursorPosition::Run(run.run.clone());
+                let failed = board.failed.iter().map(|one| CursorPosition::Failures(one.reason.clone()));
+                self.spots = board
+                    .waiting
+                    .iter()
+                    .chain(&board.running)
+                    .map(run)
+                    .chain(failed)
+                    .chain(board.ended.iter().map(run))
                     .chain(board.workers.iter().map(|worker| CursorPosition::Worker(worker.worker.clone())))
                     .collect();
                 let found = here.and_then(|here| self.spots.iter().position(|spot| *spot == here));

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Focus;
-use super::board::BoardState;
+use super::board::{BoardState, failures_filter};
 use super::run_list::RunList;
 use super::table_view::deadline;
 use super::view::{outdated_line, spinner, state_before_outage};
@@ -15,7 +15,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{age, time_of_day};
+use crate::widgets::relative_time::{age, moment, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
@@ -112,7 +112,8 @@ pub(super) fn draw(
     let mut title = Title::of("Board", focused);
     if let Some(board) = &board {
         let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
-        let (from, now, dot) = (minute(board.from_ms), minute(board.now_ms), cx.glyphs.dot);
+        let form = if shows_days(board) { moment } else { minute };
+        let (from, now, dot) = (form(board.from_ms), form(board.now_ms), cx.glyphs.dot);
         let plural = if live == 1 { "" } else { "s" };
         let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
         title = title.note(note);
@@ -153,7 +154,9 @@ fn draw_body(
         ("in progress", &board.running, Role::Muted),
         ("ended", &board.ended, Role::Muted),
     ];
-    let firsts = [0, board.waiting.len(), board.waiting.len() + board.running.len()];
+    // Positions of the cursor, and the sections where they begin.
+    let failures_at = board.waiting.len() + board.running.len();
+    let firsts = [0, board.waiting.len(), failures_at + board.failed.len()];
     let workers_at = firsts[2] + board.ended.len();
     // Workers keep their rows at the bottom.
     let on_worker = cursor >= workers_at && !board.workers.is_empty();
@@ -170,14 +173,18 @@ fn draw_body(
         u16::from(board.completed.iter().any(|runs| *runs > 0)),
         rows(board.ended.len()),
     ];
-    let at_cursor = (0..3).rev().find(|at| cursor >= firsts[*at] && !groups[*at].1.is_empty());
-    let at_cursor = at_cursor.filter(|_| !on_worker).map(|at| [0, 1, 4][at]);
+    let starts = [(0, 0), (1, firsts[1]), (FAILURES, failures_at), (4, firsts[2])];
+    let at_cursor = starts.into_iter().rev().find(|(section, first)| cursor >= *first && full[*section] > 0);
+    let at_cursor = at_cursor.filter(|_| !on_worker).map(|(section, _)| section);
     let mut y = area.y + 2;
     let shares = shares(full, at_cursor, bottom.saturating_sub(y));
     for (section, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0) {
         let part = Rect { y, height: share, ..area };
         match section {
-            FAILURES => board_failures(&mut list.drawn.terms, board, line, part, buf, cx),
+            FAILURES => {
+                let at = (failures_at, cursor);
+                board_failures(&mut list.drawn.terms, board, at, line, part, buf, cx);
+            }
             COMPLETED => board_completed(board, line, part, &mut Painter::new(buf, cx)),
             _ => {
                 let at = [0, 1, 0, 0, 2][section];
@@ -379,6 +386,7 @@ fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Ro
 fn board_failures(
     terms: &mut Vec<(Rect, String)>,
     board: &Board,
+    (first, cursor): (usize, usize),
     line: TimeLine,
     area: Rect,
     buf: &mut Buffer,
@@ -387,24 +395,31 @@ fn board_failures(
     let mut painter = Painter::new(buf, cx);
     painter.put(area.x + 3, area.y, "failed, by reason", Role::Muted, area.width);
     let height = usize::from(area.height - 1);
-    let hidden = board.failed.get(height..).unwrap_or_default();
-    if !hidden.is_empty() {
-        let runs: u64 = hidden.iter().map(|reason| reason.runs).sum();
+    // The window follows the cursor; without it, the first reasons are the most frequent ones.
+    let at_cursor = cursor.checked_sub(first).filter(|at| *at < board.failed.len());
+    let offset = at_cursor.map_or(0, |at| at.saturating_sub(height.saturating_sub(1)));
+    let hidden = board.failed.len().saturating_sub(height);
+    if hidden > 0 {
+        let others = board.failed.iter().take(offset).chain(board.failed.iter().skip(offset + height));
+        let runs: u64 = others.map(|reason| reason.runs).sum();
         let runs = count(usize::try_from(runs).unwrap_or(usize::MAX));
-        let plural = if hidden.len() == 1 { "" } else { "s" };
-        let note = format!("{} more reason{plural}, {runs} failed", count(hidden.len()));
+        let plural = if hidden == 1 { "" } else { "s" };
+        let note = format!("{} more reason{plural}, {runs} failed", count(hidden));
         painter.right(area.right().saturating_sub(1), area.y, &note, Role::Muted);
     }
-    for (reason, y) in board.failed.iter().zip(area.y + 1..area.bottom()) {
+    for ((at, reason), y) in board.failed.iter().enumerate().skip(offset).zip(area.y + 1..area.bottom()) {
         let row = Rect { y, height: 1, ..area };
+        if at_cursor == Some(at) {
+            painter.band(row, Role::Selection);
+            painter.put(row.x + 1, y, painter.glyphs.gutter, Role::Gutter, 1);
+        }
         let name = shown(&reason.reason);
         let counts = (reason.runs, reason.slices.as_slice());
         board_counted(&name, counts, line, row, (painter.glyphs.bad, Role::Danger), &mut painter);
         let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
         let x = line.x + line.width + 1;
         painter.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
-        let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
-        terms.push((row, term));
+        terms.push((row, failures_filter(&reason.reason)));
     }
 }
 
@@ -551,6 +566,11 @@ fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
     shares
 }
 
+/// Returns whether the period is too long for times without a date.
+fn shows_days(board: &Board) -> bool {
+    board.now_ms - board.from_ms >= 24 * 3_600_000
+}
+
 /// Formats a time of day to the minute: `17:00`.
 pub(super) fn minute(at_ms: i64) -> String {
     time_of_day(at_ms).chars().take(5).collect()
@@ -561,10 +581,12 @@ fn board_hours(board: &Board, line: TimeLine, y: u16, painter: &mut Painter<'_>)
     if line.width < 12 {
         return;
     }
-    let marks = (line.width / 11).clamp(1, 8);
+    let (form, width): (fn(i64) -> String, u16) = if shows_days(board) { (moment, 12) } else { (minute, 5) };
+    // Between two times, and before the end, there is space for another time.
+    let marks = (line.width / (width + 6)).clamp(1, 8);
     for mark in 0..marks {
         let at = board.from_ms + (board.now_ms - board.from_ms) * i64::from(mark) / i64::from(marks);
-        painter.put(line.cell(at), y, &minute(at), Role::Muted, 5);
+        painter.put(line.cell(at), y, &form(at), Role::Muted, width);
     }
     painter.right(line.x + line.width, y, "now", Role::Strong);
 }

@@ -377,6 +377,9 @@ impl RunBrowser {
         let board = self.board.as_mut()?;
         match action {
             Action::Open => {
+                if let Some(filter) = board.failures() {
+                    return Some(self.open_term(&filter));
+                }
                 let run = board.run().cloned()?;
                 let effects = self.go_to(&run);
                 self.focus = Focus::Detail;
@@ -391,6 +394,14 @@ impl RunBrowser {
                 Some(self.selection_changed().into_iter().collect())
             }
         }
+    }
+
+    /// Adds a term to the filter, or opens the list with it if the board is shown.
+    fn open_term(&mut self, term: &str) -> Vec<Effect> {
+        if self.board.take().is_some() {
+            self.list.filter.field.clear();
+        }
+        self.add_term(term)
     }
 
     /// Moves the cursor of the board to a row; a second click opens it.
@@ -426,10 +437,7 @@ impl RunBrowser {
         }
         if let Some((_, term)) = drawn.terms.iter().find(|(rect, _)| rect.contains(at)) {
             let term = term.clone();
-            if self.board.take().is_some() {
-                self.list.filter.field.clear();
-            }
-            return Ok(self.add_term(&term));
+            return Ok(self.open_term(&term));
         }
         if let Some(effects) = self.list.click_on_head(at) {
             return Ok(effects);

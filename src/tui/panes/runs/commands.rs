@@ -144,8 +144,10 @@ fn on_board(board: &BoardState, run: Option<&RunRecord>) -> Vec<Command> {
         let blocked = (!takes(name)).then(|| "the run under the cursor does not accept it".to_owned());
         out.push(Command { blocked, ..Command::shown(action, label) });
     }
-    let no_run = (!on_run).then(|| "no run under the cursor".to_owned());
-    out.push(Command { blocked: no_run, ..Command::shown(Action::Open, "open run") });
+    let on_failures = board.failures().is_some();
+    let no_run = (!on_run && !on_failures).then(|| "no run under the cursor".to_owned());
+    let label = if on_failures { "open runs" } else { "open run" };
+    out.push(Command { blocked: no_run, ..Command::shown(Action::Open, label) });
     let no_worker = match worker {
         None => Some("no worker under the cursor".to_owned()),
         Some(WorkerState::Lost) => Some(LOST.to_owned()),
