@@ -99,7 +99,8 @@ impl<'v> Differences<'v> {
         Self { first: objects.first().copied(), names, common }
     }
 
-    /// Returns the fields of one object that differ, on one line, as `name=value`, except those that its title says.
+    /// Returns the fields of one object that differ, on one line, as `name=value`, except empty ones and those that its
+    /// title says.
     #[must_use]
     pub fn row(&self, object: &Value, title: Option<&str>) -> String {
         // A value that two fields have does not tell which of them the title means.
@@ -111,7 +112,8 @@ impl<'v> Differences<'v> {
             let value = text(object, name);
             title.is_some_and(|title| says(title, &value)) && is_only(name, &value)
         };
-        let parts = self.names.iter().filter(|name| !is_told(name)).map(|name| {
+        let is_shown = |name: &&String| !text(object, name).is_empty() && !is_told(name);
+        let parts = self.names.iter().filter(is_shown).map(|name| {
             let text = text(object, name);
             let same = self.common.get(&(name.clone(), text.clone())).copied().unwrap_or(0);
             named(name, &text, same)
@@ -159,8 +161,8 @@ fn named(name: &str, text: &str, same: usize) -> String {
 
 /// Returns whether a title contains a value as a word.
 fn says(title: &str, value: &str) -> bool {
-    // A period joins the parts of a version.
-    let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || c == '.');
+    // A period joins the parts of a version, and a hyphen those of a name: `eu-central-1`.
+    let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || "._-".contains(c));
     !value.is_empty()
         && title.match_indices(value).any(|(at, _)| {
             !is_part(title[..at].chars().next_back()) && !is_part(title[at + value.len()..].chars().next())
@@ -202,6 +204,11 @@ mod tests {
             "n=0",
             "a digit of the version is no input"
         );
+        let region = json!({"version": "5.1.0", "n": 1, "region": "eu-central-1", "team": ""});
+        let other = json!({"version": "5.1.1", "n": 2, "region": "eu-central-1", "team": "web"});
+        let differences = Differences::of(&[&region, &other]);
+        let row = differences.row(&region, Some("Deploy 5.1.0 to eu-central-1"));
+        assert_eq!(row, "n=1", "a digit of the region is no input, and an empty input has no value");
         let twice = json!({"amount": 10, "extra": 10});
         let other = json!({"amount": 11, "extra": 12});
         let differences = Differences::of(&[&twice, &other]);

@@ -106,6 +106,9 @@ fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
     assert_eq!(decided.code, 0, "{}", decided.stderr);
     assert!(decided.stdout.contains("2 done"), "{}", decided.stdout);
     assert_eq!(desk.json(&["runs", "list", "--where", "state:waiting"])["runs"], json!([]));
+    let none = desk.run(&["runs", "list", "--where", "state:waiting"]);
+    assert_eq!((none.code, none.stderr.contains("no runs match the filter")), (0, true), "{}", none.stderr);
+    assert!(!desk.run(&["runs", "list"]).stderr.contains("no runs match"));
     assert_eq!(desk.run(&set).code, 4, "nothing waits any longer");
     assert_eq!(desk.run(&["runs", "approve"]).code, 2);
     assert_eq!(desk.run(&["runs", "signal", "go", "--where", "state:waiting", "--yes"]).code, 4);

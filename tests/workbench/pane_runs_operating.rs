@@ -339,7 +339,7 @@ fn approvals_escalation_and_assignee_are_in_every_view() {
     harness.resize(160, 40);
     has(&harness, &["Promote 5.5.0 to eu-west-1", "1 of 2 escalated for lena"]);
     harness.press("]").wait_for("state:waiting_for_human");
-    has(&harness, &["assigned", "lena", "approved, 1 of 2, escalated to lead", "expires in 5 m"]);
+    has(&harness, &["assigned", "lena", "status", "approved, 1 of 2, escalated to lead", "expires in 5 m"]);
     harness.press("b").wait_for("failed, by reason");
     has(&harness, &["1 of 2, escalated to le"]);
     harness.resize(200, 60);

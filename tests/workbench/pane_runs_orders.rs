@@ -173,7 +173,7 @@ fn a_takeover_by_another_worker_is_told() {
     let mut harness = opened(&client, 120, 36);
     client.runs.work(&id(3), "run.claimed", json!({ "worker": "w1", "takeover": false }), |_| {});
     client.runs.work(&id(3), "run.claimed", json!({ "worker": "w2", "takeover": true }), |_| {});
-    harness.wait_for("taken over by w2");
+    harness.wait_for("taken over by worker w2");
     assert!(!harness.screen().contains("w1"), "the first claim is not reported");
 }
 

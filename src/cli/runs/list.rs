@@ -56,6 +56,9 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
     if cx.out.json {
         cx.out.value(&page)?;
     } else {
+        if page.runs.is_empty() && has_filter(args) {
+            eprintln!("skills: no runs match the filter");
+        }
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
         let columns = &args.columns;
         if cx.is_plain() {
@@ -74,6 +77,12 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)
+}
+
+/// Returns whether the list is narrowed.
+fn has_filter(args: &RunsListArgs) -> bool {
+    let texts = [&args.skill, &args.text, &args.trace, &args.r#where];
+    !args.state.is_empty() || texts.into_iter().any(Option::is_some)
 }
 
 /// Returns how many runs match a filter, of which `page` is the first page; above [`MAX_COUNTED`] at least that many.

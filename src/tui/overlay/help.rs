@@ -123,6 +123,9 @@ impl Help {
                 (glyphs.replaying, Role::Info, "replaying"),
                 (glyphs.canceled, Role::Muted, "canceled"),
             ]),
+            // Beside runs that wait, where there is no space for words.
+            Self::pair([("!", Role::Waiting, "escalated"), ("?", Role::Waiting, "outcome unknown")]),
+            Self::pair([("1/2", Role::Waiting, "1 of 2 approvals"), ("5 m", Role::Waiting, "time left")]),
         ]
     }
 
@@ -220,12 +223,16 @@ impl Overlay for Help {
         let mut left = self.found(&self.left, dash, column);
         let mut right = self.found(&self.right, dash, column);
         if self.find.as_ref().is_none_or(Field::is_empty) {
-            right.push(RichLine::default());
-            right.extend(if self.title.ends_with("Runs") {
-                Self::run_signs(painter.glyphs)
-            } else {
-                Self::signs(painter.glyphs)
-            });
+            let signs = match self.title.rsplit(' ').next() {
+                Some("Runs") => Self::run_signs(painter.glyphs),
+                // The symbols of panes are not in dialogs.
+                Some("dialog") => Vec::new(),
+                _ => Self::signs(painter.glyphs),
+            };
+            if !signs.is_empty() {
+                right.push(RichLine::default());
+                right.extend(signs);
+            }
         }
         if !two {
             left.push(RichLine::default());
@@ -268,6 +275,15 @@ impl Overlay for Help {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_marks_of_runs_are_explained() {
+        let lines = Help::run_signs(&crate::glyphs::UNICODE);
+        let text = lines.iter().map(RichLine::plain_text).collect::<Vec<_>>().join("\n");
+        for mark in ["! escalated", "? outcome unknown", "1/2 1 of 2 approvals"] {
+            assert!(text.contains(mark), "{text}");
+        }
+    }
 
     #[test]
     fn a_reason_without_room_is_below_its_key() {

@@ -9,7 +9,7 @@ use crate::widgets::text_width::{cells, shown};
 use skills_api::{ControlRequest, RunDetail, StepState};
 use skills_model::Choice;
 use skills_skill::safe_text;
-use skills_store::{EventKind, RunEvent, RunId};
+use skills_store::{EventKind, RunEvent, RunId, WorkerId};
 
 /// Returns the lines of an event in the output, with the white space of printed text preserved; empty for an event
 /// without interest to a user. Further lines of a text are indented to its column, or by two cells if `is_narrow`.
@@ -107,7 +107,7 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
                 _ => String::new(),
             };
             let named = |word: &str, worker: String| {
-                if worker.is_empty() { worker } else { format!(" {word} {worker}") }
+                if worker.is_empty() { worker } else { format!(" {word} {}", WorkerId(worker).describe()) }
             };
             let (by, from) = (named("by", text("worker")), named("from", text("taken_over_from")));
             (format!("taken over{attempt}{by}{from}"), Role::Warning)

@@ -51,6 +51,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         .filter_map(|index| Some((index, list.runs.known.get(list.rows[index].run()?)?.clone())))
         .collect();
     let columns = columns(&list.settings, window, &records, now_ms);
+    let all_wait = all_wait(&records);
     let mut painter = Painter::new(buf, cx);
     for column in &columns {
         let sign = match list.sort.filter(|sort| sort.column == column.name) {
@@ -61,6 +62,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         let name = match column.name {
             RunColumn::State => String::new(),
             RunColumn::Progress => sign.to_owned(),
+            RunColumn::Error if all_wait => format!("status{}{sign}", if sign.is_empty() { "" } else { " " }),
             name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
         };
         let role = if sign.is_empty() { Role::Muted } else { Role::Text };
@@ -110,7 +112,9 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     }
     let below = list.rows.len().saturating_sub(offset + height);
     if below > 0 {
-        let note = format!(" {} more {} ", count(below), painter.glyphs.down);
+        // Further matches that are not loaded are not counted.
+        let more = if list.runs.feeds.has_further_matches() { "+" } else { "" };
+        let note = format!(" {}{more} more {} ", count(below), painter.glyphs.down);
         painter.right(
             window.right().saturating_sub(1),
             window.bottom().saturating_sub(1),
@@ -156,14 +160,18 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
     1
 }
 
+/// Returns whether there are runs and all of them wait: the column of errors has their status.
+fn all_wait(records: &[(usize, RunRecord)]) -> bool {
+    let waits = |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    !records.is_empty() && records.iter().all(|(_, run)| waits(run))
+}
+
 /// Returns the configured columns that fit: those that distinguish runs are kept longest.
 fn columns(settings: &RunSettings, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
     let mut names = settings.columns.clone();
     // Runs that wait have a deadline and no error.
-    let waits = |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     if !names.contains(&RunColumn::Deadline)
-        && !records.is_empty()
-        && records.iter().all(|(_, run)| waits(run))
+        && all_wait(records)
         && let Some(at) = names.iter().position(|name| *name == RunColumn::Error)
     {
         if records.iter().all(|(_, run)| run.wait_notes().next().is_none()) {
