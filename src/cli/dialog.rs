@@ -46,6 +46,18 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 }
 
+/// Begins a text with a capital letter.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Joins parts to sentences, each with a full stop.
+pub fn sentences(parts: Vec<String>) -> String {
+    let end = |part: String| if part.ends_with('.') { part } else { part + "." };
+    parts.into_iter().filter(|part| !part.is_empty()).map(end).collect::<Vec<_>>().join(" ")
+}
+
 /// Formats text of runs and skills on one line, with letters and ASCII characters only.
 pub fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 
 use super::Context;
 use super::context::Backend;
-use super::dialog::{Dialog, clean};
+use super::dialog::{Dialog, capitalized, clean};
 use super::failure::{Done, Failure};
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_discovery::{Answer, Fit, Hit, Request};
@@ -175,11 +175,6 @@ fn by_signal(values: &[f64; 5]) -> String {
         .map(|(name, value)| format!("{name} {value:.2}"))
         .collect();
     if parts.is_empty() { String::new() } else { format!("{}.", parts.join(", ")) }
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Renders the report of `why` as labeled lines.

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::line_mode::selection::{Numbered, Selection};
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
 use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::DecideArgs;
-use crate::dialog::clean;
+use crate::dialog::{capitalized, clean};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
@@ -49,25 +50,29 @@ pub async fn run(
 ) -> Result<Done, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
-    let (mut takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
+    let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         runs.iter().partition(|run| run.allowed.contains(&command));
     if takes.is_empty() {
         return Err(none_accepts(runs.len(), &command.to_string()).into());
     }
-    let verb = capitalized(&command.to_string());
+    let name = command.to_string();
+    let mut chosen = Selection::new(&name, &takes);
     if !yes {
         let mut reporter = cx.reporter();
-        let name = command.to_string();
         let words = [&["runs", &name], words, &["--where", filter, "--yes"]].concat();
         let means = Caller::of(&cx.global).line(&words);
         if cx.is_plain() {
-            choose(&mut reporter, command, &mut takes, others.len(), &means)?;
+            choose(&mut reporter, &mut chosen, others.len(), &means)?;
         } else {
-            reporter.say(&listed(&verb, &takes, &others, reporter.look));
+            reporter.say(&listed(&capitalized(&name), &takes, &others, reporter.look));
             confirm(&name, takes.len(), &means)?;
         }
     }
-    send(cx, &*client, takes.into_iter().map(|run| (run, order(run))).collect()).await
+    let orders = chosen.runs.into_iter().map(|one| {
+        let order = order(one.run);
+        (one, order)
+    });
+    send(cx, &*client, orders.collect()).await
 }
 
 /// Returns the runs that match a filter.
@@ -115,45 +120,28 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the runs by number and prompts for the command, or for a run to leave out.
+/// Lists the runs by number and prompts for the command, or for runs to leave out.
 fn choose(
     reporter: &mut Reporter,
-    command: CommandName,
-    takes: &mut Vec<&RunRecord>,
+    chosen: &mut Selection<'_>,
     others: usize,
     means: &str,
 ) -> Result<(), Failure> {
+    let mut text = chosen.list(clock::now_ms());
+    if others > 0 {
+        let left = counted(others, "other run matches", "other runs match");
+        let _ = writeln!(text, "{left} but cannot take this command.");
+    }
+    reporter.say(&text);
     loop {
-        let word = format!("{command} {}", takes.len());
-        let now_ms = clock::now_ms();
-        let mut text =
-            format!("{}.\n", capitalized(&format!("{command} {}", counted(takes.len(), "run", "runs"))));
-        for (number, run) in (1..).zip(&*takes) {
-            let from = (command == CommandName::Resume).then(|| format!(" From checkpoint {}.", run.head));
-            let _ = writeln!(
-                text,
-                "{number}. {}{}",
-                line_mode::text::item(run, now_ms),
-                from.unwrap_or_default()
-            );
-        }
-        if others > 0 {
-            let left = counted(others, "other run matches", "other runs match");
-            let _ = writeln!(text, "{left} but cannot take this command.");
-        }
-        reporter.say(&text);
-        let question =
-            format!("Type {word} to send it, a number to leave one out, or press Enter to cancel:");
-        let answer = reporter::ask(&question, &format!("to send it, run: {means}"))?;
-        if answer == word {
+        let answer = reporter::ask(&chosen.question(), &format!("to send it, run: {means}"))?;
+        if answer == chosen.confirmation() {
             return Ok(());
         }
-        match answer.parse::<usize>() {
-            Ok(number) if (1..=takes.len()).contains(&number) && takes.len() > 1 => {
-                takes.remove(number - 1);
-            }
-            _ => return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into()),
-        }
+        let Some(said) = chosen.leave_out(&answer) else {
+            return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
+        };
+        reporter.say(&said);
     }
 }
 
@@ -161,11 +149,12 @@ fn choose(
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    orders: Vec<(&RunRecord, RunCommand)>,
+    orders: Vec<(Numbered<'_>, RunCommand)>,
 ) -> Result<Done, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
-    for (run, order) in orders {
+    for (one, order) in orders {
+        let run = one.run;
         let (outcome, note) = match client.order(&run.id.0, order).await {
             Ok(ordered) => (if ordered.repeated { "repeated" } else { "done" }, ordered.note),
             Err(error) => {
@@ -175,7 +164,7 @@ async fn send(
         };
         let sent = Sent { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
-            cx.out.line(if plain { plain_row(report.runs.len() + 1, &sent) } else { row(&sent, look) })?;
+            cx.out.line(if plain { plain_row(&one, &sent) } else { row(&sent, look) })?;
             cx.out.flush()?;
         }
         report.runs.push(sent);
@@ -221,12 +210,13 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     if takes.is_empty() {
         return Err(none_accepts(runs.len(), &name).into());
     }
+    let chosen = Selection::new(&name, &takes.iter().map(|(run, _)| *run).collect::<Vec<_>>());
     let digest = set_digest(verdict, takes.iter().map(|(run, sheet)| (run.id.0.as_str(), sheet)));
     if !(args.yes && args.digest.as_ref() == Some(&digest)) {
         let mut reporter = cx.reporter();
         let plain = cx.is_plain();
         reporter.say(&if plain {
-            plain_sheets(verdict, &takes, &others, &digest)
+            plain_sheets(&chosen, &takes, &others, &digest)
         } else {
             sheets(verdict, &takes, &others, &digest, reporter.look)
         });
@@ -259,7 +249,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         choice: None,
         result: None,
     };
-    send(cx, &*client, takes.into_iter().map(|(run, sheet)| (run, order(sheet))).collect()).await
+    let orders = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, order(sheet)));
+    send(cx, &*client, orders.collect()).await
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
@@ -308,15 +299,15 @@ fn sheets(
 
 /// Renders the same as labeled lines.
 fn plain_sheets(
-    verdict: Verdict,
+    chosen: &Selection<'_>,
     takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
     digest: &str,
 ) -> String {
     let now_ms = clock::now_ms();
-    let mut out = format!("{} {}.\n", capitalized(&verdict.to_string()), counted(takes.len(), "run", "runs"));
-    for (number, (run, sheet)) in (1..).zip(takes) {
-        let _ = writeln!(out, "{number}. {}", line_mode::text::item(run, now_ms));
+    let mut out = chosen.heading();
+    for (one, (_, sheet)) in chosen.runs.iter().zip(takes) {
+        let _ = writeln!(out, "{}", one.line(now_ms));
         let _ = writeln!(out, "{}", line_mode::text::sheet(sheet).trim());
     }
     for (run, why) in others {
@@ -326,9 +317,9 @@ fn plain_sheets(
     out
 }
 
-fn plain_row(number: usize, sent: &Sent) -> String {
-    let (title, id) = (clean(&sent.title), status::short(&sent.run));
-    format!("{number}. {title}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
+fn plain_row(one: &Numbered<'_>, sent: &Sent) -> String {
+    let (number, name, id) = (one.number, &one.name, status::short(&sent.run));
+    format!("{number}. {name}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
 }
 
 fn row(sent: &Sent, look: TerminalCaps) -> String {
@@ -369,11 +360,6 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
     out
 }
 
-fn capitalized(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,6 +377,18 @@ mod tests {
         assert_ne!(both, of(&[("a", &sheet), ("b", &other)], Verdict::Approve), "other inputs");
         assert_ne!(both, of(&[("a", &sheet)], Verdict::Approve), "another set");
         assert_ne!(both, of(&[("a", &sheet), ("b", &sheet)], Verdict::Deny), "another verdict");
+    }
+
+    #[test]
+    fn labeled_sheets_say_what_distinguishes_the_runs() {
+        let detail = detail(RunState::WaitingForHuman);
+        let sheet = detail.sheet.clone().unwrap();
+        let run = |n: u32| RunRecord { inputs: serde_json::json!({ "n": n }), ..detail.run.clone() };
+        let (one, other) = (run(10), run(200));
+        let chosen = Selection::new("approve", &[&one, &other]);
+        let text = plain_sheets(&chosen, &[(&one, sheet.clone()), (&other, sheet)], &[], "0a");
+        assert!(text.starts_with("Approve 2 runs. The same in all: "), "{text}");
+        assert!(text.contains("n=10. Run ") && text.contains("n=200. Run "), "{text}");
     }
 
     #[test]

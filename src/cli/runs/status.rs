@@ -137,7 +137,7 @@ pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String 
 }
 
 /// Describes the outcome of a run whose wait expires.
-fn on_expiry(then: Expiry) -> &'static str {
+pub fn on_expiry(then: Expiry) -> &'static str {
     match then {
         Expiry::Deny => "then denied and canceled",
         Expiry::Fail => "then fails, can be resumed",

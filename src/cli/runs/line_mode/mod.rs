@@ -2,22 +2,35 @@
 //! terminals without cursor movement: ASCII only, no cursor movement, confirmation by a typed word.
 
 mod prompts;
+pub mod selection;
 pub mod text;
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
+use std::time::{Duration, Instant};
 
-use self::text::{capitalized, item, short};
+use self::selection::Selection;
+use self::text::{item, short};
 use super::clock;
 use crate::Context;
 use crate::context::FullClient;
-use crate::dialog::{Dialog, clean};
+use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::{Done, Failure};
-use skills_api::{CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail};
+use skills_api::operations::Scope;
+use skills_api::{CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
-/// Maximum number of runs in a list.
-const MAX_LISTED: usize = 50;
+/// Number of runs listed at a time.
+const LISTED: usize = 50;
+/// Maximum number of runs of a view: they are read to sort and count them.
+const MAX_READ: usize = 2_000;
+/// Runs read per request.
+const PAGE: usize = 500;
+/// How long a run is followed after a command, and how often it is read.
+const FOLLOWED: Duration = Duration::from_secs(10);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// Lines of output per page.
 const MAX_LINES: usize = 200;
 
@@ -33,6 +46,8 @@ const VIEWS: [(&str, &str); 4] = [
 #[derive(Debug, PartialEq, Eq)]
 enum After {
     Back,
+    /// Reads the list again.
+    List,
     /// Shows another run.
     Next(String),
     Quit,
@@ -42,23 +57,24 @@ enum After {
 struct RunsDialog<'a, R, W> {
     dialog: Dialog<R, W>,
     core: &'a dyn FullClient,
+    scopes: BTreeSet<Scope>,
 }
 
 /// Runs the dialog on standard input and output.
 pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
-    RunsDialog { dialog: Dialog::of_terminal(), core: &*core }.list().await
+    // A service that does not tell decides itself what its caller may do.
+    let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
+    RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes }.list().await
 }
 
-/// Returns the runs of a page, runs that wait for approval by deadline. The page has them in the order in which they
-/// started to wait.
-fn by_deadline(page: &RunPage) -> Vec<RunRecord> {
-    let mut runs = page.runs.clone();
-    runs.sort_by_key(|run| match run.state {
-        RunState::WaitingForHuman => (0, run.expires_ms.unwrap_or(i64::MAX)),
-        _ => (1, 0),
-    });
-    runs
+/// Sorts runs: those that wait for approval by deadline, any others by age, newest first.
+fn sort(runs: &mut [RunRecord], by_deadline: bool) {
+    if by_deadline {
+        runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX));
+    } else {
+        runs.sort_by_key(|run| Reverse(run.created_ms));
+    }
 }
 
 impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
@@ -66,10 +82,21 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         self.dialog.say(line)
     }
 
-    async fn page(&self, filter: &str) -> Result<RunPage, skills_api::Error> {
-        let filter =
-            RunFilter { r#where: Some(filter.to_owned()), limit: MAX_LISTED, ..RunFilter::default() };
-        self.core.runs(filter).await
+    /// Reads the runs of a filter, at most [`MAX_READ`]; then the page has a cursor.
+    async fn read(&self, filter: &str) -> Result<RunPage, skills_api::Error> {
+        let r#where = Some(filter.to_owned());
+        let mut request = RunFilter { r#where, limit: PAGE, ..RunFilter::default() };
+        let mut page = self.core.runs(request.clone()).await?;
+        while page.runs.len() < MAX_READ
+            && let Some(cursor) = page.next.take()
+        {
+            request.cursor = Some(cursor);
+            let more = self.core.runs(request.clone()).await?;
+            page.runs.extend(more.runs);
+            page.next = more.next;
+        }
+        sort(&mut page.runs, filter == VIEWS[0].1);
+        Ok(page)
     }
 
     async fn list(&mut self) -> Result<Done, Failure> {
@@ -77,7 +104,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let mut own: Option<String> = None;
         loop {
             let filter = own.clone().unwrap_or_else(|| VIEWS[view].1.to_owned());
-            let page = match self.page(&filter).await {
+            let page = match self.read(&filter).await {
                 Ok(page) => page,
                 Err(error) if own.is_some() => {
                     self.say(format!("Error: {}.", clean(&error.message)))?;
@@ -86,19 +113,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let name =
-                own.as_ref().map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}", clean(filter)));
-            let runs = self.show_list(&page, &name)?;
-            let range = match runs.len() {
-                0 => String::new(),
-                1 => "1, ".to_owned(),
-                count => format!("1 to {count}, "),
-            };
-            let has_failed = runs.iter().any(|run| run.state == RunState::Failed);
-            let resume = if has_failed { "r resume all listed failed runs, " } else { "" };
-            let prompt = format!("Choose {range}v view, f filter, {resume}h help, q quit.");
-            let Some(answer) = self.dialog.ask(&prompt)? else { return Ok(Done::Fine) };
-            match answer.as_str() {
+            let order = if filter == VIEWS[0].1 { "nearest deadline first" } else { "newest first" };
+            let name = own
+                .as_ref()
+                .map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}, {order}", clean(filter)));
+            self.heading(&page, &name)?;
+            match self.choose(&page).await?.as_str() {
                 "q" => return Ok(Done::Fine),
                 "v" => (view, own) = ((view + 1) % VIEWS.len(), None),
                 "f" => {
@@ -107,27 +127,69 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                         .ask("Filter, for example state:failed skill:deploy* age:>1h, or Enter for none.")?;
                     own = typed.filter(|typed| !typed.is_empty());
                 }
-                "r" => self.resume_all(&runs).await?,
-                "h" => self.help()?,
-                "" => {}
-                number => match number.parse::<usize>().ok().and_then(|n| runs.get(n.checked_sub(1)?)) {
-                    Some(run) => {
-                        let mut id = run.id.0.clone();
-                        loop {
-                            match self.one(&id).await? {
-                                After::Quit => return Ok(Done::Fine),
-                                After::Next(next) => id = next,
-                                After::Back => break,
-                            }
-                        }
-                    }
-                    None => self.say(format!("Unknown command: {}. h: help.", clean(number)))?,
-                },
+                _ => {}
             }
         }
     }
 
-    fn show_list(&mut self, page: &RunPage, view: &str) -> Result<Vec<RunRecord>, Failure> {
+    /// Lists the runs of a page and handles replies until another list is wanted; returns the reply.
+    async fn choose(&mut self, page: &RunPage) -> Result<String, Failure> {
+        let runs = &page.runs;
+        let may_resume = self.scopes.contains(&Scope::Run);
+        let mut listed = self.show(runs, 0)?;
+        if page.next.is_some() {
+            self.say(format!("More than {} runs match. f: narrow the filter.", runs.len()))?;
+            self.say("")?;
+        }
+        loop {
+            let range = match listed {
+                0 => String::new(),
+                1 => "1, ".to_owned(),
+                count => format!("1 to {count}, "),
+            };
+            let more = if listed < runs.len() { "m more, " } else { "" };
+            let has_failed = runs.iter().take(listed).any(|run| run.state == RunState::Failed);
+            let resume = if has_failed && may_resume { "r resume all listed failed runs, " } else { "" };
+            let prompt =
+                format!("Choose {range}{more}v view, f filter, {resume}l list again, h help, q quit.");
+            let Some(answer) = self.dialog.ask(&prompt)? else { return Ok("q".to_owned()) };
+            match answer.as_str() {
+                "q" | "v" | "f" | "l" => return Ok(answer),
+                "m" if listed < runs.len() => listed = self.show(runs, listed)?,
+                "r" if may_resume => {
+                    if self.resume_all(runs.iter().take(listed)).await? {
+                        return Ok("l".to_owned());
+                    }
+                }
+                "h" => self.help()?,
+                "" => {}
+                number => {
+                    let place = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                    match place.and_then(|place| runs.iter().take(listed).nth(place)) {
+                        Some(run) => match self.open(&run.id.0).await? {
+                            After::Quit => return Ok("q".to_owned()),
+                            After::List => return Ok("l".to_owned()),
+                            After::Back | After::Next(_) => {}
+                        },
+                        None => self.say(format!("Unknown command: {}. h: help.", clean(number)))?,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows a run, and those that are opened from it.
+    async fn open(&mut self, run: &str) -> Result<After, Failure> {
+        let mut id = run.to_owned();
+        loop {
+            match self.one(&id).await? {
+                After::Next(next) => id = next,
+                after => return Ok(after),
+            }
+        }
+    }
+
+    fn heading(&mut self, page: &RunPage, view: &str) -> Result<(), Failure> {
         let count = |state: RunState| page.counts.get(&state).copied().unwrap_or(0);
         let all: u64 = page.counts.values().sum();
         self.say("")?;
@@ -137,27 +199,31 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             count(RunState::Running) + count(RunState::Replaying),
             count(RunState::Failed),
         ))?;
-        self.say(format!("View: {view}."))?;
-        let runs = by_deadline(page);
+        self.say(format!("View: {view}."))
+    }
+
+    /// Lists the next runs after the first `from`; returns the number of runs that are listed then.
+    fn show(&mut self, runs: &[RunRecord], from: usize) -> Result<usize, Failure> {
+        let to = runs.len().min(from + LISTED);
         self.say("")?;
         if runs.is_empty() {
             self.say("No runs.")?;
+        } else if runs.len() > LISTED {
+            self.say(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
         }
         let now_ms = clock::now_ms();
-        for (number, run) in (1..).zip(&runs) {
+        for (number, run) in (1..).zip(runs).take(to).skip(from) {
             self.say(format!("{number}. {}", item(run, now_ms)))?;
         }
-        if page.next.is_some() {
-            self.say(format!("More runs match; the first {MAX_LISTED} are listed."))?;
-        }
         self.say("")?;
-        Ok(runs)
+        Ok(to)
     }
 
     fn help(&mut self) -> Result<(), Failure> {
         for line in [
             "Help. Type an answer and press Enter. Enter alone never decides anything.",
-            "NUMBER: open a run of the list. v: next view. f: filter the list.",
+            "NUMBER: open a run of the list. v: next view. f: filter the list. m: more runs of a long list.",
+            "l: read the list again; until then its numbers stay the same.",
             "r: resume all failed runs of the list, after you type a word to confirm.",
             "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
             "i: inputs in full. o: output of a step. t: assign the run to a person, with a note.",
@@ -170,41 +236,44 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     }
 
     async fn one(&mut self, id: &str) -> Result<After, Failure> {
+        let mut detail = self.page(id).await?;
         loop {
-            let detail = self.core.run(id).await?;
             let run = &detail.run;
-            self.say(text::page(&detail, clock::now_ms()).trim_end_matches('\n'))?;
-            self.say("")?;
-            let answers = answers(&detail);
+            let answers = answers(&detail, &self.scopes);
             let Some(answer) = self.dialog.ask(&format!("Choose {}.", answers.join(", ")))? else {
                 return Ok(After::Quit);
             };
             let known = answers.iter().any(|known| known.split(' ').next() == Some(answer.as_str()));
             let sheet = detail.sheet.as_ref();
-            match (answer.as_str(), sheet) {
-                ("", _) => {}
-                (other, _) if !known => self.say(format!("Unknown command: {}.", clean(other)))?,
+            let is_sent = match (answer.as_str(), sheet) {
+                ("", _) => false,
+                (other, _) if !known => {
+                    self.say(format!("Unknown command: {}.", clean(other)))?;
+                    false
+                }
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
-                ("h", _) => self.help()?,
-                ("i", Some(sheet)) => self.say(text::values(&sheet.inputs, None).trim_end())?,
-                ("o", _) => self.output(&detail).await?,
+                ("h", _) => self.help().map(|()| false)?,
+                ("i", Some(sheet)) => {
+                    self.say(text::values(&sheet.inputs, None).trim_end()).map(|()| false)?
+                }
+                ("o", _) => self.output(&detail).await.map(|()| false)?,
                 ("a" | "d", Some(sheet)) => {
                     let verdict = if answer == "a" { Verdict::Approve } else { Verdict::Deny };
-                    if self.decide(run, sheet, verdict).await?
-                        && let Some(after) = self.after_decision(id).await?
-                    {
+                    let decided = self.decide(run, sheet, verdict).await?;
+                    if decided && let Some(after) = self.after_decision(id).await? {
                         return Ok(after);
                     }
+                    decided
                 }
-                ("s", _) => match prompts::signal(&mut self.dialog, run)? {
-                    Some(order) => self.confirm(run, "signal", order).await?,
-                    None => self.say("Nothing was sent.")?,
-                },
-                ("t", _) => match prompts::assignment(&mut self.dialog, run)? {
-                    Some(order) => self.confirm(run, "assign", order).await?,
-                    None => self.say("Nothing was sent.")?,
-                },
+                ("s", _) => {
+                    let order = prompts::signal(&mut self.dialog, run)?;
+                    self.confirm(run, "signal", order).await?
+                }
+                ("t", _) => {
+                    let order = prompts::assignment(&mut self.dialog, run)?;
+                    self.confirm(run, "assign", order).await?
+                }
                 ("r", _) => {
                     let order = RunCommand::Resume {
                         checkpoint: None,
@@ -212,11 +281,22 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                         despite_change: false,
                         by: None,
                     };
-                    self.confirm(run, "resume", order).await?;
+                    self.confirm(run, "resume", Some(order)).await?
                 }
-                _ => self.confirm(run, "cancel", RunCommand::Cancel { by: None }).await?,
+                _ => self.confirm(run, "cancel", Some(RunCommand::Cancel { by: None })).await?,
+            };
+            if is_sent {
+                detail = self.page(id).await?;
             }
         }
+    }
+
+    /// Prints the details of a run.
+    async fn page(&mut self, id: &str) -> Result<RunDetail, Failure> {
+        let detail = self.core.run(id).await?;
+        self.say(text::page(&detail, clock::now_ms()).trim_end_matches('\n'))?;
+        self.say("")?;
+        Ok(detail)
     }
 
     /// Prints what the steps of a run, or one of them, printed so far.
@@ -273,8 +353,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     /// Names the next run that waits for approval, and asks what to do; `None` shows the decided run again.
     async fn after_decision(&mut self, decided: &str) -> Result<Option<After>, Failure> {
-        let page = self.page(VIEWS[0].1).await?;
-        let next = by_deadline(&page).into_iter().find(|run| run.id.0 != decided);
+        let waiting = self.read(VIEWS[0].1).await?.runs;
+        let next = waiting.into_iter().find(|run| run.id.0 != decided);
         self.say("")?;
         let next_answer = if let Some(run) = &next {
             self.say(format!("Next waiting: {}", item(run, clock::now_ms())))?;
@@ -289,17 +369,24 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         Ok(match (answer.as_deref(), next) {
             (None | Some("q"), _) => Some(After::Quit),
             (Some("n"), Some(run)) => Some(After::Next(run.id.0)),
-            (Some("l"), _) => Some(After::Back),
+            (Some("l"), _) => Some(After::List),
             _ => None,
         })
     }
 
-    async fn confirm(&mut self, run: &RunRecord, word: &str, order: RunCommand) -> Result<(), Failure> {
+    /// Prompts for a word and sends a command, if there is one; returns whether it was accepted.
+    async fn confirm(
+        &mut self,
+        run: &RunRecord,
+        word: &str,
+        order: Option<RunCommand>,
+    ) -> Result<bool, Failure> {
+        let Some(order) = order else { return self.say("Nothing was sent.").map(|()| false) };
         let prompt = format!("Type the word {word} to send it, or press Enter to go back.");
         if self.dialog.ask(&prompt)?.as_deref() != Some(word) {
-            return self.say("Nothing was sent.");
+            return self.say("Nothing was sent.").map(|()| false);
         }
-        self.send(run, word, order).await.map(|_| ())
+        self.send(run, word, order).await
     }
 
     /// Sends a command; returns whether it was accepted.
@@ -310,7 +397,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 self.say(format!("Sent: {word}, run {}.", short(run)))?;
                 let (note, state) = (clean(&ordered.note), ordered.run.state.label());
                 self.say(format!("Result: {note}. Run {} is {state}.", short(&ordered.run)))?;
-                Ok(true)
+                self.follow(ordered).await.map(|()| true)
             }
             Err(error) => {
                 self.say(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
@@ -319,37 +406,53 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
     }
 
-    async fn resume_all(&mut self, runs: &[RunRecord]) -> Result<(), Failure> {
-        let mut chosen: Vec<&RunRecord> = runs.iter().filter(|run| run.state == RunState::Failed).collect();
-        if chosen.is_empty() {
-            return self.say("No failed runs are listed.");
+    /// Says how a run went on after a command: once it has ended or waits, or after some seconds.
+    async fn follow(&mut self, ordered: CommandResult) -> Result<(), Failure> {
+        let is_active = |run: &RunRecord| {
+            matches!(run.state, RunState::Pending | RunState::Running | RunState::Replaying) && !run.paused
+        };
+        let CommandResult { mut run, worker_alive, .. } = ordered;
+        if !is_active(&run) {
+            return Ok(());
         }
-        let now_ms = clock::now_ms();
+        if !worker_alive {
+            return self.say("No worker is connected; the run continues when one starts (skills runs work).");
+        }
+        let since = Instant::now();
+        while is_active(&run) && since.elapsed() < FOLLOWED {
+            tokio::time::sleep(FOLLOW_INTERVAL).await;
+            run = match self.core.run(&run.id.0).await {
+                Ok(detail) => detail.run,
+                Err(error) => return self.say(format!("Error: {}.", clean(&error.message))),
+            };
+        }
+        self.say(text::outcome(&run))
+    }
+
+    /// Resumes the failed ones of these runs, except those that the user leaves out; returns whether any was sent.
+    async fn resume_all<'r>(&mut self, runs: impl Iterator<Item = &'r RunRecord>) -> Result<bool, Failure> {
+        let failed: Vec<&RunRecord> = runs.filter(|run| run.state == RunState::Failed).collect();
+        if failed.is_empty() {
+            return self.say("No failed runs are listed.").map(|()| false);
+        }
+        let mut chosen = Selection::new("resume", &failed);
+        self.say("")?;
+        self.say(chosen.list(clock::now_ms()).trim_end())?;
         loop {
-            self.say("")?;
-            self.say(format!("Resume {} runs.", chosen.len()))?;
-            for (number, run) in (1..).zip(&chosen) {
-                self.say(format!("{number}. {}", item(run, now_ms)))?;
-            }
-            let word = format!("resume {}", chosen.len());
-            let prompt =
-                format!("Type {word} to send them, a number to exclude one, or press Enter to go back.");
-            let Some(answer) = self.dialog.ask(&prompt)? else { return Ok(()) };
-            if answer == word {
+            let Some(answer) = self.dialog.ask(&chosen.question())? else { return Ok(false) };
+            if answer == chosen.confirmation() {
                 break;
             }
-            match answer.parse::<usize>() {
-                Ok(number) if (1..=chosen.len()).contains(&number) && chosen.len() > 1 => {
-                    chosen.remove(number - 1);
-                }
-                _ => return self.say("Nothing was sent."),
-            }
+            let Some(said) = chosen.leave_out(&answer) else {
+                return self.say("Nothing was sent.").map(|()| false);
+            };
+            self.say(said)?;
         }
         let (mut resumed, mut failed) = (0, 0);
-        for (number, run) in (1..).zip(chosen) {
+        for one in chosen.runs {
             let order =
                 RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
-            let line = match self.core.order(&run.id.0, order).await {
+            let line = match self.core.order(&one.run.id.0, order).await {
                 Ok(ordered) => {
                     resumed += 1;
                     capitalized(&clean(&ordered.note))
@@ -359,30 +462,32 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                     format!("Skipped: {}", clean(error.message.trim_end_matches('.')))
                 }
             };
-            self.say(format!("{number}. {}. {line}.", clean(run.title_or_skill())))?;
+            self.say(format!("{}. {}. {line}.", one.number, one.name))?;
         }
-        self.say(format!("Summary: {resumed} resumed, {failed} skipped."))
+        self.say(format!("Summary: {resumed} resumed, {failed} skipped."))?;
+        Ok(true)
     }
 }
 
-/// Returns what a user can do with a run: the answer, and what it does.
-fn answers(detail: &RunDetail) -> Vec<&'static str> {
-    let takes = |command| detail.run.allowed.contains(&command);
+/// Returns what a user with these scopes can do with a run: the answer, and what it does.
+fn answers(detail: &RunDetail, scopes: &BTreeSet<Scope>) -> Vec<&'static str> {
+    let may_run = scopes.contains(&Scope::Run);
+    let takes = |command| may_run && detail.run.allowed.contains(&command);
     let mut answers: Vec<&str> = Vec::new();
     if let Some(sheet) = &detail.sheet {
         answers.push("i inputs in full");
         answers.extend(sheet.blocked.is_none().then_some(if sheet.outcome_unknown {
-            "a rerun, happened, skip or fail"
+            "a answer with rerun, happened, skip or fail"
         } else {
             "a approve"
         }));
-        answers.push("d deny");
+        answers.extend(scopes.contains(&Scope::Decide).then_some("d deny"));
     }
     answers.push("o output");
     answers.extend(takes(CommandName::Signal).then_some("s send a signal"));
     answers.extend(takes(CommandName::Resume).then_some("r resume"));
     answers.extend(takes(CommandName::Cancel).then_some("c cancel"));
-    answers.extend((!detail.run.state.is_terminal()).then_some("t assign to a person"));
+    answers.extend((may_run && !detail.run.state.is_terminal()).then_some("t assign to a person"));
     answers.extend(["h help", "b back", "q quit"]);
     answers
 }
@@ -390,13 +495,33 @@ fn answers(detail: &RunDetail) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::samples::detail;
+    use crate::runs::samples::{detail, record};
 
     #[test]
     fn answers_are_what_a_run_accepts() {
-        let approval = answers(&detail(RunState::WaitingForHuman));
+        let all = CallerView::anyone().scopes;
+        let approval = answers(&detail(RunState::WaitingForHuman), &all);
         assert!(approval.contains(&"a approve") && approval.contains(&"t assign to a person"));
-        let ended = answers(&detail(RunState::Completed));
+        let ended = answers(&detail(RunState::Completed), &all);
         assert_eq!(ended, ["o output", "h help", "b back", "q quit"]);
+    }
+
+    #[test]
+    fn a_key_is_offered_what_its_scopes_allow() {
+        let read = BTreeSet::from([Scope::Read]);
+        for state in [RunState::WaitingForSignal, RunState::Failed] {
+            assert_eq!(answers(&detail(state), &read), ["o output", "h help", "b back", "q quit"]);
+        }
+        let approval = answers(&detail(RunState::WaitingForHuman), &read);
+        assert!(!approval.contains(&"d deny") && !approval.contains(&"c cancel"), "{approval:?}");
+    }
+
+    #[test]
+    fn newest_first_means_newest_first() {
+        let run = |state, created_ms| RunRecord { created_ms, ..record(state) };
+        let mut runs =
+            [run(RunState::WaitingForHuman, 1), run(RunState::Failed, 3), run(RunState::Running, 2)];
+        sort(&mut runs, false);
+        assert_eq!(runs.map(|run| run.created_ms), [3, 2, 1]);
     }
 }

@@ -4,8 +4,8 @@ use std::io::{BufRead, Write};
 
 use serde_json::Value;
 
-use super::text::{awaited_signal, capitalized, short};
-use crate::dialog::{Dialog, clean};
+use super::text::{awaited_signal, short};
+use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::Failure;
 use skills_api::{DecisionPreview, RunCommand};
 use skills_model::{Choice, Verdict};
@@ -43,10 +43,18 @@ pub fn decision<R: BufRead, W: Write>(
     let who = sheet
         .approver
         .as_ref()
-        .map_or_else(String::new, |(name, origin)| format!(" as {} (from {})", clean(name), clean(origin)));
+        .map_or_else(String::new, |(name, origin)| format!(" as {} ({})", clean(name), clean(origin)));
     let word = choice.map_or_else(|| verdict.to_string(), |choice: Choice| choice.to_string());
-    let run = short(run);
-    dialog.say(format!("{} step {} of run {run}{who}?", capitalized(&word), clean(&sheet.step)))?;
+    let (run, step) = (short(run), clean(&sheet.step));
+    dialog.say(match choice {
+        None => format!("{} step {step} of run {run}{who}?", capitalized(&word)),
+        Some(Choice::Rerun) => format!("Run step {step} of run {run} again{who}?"),
+        Some(Choice::Happened) => {
+            format!("Record that step {step} of run {run} happened, with this result{who}?")
+        }
+        Some(Choice::Skip) => format!("Skip step {step} of run {run}{who}?"),
+        Some(Choice::Fail) => format!("Fail run {run} at step {step}{who}?"),
+    })?;
     let typed = dialog.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
     if typed.as_deref() != Some(word.as_str()) {
         return Ok(None);
@@ -83,11 +91,16 @@ pub fn signal<R: BufRead, W: Write>(
 ) -> Result<Option<RunCommand>, Failure> {
     let awaited = awaited_signal(run);
     let prompt = match awaited {
-        Some(name) => format!("Name of the signal, or Enter for {}.", clean(name)),
+        Some(name) => format!("Name of the signal, or Enter for {}, for which the run waits.", clean(name)),
         None => "Name of the signal. No step waits for one now; it is kept for a later step.".to_owned(),
     };
     let typed = dialog.ask(&prompt)?.filter(|name| !name.is_empty());
     let Some(name) = typed.or_else(|| awaited.map(str::to_owned)) else { return Ok(None) };
+    if let Some(awaited) = awaited.filter(|awaited| *awaited != name) {
+        let (awaited, name) = (clean(awaited), clean(&name));
+        dialog.say(format!("The run does not wait for the signal {name}. It waits for: {awaited}."))?;
+        return Ok(None);
+    }
     let Some(payload) = json(dialog, "Payload as one line of JSON, {} for none.")? else { return Ok(None) };
     dialog.say(format!("Send the signal {} to run {}?", clean(&name), short(run)))?;
     Ok(Some(RunCommand::Signal { name, payload, by: None }))
@@ -143,6 +156,9 @@ mod tests {
         let mut dialog = typed("happened\n{\"id\": 7}\nhappened\nchecked\n");
         let (word, order) = decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
         assert_eq!(word, "happened");
+        let said = String::from_utf8(dialog.output).unwrap();
+        assert!(said.contains("Record that step book of run 0000abcd happened"), "{said}");
+        assert!(said.contains(" as kim (from git config)?"), "{said}");
         let expected = RunCommand::Decide {
             verdict: Verdict::Approve,
             step: Some("book".to_owned()),
@@ -160,6 +176,10 @@ mod tests {
         let expected =
             RunCommand::Signal { name: "books-closed".to_owned(), payload: serde_json::json!({}), by: None };
         assert_eq!(order, Some(expected));
+        let mut wrong = typed("{\"ok\":1\n{}\n");
+        assert_eq!(signal(&mut wrong, &record(RunState::WaitingForSignal)).unwrap(), None);
+        let said = String::from_utf8(wrong.output).unwrap();
+        assert!(said.contains("It waits for: books-closed."), "{said}");
     }
 
     #[test]

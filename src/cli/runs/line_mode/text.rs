@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::super::{clock, status};
-use crate::dialog::clean;
+use crate::dialog::{capitalized, clean, sentences};
 use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, RunDetail, StepState, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
@@ -33,15 +33,19 @@ fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
     }
 }
 
+/// Like [`deadline`], with what happens then.
+fn deadline_and_outcome(run: &RunRecord, now_ms: i64) -> String {
+    let when = deadline(run.expires_ms, now_ms);
+    if run.expires_ms.is_some_and(|at| at > now_ms) {
+        format!("{when}, {}", status::on_expiry(run.options.on_expiry))
+    } else {
+        when
+    }
+}
+
 /// Returns the abbreviated id of a run.
 pub fn short(run: &RunRecord) -> &str {
     status::short(&run.id.0)
-}
-
-/// Begins a text with a capital letter.
-pub fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Returns the name of the signal that a run waits for.
@@ -52,21 +56,52 @@ pub fn awaited_signal(run: &RunRecord) -> Option<&str> {
     }
 }
 
+/// Describes the state of a run, and why it was canceled.
 fn state(run: &RunRecord) -> String {
-    match run.denied_at() {
-        Some(step) => format!("denied at step {}", clean(step)),
-        None if run.state == RunState::Pending && run.paused => "paused until resumed".to_owned(),
-        None => run.state.label().to_owned(),
+    if run.state == RunState::Pending && run.paused {
+        return "paused until resumed".to_owned();
     }
+    if run.state != RunState::Canceled {
+        return run.state.label().to_owned();
+    }
+    let why = run.failure().map(|why| format!("canceled: {}", clean(&why)));
+    match (run.expired_ms(), run.denied_at()) {
+        (Some(_), _) => "canceled: the wait for approval or a signal expired".to_owned(),
+        (None, Some(step)) => format!("denied at step {}", clean(step)),
+        (None, None) => why.unwrap_or_else(|| run.state.label().to_owned()),
+    }
+}
+
+/// Describes how a run went on after a command.
+pub fn outcome(run: &RunRecord) -> String {
+    let (done, all) = run.progress;
+    let mut parts = vec![
+        format!("Result: run {} is {}", short(run), state(run)),
+        format!("Completed steps: {done} of {all}"),
+    ];
+    if run.state == RunState::Failed {
+        parts.push(format!("Failed: {}", clean(&run.failure().unwrap_or_default())));
+    }
+    sentences(parts)
 }
 
 /// Renders a run of a list, without its number.
 pub fn item(run: &RunRecord, now_ms: i64) -> String {
+    let mut text = named_item(run, &clean(run.title_or_skill()), now_ms);
+    if let Some(labels) = labels(run) {
+        text.push(' ');
+        text += &sentences(vec![labels]);
+    }
+    text
+}
+
+/// Renders a run of a list by another name than its title, without number and labels.
+pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
     let (done, all) = run.progress;
     let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
     let step = step.map(|step| format!(", step {} of {all} {}", (done + 1).min(all), clean(step)));
     let mut parts = vec![
-        clean(run.title_or_skill()),
+        name.to_owned(),
         format!("Run {}, skill {}{}", short(run), clean(&run.skill_id), step.unwrap_or_default()),
     ];
     parts.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
@@ -78,14 +113,7 @@ pub fn item(run: &RunRecord, now_ms: i64) -> String {
     });
     let assigned = run.options.assigned.as_ref().filter(|_| !run.state.is_terminal());
     parts.extend(assigned.map(|assigned| format!("Assigned to {}", clean(&assigned.to))));
-    parts.extend(labels(run));
     sentences(parts)
-}
-
-/// Joins parts to sentences, each with a full stop.
-fn sentences(parts: Vec<String>) -> String {
-    let end = |part: String| if part.ends_with('.') { part } else { part + "." };
-    parts.into_iter().map(end).collect::<Vec<_>>().join(" ")
 }
 
 fn labels(run: &RunRecord) -> Option<String> {
@@ -101,7 +129,7 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
     };
     let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms - run.since_ms))];
     if matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
-        first.push(deadline(run.expires_ms, now_ms));
+        first.push(deadline_and_outcome(run, now_ms));
     }
     first.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));
     line(first);
@@ -347,6 +375,24 @@ mod tests {
         let line = item(&run, NOW_MS);
         let end = "book. Approved, 1 of 2. Escalated to lead. No deadline. Assigned to lena.";
         assert!(line.ends_with(end), "{line}");
+    }
+
+    #[test]
+    fn a_canceled_run_says_why_and_a_deadline_what_happens_then() {
+        let canceled = record(RunState::Canceled);
+        let expired = RunRecord { error: Some(serde_json::json!({ "code": "expired" })), ..canceled };
+        assert_eq!(expired.expired_ms(), Some(expired.since_ms));
+        assert!(
+            item(&expired, NOW_MS).ends_with("State: canceled: the wait for approval or a signal expired.")
+        );
+        let mut waiting = detail(RunState::WaitingForHuman);
+        waiting.run.expires_ms = Some(NOW_MS + 300_000);
+        let text = page(&waiting, NOW_MS);
+        assert!(text.contains("Expires in 5 minutes, then denied and canceled.\n"), "{text}");
+        assert_eq!(
+            outcome(&record(RunState::Failed)),
+            "Result: run 0000abcd is failed. Completed steps: 3 of 4. Failed: the service answered 502."
+        );
     }
 
     #[test]

@@ -1,0 +1,138 @@
+//! Runs numbered for one command: a number stays the same when other runs are left out.
+
+use super::text::named_item;
+use crate::dialog::{capitalized, clean};
+use crate::output::counted;
+use skills_api::distinguish;
+use skills_store::RunRecord;
+
+/// A run of a selection.
+#[derive(Debug)]
+pub struct Numbered<'r> {
+    pub number: usize,
+    /// Its title, and what distinguishes it from the other runs.
+    pub name: String,
+    pub run: &'r RunRecord,
+}
+
+/// The runs that a command is sent to.
+#[derive(Debug)]
+pub struct Selection<'r> {
+    command: String,
+    /// What all runs have in common.
+    same: String,
+    pub runs: Vec<Numbered<'r>>,
+}
+
+impl<'r> Selection<'r> {
+    /// Numbers the runs from 1.
+    pub fn new(command: &str, runs: &[&'r RunRecord]) -> Self {
+        let told = distinguish(runs.iter().copied());
+        let fields = |text: &str| clean(&text.replace("  ", ", "));
+        let skill = runs
+            .first()
+            .filter(|first| runs.len() > 1 && runs.iter().all(|run| run.skill_id == first.skill_id))
+            .map(|first| format!("skill {}", clean(&first.skill_id)));
+        let title = told.title.as_deref().map(clean);
+        let same = [title.clone(), skill, Some(fields(&told.inputs)), Some(fields(&told.labels))];
+        let same: Vec<String> = same.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        let name = |run: &RunRecord, differs: &str| {
+            let own = if title.is_some() && !differs.is_empty() {
+                String::new()
+            } else {
+                clean(run.title_or_skill())
+            };
+            let parts = [own, fields(differs)];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
+        };
+        let numbered = (1..).zip(runs.iter().copied()).zip(&told.rows);
+        let numbered = numbered.map(|((number, run), row)| Numbered { number, name: name(run, row), run });
+        Self { command: command.to_owned(), same: same.join(", "), runs: numbered.collect() }
+    }
+
+    /// Renders the command and what all runs have in common.
+    pub fn heading(&self) -> String {
+        let command = capitalized(&format!("{} {}", self.command, counted(self.runs.len(), "run", "runs")));
+        if self.same.is_empty() {
+            format!("{command}.\n")
+        } else {
+            format!("{command}. The same in all: {}.\n", self.same)
+        }
+    }
+
+    /// Renders the heading and the runs.
+    pub fn list(&self, now_ms: i64) -> String {
+        let mut out = self.heading();
+        for one in &self.runs {
+            out += &one.line(now_ms);
+            if self.command == "resume" {
+                out += &format!(" From checkpoint {}.", one.run.head);
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Returns what the user types to send the command.
+    pub fn confirmation(&self) -> String {
+        format!("{} {}", self.command, self.runs.len())
+    }
+
+    /// Returns the prompt.
+    pub fn question(&self) -> String {
+        let word = self.confirmation();
+        format!("Type {word} to send it, a number to leave one out, or press Enter to send nothing:")
+    }
+
+    /// Leaves out the run with the number that was typed, and returns what to say; `None` if it is not a number.
+    pub fn leave_out(&mut self, typed: &str) -> Option<String> {
+        let number = typed.parse::<usize>().ok()?;
+        let Some(at) = self.runs.iter().position(|one| one.number == number) else {
+            return Some(format!("There is no run {number} in the list, or it was left out."));
+        };
+        if self.runs.len() == 1 {
+            return Some("It is the only run left; press Enter to send nothing.".to_owned());
+        }
+        self.runs.remove(at);
+        let left = counted(self.runs.len(), "run remains", "runs remain");
+        Some(format!("Left out: {number}. {left}."))
+    }
+}
+
+impl Numbered<'_> {
+    /// Renders the run with its number.
+    pub fn line(&self, now_ms: i64) -> String {
+        format!("{}. {}", self.number, named_item(self.run, &self.name, now_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::runs::samples::{NOW_MS, record};
+    use skills_model::RunState;
+
+    #[test]
+    fn rows_say_what_distinguishes_them_and_keep_their_numbers() {
+        let run =
+            |n: u32| RunRecord { inputs: json!({ "n": n, "region": "eu" }), ..record(RunState::Failed) };
+        let runs = [run(10), run(200), run(3000)];
+        let mut selection = Selection::new("resume", &runs.iter().collect::<Vec<_>>());
+        let text = selection.list(NOW_MS);
+        assert!(text.starts_with("Resume 3 runs. The same in all: "), "{text}");
+        assert!(text.contains("skill invoice-intake, region=eu.\n"), "{text}");
+        for (number, n) in [(1, 10), (2, 200), (3, 3000)] {
+            let row = text.lines().find(|line| line.starts_with(&format!("{number}. "))).unwrap();
+            assert!(row.contains(&format!("n={n}. Run ")), "{row}");
+            assert!(row.ends_with(" From checkpoint 3."), "{row}");
+        }
+        assert_eq!(selection.leave_out("1").as_deref(), Some("Left out: 1. 2 runs remain."));
+        assert!(selection.leave_out("1").unwrap().contains("no run 1"));
+        assert_eq!(selection.leave_out("3").as_deref(), Some("Left out: 3. 1 run remains."));
+        assert_eq!((selection.runs[0].number, selection.confirmation().as_str()), (2, "resume 1"));
+        assert!(selection.leave_out("2").unwrap().contains("only run"), "one run stays");
+        assert_eq!(selection.leave_out("resume 3"), None);
+    }
+}
