@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
+use super::dialog::{clean, sentences};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
@@ -23,7 +24,8 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
         if cx.out.json {
             cx.out.value(&view)?;
         } else {
-            let text = one(&view, args.all, cx.out.look);
+            let text =
+                if cx.is_plain() { labeled_one(&view, args.all) } else { one(&view, args.all, cx.out.look) };
             cx.out.raw(text.as_bytes())?;
         }
         return Ok(Done::Fine);
@@ -35,7 +37,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&views)?;
     } else {
-        let text = all(&views, cx.out.look);
+        let text = if cx.is_plain() { labeled(&views) } else { all(&views, cx.out.look) };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)
@@ -54,38 +56,134 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
         used";
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.color));
     for view in views {
-        let fill = &view.allowance.fill;
-        let BudgetResult { complete: unchanged, shortened, name_only, omitted, beyond, other_text, unknown } =
-            fill.made;
+        let BudgetResult { complete: unchanged, shortened, name_only, omitted, .. } =
+            view.allowance.fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
-        let limit = match (&view.client, fill.limit) {
-            (None, _) => "none".to_owned(),
-            (_, Some(limit)) => {
-                let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
-                let over = if fill.over.is_some() { ", exceeded" } else { "" };
-                format!("{used} of {limit} {}{over}", fill.unit)
-            }
-            (_, None) if fill.unbounded => "no limit".to_owned(),
-            (_, None) => "not published".to_owned(),
-        };
-        let own = match fill.own.skills {
-            0 => String::new(),
-            skills => format!(", {skills} built in"),
-        };
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
-        let beyond = if beyond > 0 { format!(", {beyond} over the limit") } else { String::new() };
-        let other = if other_text > 0 { format!(", {other_text} with other text") } else { String::new() };
-        let unknown = if unknown > 0 { format!(", {unknown} unknown") } else { String::new() };
         let _ = writeln!(
             out,
-            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{other}{unknown}{own}",
+            "{}  {unseen:>8}  {:>7}  {unchanged:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {}",
             TextStyle::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.color),
             entries,
             format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
+            used(view),
         );
     }
     out
+}
+
+/// Describes how much of its limit a list uses, and the entries without a column.
+fn used(view: &BudgetView) -> String {
+    let fill = &view.allowance.fill;
+    let BudgetResult { beyond, other_text, unknown, .. } = fill.made;
+    let limit = match (&view.client, fill.limit) {
+        (None, _) => "none".to_owned(),
+        (_, Some(limit)) => {
+            let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
+            let over = if fill.over.is_some() { ", exceeded" } else { "" };
+            format!("{used} of {limit} {}{over}", fill.unit)
+        }
+        (_, None) if fill.unbounded => "no limit".to_owned(),
+        (_, None) => "not published".to_owned(),
+    };
+    let more = [
+        (beyond, "over the limit"),
+        (other_text, "with other text"),
+        (unknown, "unknown"),
+        (fill.own.skills, "built in"),
+    ];
+    let more = more.into_iter().filter(|(count, _)| *count > 0);
+    more.fold(limit, |text, (count, what)| format!("{text}, {count} {what}"))
+}
+
+/// Renders notes as labeled lines.
+fn labeled_notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("Note: {}\n", sentences(vec![clean(note)]))).collect()
+}
+
+/// Renders all clients as labeled lines.
+fn labeled(views: &[BudgetView]) -> String {
+    let mut out = labeled_notes(&assumptions(views));
+    for (number, view) in (1..).zip(views) {
+        let BudgetResult { complete, shortened, name_only, omitted, .. } = view.allowance.fill.made;
+        let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
+        let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
+        let about = if view.tokens_estimated { "about " } else { "" };
+        let parts = vec![
+            view.client
+                .as_deref()
+                .map_or_else(|| "No client".to_owned(), |id| format!("Client {}", clean(id))),
+            format!("Skills not loaded: {unseen}"),
+            format!(
+                "Entries: {entries}, {complete} complete, {shortened} truncated, {name_only} name only, {omitted} omitted"
+            ),
+            format!("Tokens: {about}{}", view.tokens.1),
+            format!("Budget used: {}", clean(&used(view))),
+        ];
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+    }
+    out
+}
+
+/// Renders one client as labeled lines.
+fn labeled_one(view: &BudgetView, every: bool) -> String {
+    let mut out = labeled_notes(&assumptions(std::slice::from_ref(view)));
+    let fill = &view.allowance.fill;
+    let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let about = if view.tokens_estimated { "about " } else { "" };
+    let over = fill.over.as_ref().map(|why| format!("Over budget: {}", clean(why)));
+    let unknown = fill.unknown.iter().map(|unknown| format!("Unknown: {}", clean(unknown)));
+    let lines = [
+        format!("Client: {}", clean(&format!("{}{version}", view.name))),
+        format!("Limit: {}", clean(&fill.limit_from)),
+        format!("Budget used: {}", clean(&used(view))),
+        format!("Catalog: {} {} as written, {} as shown", fill.wanted, fill.unit, fill.used),
+        format!("Measured: {}", clean(&fill.measured)),
+        format!("Tokens: {about}{} as written, {about}{} as shown", view.tokens.0, view.tokens.1),
+    ];
+    let groups = view.not_listed.iter().map(|group| {
+        let names =
+            if every { format!(". Names: {}", clean(&group.names.join(", "))) } else { String::new() };
+        format!("Not loaded: {}, {}{names}", counted(group.skills, "skill", "skills"), clean(&group.why))
+    });
+    for line in lines.into_iter().chain(over).chain(unknown).chain(groups) {
+        let _ = writeln!(out, "{}", sentences(vec![line]));
+    }
+    let entries = view.allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled);
+    let entries = entries.filter(|(_, state)| every || *state != Shown::Complete);
+    for (number, (entry, state)) in (1..).zip(entries) {
+        let (_, word, why) = shown_as(entry, state);
+        let built_in = if entry.bundled { "Built into the client" } else { "" };
+        let parts = vec![format!("{}: {word}", clean(entry_name(entry))), built_in.to_owned(), clean(&why)];
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+    }
+    if view.allowance.entries.is_empty() {
+        out.push_str("No skills are listed.\n");
+    }
+    if !view.source.is_empty() {
+        let _ = writeln!(out, "Sources: {}", sentences(vec![clean(&view.source)]));
+    }
+    out
+}
+
+/// Returns how an entry is shown, and why.
+fn shown_as(entry: &Listed, state: &Shown) -> (TextStyle, &'static str, String) {
+    match state {
+        Shown::Complete => (TextStyle::Good, "complete", String::new()),
+        Shown::Shortened { characters, why } => {
+            (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
+        }
+        Shown::NameOnly { why } => (TextStyle::Warn, "name only", why.clone()),
+        Shown::Omitted { why } => (TextStyle::Bad, "omitted", why.clone()),
+        Shown::Beyond => {
+            (TextStyle::Warn, "beyond", "over budget; how the client truncates is not published".to_owned())
+        }
+        Shown::OtherText => {
+            (TextStyle::Warn, "other", format!("shows {}", instead_of_description(&entry.description)))
+        }
+        Shown::Unknown { what } => (TextStyle::Warn, "unknown", what.clone()),
+    }
 }
 
 fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
@@ -133,24 +231,10 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
-        let (ink, word, why) = match state {
-            Shown::Complete if !every => continue,
-            Shown::Complete => (TextStyle::Good, "complete", String::new()),
-            Shown::Shortened { characters, why } => {
-                (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
-            }
-            Shown::NameOnly { why } => (TextStyle::Warn, "name only", why.clone()),
-            Shown::Omitted { why } => (TextStyle::Bad, "omitted", why.clone()),
-            Shown::Beyond => (
-                TextStyle::Warn,
-                "beyond",
-                "over budget; how the client truncates is not published".to_owned(),
-            ),
-            Shown::OtherText => {
-                (TextStyle::Warn, "other", format!("shows {}", instead_of_description(&entry.description)))
-            }
-            Shown::Unknown { what } => (TextStyle::Warn, "unknown", what.clone()),
-        };
+        if *state == Shown::Complete && !every {
+            continue;
+        }
+        let (ink, word, why) = shown_as(entry, state);
         if shown == 0 {
             out.push('\n');
         }

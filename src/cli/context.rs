@@ -113,7 +113,11 @@ impl Context {
     pub fn reporter(&self) -> Reporter {
         let look = stderr_caps(self.global.no_color);
         // The setting for Unicode characters applies to both streams.
-        Reporter::new(TerminalCaps { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
+        let look = TerminalCaps { unicode: look.unicode && self.out.look.unicode, ..look };
+        if self.is_plain() {
+            return Reporter::labeled(look.labeled());
+        }
+        Reporter::new(look, self.out.json)
     }
 
     /// Returns whether runs of this command are lost when it ends.
@@ -197,7 +201,7 @@ impl Context {
         }
         match config.glyphs {
             GlyphSet::Auto => {}
-            GlyphSet::Unicode => self.out.look.unicode = true,
+            GlyphSet::Unicode => self.out.look.unicode = !self.global.line_mode && !config.line_mode,
             GlyphSet::Ascii => self.out.look.unicode = false,
         }
     }

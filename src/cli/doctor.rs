@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::context::connect;
+use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, fit, wrap};
 use super::runs::invocation;
@@ -39,7 +40,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&Report { checks: &checks })?;
     } else {
-        let text = render(&checks, cx.out.look);
+        let text = if cx.is_plain() { labeled(&checks) } else { render(&checks, cx.out.look) };
         cx.out.raw(text.as_bytes())?;
     }
     let worst = checks.iter().map(|check| check.health).max();
@@ -72,6 +73,25 @@ fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> 
         ),
         Some(_) => Check::good("terminal", found),
     }]
+}
+
+/// Renders the report as labeled lines.
+fn labeled(checks: &[Check]) -> String {
+    let line = |(number, check): (usize, &Check)| {
+        let state = match check.health {
+            Health::Good => "good",
+            Health::Note => "note",
+            Health::Problem => "problem",
+        };
+        let advice = check.advice.as_ref().map(|advice| format!("Help: {}", clean(advice)));
+        let parts = vec![
+            format!("{}: {state}", capitalized(&clean(&check.subject))),
+            capitalized(&clean(&check.found)),
+            advice.unwrap_or_default(),
+        ];
+        format!("{number}. {}\n", sentences(parts))
+    };
+    (1..).zip(checks).map(line).collect()
 }
 
 /// Renders the report.
@@ -128,6 +148,10 @@ mod tests {
         let look = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
         let checks =
             [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];
+        assert_eq!(
+            labeled(&checks),
+            "1. Cache: good. Used.\n2. Root ./x: problem. There is no folder. Help: make it.\n"
+        );
         insta::assert_snapshot!(render(&checks, look), @r"
         ✓ cache     used
         ✗ root ./x  there is no folder

@@ -30,6 +30,7 @@ mod links;
 mod lint;
 mod list;
 mod man;
+mod menu;
 mod output;
 mod package;
 mod policy;
@@ -150,6 +151,9 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     let out = Out::stdout(&cli.global);
     let missing_store = cli.command.as_ref().map_or(MissingStore::Create, missing_store);
     let mut cx = Context { out, global: cli.global, env, cwd, missing_store, adapters };
+    if cx.is_plain() {
+        cx.out.look = cx.out.look.labeled();
+    }
     if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
         return Err(Failure::usage(format!("{what}; remove --connect")));
     }
@@ -171,6 +175,7 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
         roots::check(&cx.config()?.argument_roots)?;
     }
     let done = match cli.command {
+        None if cx.is_plain() => menu::run(&mut cx)?,
         None => (adapters.workbench)(&mut cx, log, None)?,
         Some(Command::Demo(args)) => (adapters.workbench)(&mut cx, log, Some(&args))?,
         Some(Command::Serve(args)) => (adapters.serve)(&mut cx, &args)?,

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
+use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{
-    Code, CoreParts, Error, LintBaseline, LintJob, LintReport, LintRule, LintStyle, RuleCount, lint_rules,
-    lint_sarif, lint_text,
+    Code, CoreParts, Error, LintBaseline, LintFinding, LintJob, LintReport, LintRule, LintStyle, RuleCount,
+    lint_rules, lint_sarif, lint_text,
 };
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
@@ -103,6 +104,8 @@ fn write_baseline(report: &LintReport, file: &Path, folder: &Path) -> Result<(),
 fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) -> Result<(), Failure> {
     let (cwd, look) = (cx.cwd.clone(), cx.out.look);
     let is_github = args.format == LintFormat::Github;
+    let is_plain = !is_github && cx.is_plain();
+    let mut number = 1..;
     let style = if is_github {
         LintStyle::Github
     } else {
@@ -125,6 +128,12 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
         for findings in report.by_file() {
             let file = findings[0].path();
             let shown = path(&file);
+            if is_plain {
+                let text: String =
+                    number.by_ref().zip(findings).map(|(at, found)| labeled(at, found, &shown)).collect();
+                cx.out.raw(text.as_bytes())?;
+                continue;
+            }
             let text = lint_text(findings, &shown, style);
             let text = if is_github { text } else { cx.out.links.file(text, &shown, &file) };
             cx.out.raw(text.as_bytes())?;
@@ -133,11 +142,36 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     if !is_github {
         // A file with few findings needs no table.
         if args.summary || report.summary.len() >= SUMMARY_FROM_RULES {
-            cx.out.raw(table(&report.summary, look).as_bytes())?;
+            let text = if is_plain { rule_lines(&report.summary) } else { table(&report.summary, look) };
+            cx.out.raw(text.as_bytes())?;
         }
         cx.out.line(summary(report, args.fix))?;
     }
     Ok(())
+}
+
+/// Renders a finding as a labeled line.
+fn labeled(number: usize, found: &LintFinding, shown: &str) -> String {
+    let finding = &found.finding;
+    let line = finding.span.map(|span| format!(", line {}", span.line)).unwrap_or_default();
+    let help = Some(clean(&finding.help)).filter(|help| !help.is_empty());
+    let text = sentences(vec![
+        format!("File {}{line}", clean(shown)),
+        format!("{}: {}", capitalized(&finding.severity.to_string()), clean(&finding.message)),
+        format!("Rule: {}", clean(&finding.code)),
+        help.map(|help| format!("Help: {help}")).unwrap_or_default(),
+    ]);
+    format!("{number}. {text}\n")
+}
+
+/// Renders the findings by rule as labeled lines.
+fn rule_lines(rules: &[RuleCount]) -> String {
+    let line = |rule: &RuleCount| {
+        let findings = counted(rule.findings, "finding", "findings");
+        let skills = counted(rule.skills, "skill", "skills");
+        format!("Rule {}, {}: {findings} in {skills}.\n", clean(&rule.code), rule.severity)
+    };
+    rules.iter().map(line).collect()
 }
 
 /// Number of rules from which a table follows the findings.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
+use super::dialog::{clean, sentences};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
 use skills_api::{
@@ -56,7 +57,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
             cx.out.raw(text.as_bytes())?;
         }
         (None, false) => {
-            let text = render(&list, cx.out.look);
+            let text = if cx.is_plain() { labeled(&list) } else { render(&list, cx.out.look) };
             cx.out.raw(text.as_bytes())?;
         }
     }
@@ -72,6 +73,30 @@ fn in_order_of(list: &mut SkillList, view: &ClientView) {
     }
     let place = |skill: &SkillSummary| places.get(skill.skill_id.as_str()).copied().unwrap_or(usize::MAX);
     list.skills.sort_by_key(place);
+}
+
+/// Renders the list as labeled lines.
+fn labeled(list: &SkillList) -> String {
+    let mut out = String::new();
+    for (number, skill) in (1..).zip(&list.skills) {
+        let shadowed =
+            skill.shadowed_by.as_deref().map(|by| format!("Shadowed by {}", clean(&path_text(by))));
+        let findings = (skill.findings > 0).then(|| format!("Findings: {}", skill.findings));
+        let parts = vec![
+            clean(skill.skill_id.as_str()),
+            format!("Role: {}. Status: {}", skill.role, clean(skill.status.as_str())),
+            findings.unwrap_or_default(),
+            shadowed.unwrap_or_default(),
+            format!("Description: {}", clean(&skill.description)),
+        ];
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+    }
+    for refusal in &list.refused {
+        let why = refusal.findings.last().map(|finding| clean(&finding.message)).unwrap_or_default();
+        let _ = writeln!(out, "Rejected: {}", sentences(vec![clean(refusal.id.as_str()), why]));
+    }
+    let look = TerminalCaps { color: false, unicode: false, width: usize::MAX, terminal: false };
+    out + &footer(list, look)
 }
 
 /// Renders the list.

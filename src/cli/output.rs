@@ -75,6 +75,11 @@ pub struct TerminalCaps {
 const ENDLESS: usize = 1 << 20;
 
 impl TerminalCaps {
+    /// Returns the capabilities for labeled lines: without colors and characters beyond ASCII.
+    pub fn labeled(self) -> Self {
+        Self { color: false, unicode: false, ..self }
+    }
+
     /// Returns the width for text that may be wrapped or truncated: that of the terminal, at most `most` cells. In a
     /// pipe text and paths are complete, on one line.
     pub fn text_width(self, most: usize) -> usize {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::VisibilityArgs;
+use super::dialog::{clean, sentences};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
 use skills_api::{
@@ -28,9 +29,11 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failur
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let text = match one {
-            Some(row) => render_one(&report, row, cx.out.look),
-            None => render(&report, cx.out.look),
+        let text = match (one, cx.is_plain()) {
+            (Some(row), true) => labeled_one(&report, row),
+            (None, true) => labeled(&report),
+            (Some(row), false) => render_one(&report, row, cx.out.look),
+            (None, false) => render(&report, cx.out.look),
         };
         cx.out.raw(text.as_bytes())?;
     }
@@ -56,6 +59,65 @@ fn sign(cell: &VisibilityCell, look: TerminalCaps) -> String {
         Visibility::Cut => format!("{} {}", cell.state.sign(look.unicode), cell.words),
         state => state.sign(look.unicode).to_owned(),
     }
+}
+
+/// Describes what a client's model receives.
+fn described(cell: &VisibilityCell) -> String {
+    let words =
+        if cell.state == Visibility::Cut { format!(" to {} words", cell.words) } else { String::new() };
+    let assumed = if cell.assumed { ", folder assumed" } else { "" };
+    format!("{}{words}{assumed}", cell.state.label())
+}
+
+/// Renders the notes of a report as labeled lines.
+fn labeled_notes(report: &VisibilityReport) -> String {
+    report.notes().iter().map(|note| format!("Note: {}\n", sentences(vec![clean(note)]))).collect()
+}
+
+/// Renders the matrix as labeled lines.
+fn labeled(report: &VisibilityReport) -> String {
+    let mut out = labeled_notes(report);
+    for client in &report.clients {
+        let skills = counted(client.with_description, "skill", "skills");
+        let _ = writeln!(out, "Client {}: {skills} shown with text.", clean(&client.name));
+    }
+    for (number, row) in (1..).zip(&report.skills) {
+        let id = clean(row.skill_id.as_str());
+        let mut parts = vec![id, format!("Description: {}", counted(row.words, "word", "words"))];
+        let cells = row.cells.iter().zip(&report.clients);
+        parts.extend(cells.map(|(cell, client)| format!("{}: {}", clean(&client.name), described(cell))));
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+    }
+    let clients = counted(report.clients.len(), "client", "clients");
+    let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill", "skills"));
+    if let Some(next) = &report.next {
+        let _ = writeln!(out, "More: --cursor {next}");
+    }
+    out
+}
+
+/// Renders one skill as labeled lines.
+fn labeled_one(report: &VisibilityReport, row: &VisibilityRow) -> String {
+    let location = clean(&row.location.display().to_string());
+    let mut out = format!("Skill {}. File: {location}\n", clean(row.skill_id.as_str()));
+    if row.cells.iter().any(|cell| cell.assumed) {
+        out += &labeled_notes(report);
+    }
+    for (number, (cell, client)) in (1..).zip(row.cells.iter().zip(&report.clients)) {
+        let version = client.version.as_deref().unwrap_or("untested");
+        let name = clean(&format!("{} {version}", client.name));
+        let mut parts = vec![format!("Client {name}: {}", described(cell))];
+        for (label, value) in [("Reason", &cell.reason), ("Repaired", &cell.repaired), ("Shown", &cell.shown)]
+        {
+            let value = value.as_ref().filter(|value| !value.is_empty());
+            parts.extend(value.map(|value| format!("{label}: {}", clean(value))));
+        }
+        if cell.state != Visibility::Full || cell.repaired.is_some() {
+            parts.push(format!("Source: {}", clean(&client.source)));
+        }
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+    }
+    out
 }
 
 /// Renders the matrix.

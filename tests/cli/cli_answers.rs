@@ -106,6 +106,25 @@ fn a_plain_dialog_ranks_explains_and_checks() {
 }
 
 #[test]
+fn the_plain_menu_opens_the_dialogs() {
+    let home = Home::with_skills();
+    let typed = "9\n4\n3\npdf-tables\n\n2\nextract tables from a pdf\nq\n1\nq\nq\n";
+    let answer = run_dialog(&home, &[], typed);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    for line in [
+        "Choose 1 to 4, or q.\n> Unknown command: 9.",
+        "Description: ",
+        "\nWhy pdf-tables?\n",
+        "Verdict: pdf-tables fits",
+        "View: waiting for approval, nearest deadline first.",
+    ] {
+        assert!(answer.stdout.contains(line), "{line} is missing in\n{}", answer.stdout);
+    }
+    let sign = |c: char| !c.is_ascii() && !c.is_alphanumeric();
+    assert!(!answer.stdout.contains(sign), "{}", answer.stdout);
+}
+
+#[test]
 fn why_as_labeled_lines_keeps_its_exit_code() {
     let home = Home::with_skills();
     home.skill("billing", "description: Creates bills for customers. Not for subscriptions.", "# Bills\n");

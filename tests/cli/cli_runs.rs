@@ -342,6 +342,37 @@ fn plain_output_of_runs_is_numbered_and_labeled() {
 }
 
 #[test]
+fn plain_output_has_no_boxes_and_no_glyphs() {
+    let desk = RunsFixture::new();
+    let ids = ["text=a", "text=b c"]
+        .map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].as_str().unwrap().to_owned());
+    let commands: [&[&str]; 10] = [
+        &["lint"],
+        &["doctor"],
+        &["list"],
+        &["visibility"],
+        &["visibility", "words"],
+        &["budget"],
+        &["budget", "--client", "codex"],
+        &["run", "words", "--input", "text=a b"],
+        &["runs", "show", &ids[0]],
+        &["runs", "compare", &ids[0], &ids[1]],
+    ];
+    for words in commands {
+        let answer = desk.run(&[&["--plain"], words].concat());
+        let text = answer.stdout + &answer.stderr;
+        assert!(!text.contains("unexpected argument") && !text.is_empty(), "{words:?}: {text}");
+        // Box drawing, block elements, geometric shapes, and the other glyphs of the themes.
+        let sign = |c: char| !c.is_ascii() && !c.is_alphanumeric();
+        assert!(!text.contains(sign) && !text.contains('\u{1b}'), "{words:?}: {text}");
+        assert!(
+            !text.lines().any(|line| line.trim_start().starts_with(['+', '!', '|'])),
+            "{words:?}: {text}"
+        );
+    }
+}
+
+#[test]
 fn a_sorted_list_is_cut_after_the_sort() {
     let desk = RunsFixture::new();
     let ids: Vec<Value> = ["text=a", "text=b", "text=c"]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{clock, status, values};
 use crate::Context;
 use crate::args::CompareArgs;
+use crate::dialog::{clean, sentences};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
@@ -18,7 +19,7 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> 
     if cx.out.json {
         cx.out.value(&comparison)?;
     } else {
-        let text = render(&comparison, cx.out.look);
+        let text = if cx.is_plain() { labeled(&comparison) } else { render(&comparison, cx.out.look) };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if comparison.same { Done::Fine } else { Done::Findings })
@@ -47,6 +48,65 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
             side(&change.right)
         );
     }
+    out
+}
+
+/// Renders the comparison as labeled lines.
+fn labeled(comparison: &RunComparison) -> String {
+    let mut out = String::new();
+    for (name, side) in [("Left", &comparison.left), ("Right", &comparison.right)] {
+        let skill = format!("skill {} {}", clean(&side.skill_id), clean(&side.contract_version));
+        let took = side.took_ms.map(|took| format!(" after {}", clock::took(took))).unwrap_or_default();
+        let _ = writeln!(out, "{name}: run {}, {skill}, {}{took}.", side.run, side.state.label());
+    }
+    if !comparison.same_contract {
+        out.push_str("The runs have different contracts.\n");
+    }
+    let _ = match &comparison.first {
+        Some(first) => writeln!(out, "First difference: {}.", clean(first)),
+        None => writeln!(out, "No differences except timing."),
+    };
+    let changed = |out: &mut String, what: &str, changes: &[Change]| {
+        let side = |value: &Option<serde_json::Value>| {
+            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&values::brief(value)))
+        };
+        for change in changes {
+            let (left, right) = (side(&change.left), side(&change.right));
+            let _ = writeln!(out, "  {what} {}: left {left}; right {right}.", clean(&change.path));
+        }
+    };
+    changed(&mut out, "Input", &comparison.inputs);
+    changed(&mut out, "Attached to", &comparison.target);
+    let _ = writeln!(out, "Steps: {}.", comparison.steps.len());
+    for (number, step) in (1..).zip(&comparison.steps) {
+        let side = |state: Option<StepState>, ms: Option<i64>| {
+            let took = ms.map(|ms| format!(" in {}", clock::took(ms))).unwrap_or_default();
+            state.map_or_else(
+                || "absent".to_owned(),
+                |state| format!("{}{took}", state.to_string().replace('_', " ")),
+            )
+        };
+        let differs = match step.differences() {
+            none if none.is_empty() => "Same".to_owned(),
+            some => format!("Differs: {}", some.join(", ")),
+        };
+        let parts = vec![
+            clean(&step.step),
+            differs,
+            format!("Left: {}", side(step.left, step.left_ms)),
+            format!("Right: {}", side(step.right, step.right_ms)),
+        ];
+        let _ = writeln!(out, "{number}. {}", sentences(parts));
+        if step.other_binding() {
+            let named =
+                |binding: &Option<String>| binding.as_deref().map_or_else(|| "none".to_owned(), clean);
+            let (left, right) = (named(&step.left_binding), named(&step.right_binding));
+            let _ = writeln!(out, "  Binding: left {left}; right {right}.");
+        }
+        changed(&mut out, "Input", &step.inputs);
+        changed(&mut out, "Result", &step.result);
+    }
+    changed(&mut out, "Output", &comparison.outputs);
     out
 }
 
@@ -145,6 +205,8 @@ mod tests {
         right.run.outputs = Some(json!({ "total": 99.0, "booking": "B-1009" }));
         right.steps.pop();
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+        let text = labeled(&compare_runs(&left, &right));
+        assert!(text.is_ascii() && text.contains("Differs: different result. Left: completed"), "{text}");
         insta::assert_snapshot!(render(&compare_runs(&left, &right), look));
     }
 }

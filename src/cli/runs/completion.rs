@@ -8,7 +8,7 @@ use super::follow::{self, Completion, RunUpdate};
 use super::next_steps::Caller;
 use super::progress::Progress;
 use super::reporter::Reporter;
-use super::{clock, status, values};
+use super::{clock, line_mode, status, values};
 use crate::Context;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle};
@@ -40,6 +40,7 @@ pub async fn work(
     reporter: &mut Reporter,
 ) -> Result<Completion, Failure> {
     let mut progress = Progress::new(steps.iter().map(String::as_str));
+    progress.labeled = reporter.labeled;
     let completion = follow::wait_for_completion(client, run, after, true, &mut |news| {
         match news {
             RunUpdate::Event(event, steps) => progress.event(event, steps, reporter),
@@ -55,21 +56,32 @@ pub async fn work(
 
 /// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
 pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Done, Failure> {
-    reporter.say(&ending(completion, &Caller::of(&cx.global), cx.in_memory(), reporter.look));
+    let caller = Caller::of(&cx.global);
+    reporter.say(&ending(completion, &caller, cx.in_memory(), reporter.labeled, reporter.look));
     if !cx.out.json
         && let Some(outputs) = &completion.run.outputs
     {
-        let text = values::rows(outputs, 0, cx.out.look);
+        let text = if reporter.labeled && outputs.is_object() {
+            format!("Outputs:\n{}", line_mode::text::values(outputs, None))
+        } else {
+            values::rows(outputs, 0, cx.out.look)
+        };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if completion.left { Done::Left } else { status::done(&completion.run) })
 }
 
 /// Renders the state of the run, and the commands that continue from there.
-fn ending(completion: &Completion, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
+fn ending(
+    completion: &Completion,
+    caller: &Caller,
+    in_memory: bool,
+    labeled: bool,
+    look: TerminalCaps,
+) -> String {
     let run = &completion.run;
-    let mut out =
-        format!("{} {}", status::sign(run, look), status::describe(run, &jiff::tz::TimeZone::system()));
+    let sign = if labeled { "Run:".to_owned() } else { status::sign(run, look) };
+    let mut out = format!("{sign} {}", status::describe(run, &jiff::tz::TimeZone::system()));
     if run.state == RunState::Completed {
         let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
     }
@@ -113,7 +125,14 @@ mod tests {
     }
 
     fn said(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Completion { run: record(state), left }, &caller(), in_memory, LOOK)
+        ending(&Completion { run: record(state), left }, &caller(), in_memory, false, LOOK)
+    }
+
+    #[test]
+    fn a_labeled_end_has_no_sign() {
+        let completion = Completion { run: record(RunState::Completed), left: false };
+        let text = ending(&completion, &caller(), false, true, LOOK);
+        assert_eq!(text, "Run: completed in 1 m 00 s");
     }
 
     #[test]

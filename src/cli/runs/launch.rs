@@ -12,6 +12,7 @@ use super::reporter::Reporter;
 use super::{event_line, inputs};
 use crate::Context;
 use crate::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
+use crate::dialog::clean;
 use crate::failure::{Done, Failure};
 use crate::output::{TextStyle, counted};
 use skills_api::{Code, ContractView, CoreParts, Error, ExecutionOptions, LaunchRequest, Launched};
@@ -98,6 +99,12 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
 
 /// Describes what is launched and its isolation, before the first step.
 fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) -> String {
+    if reporter.labeled {
+        let (id, version) = (clean(contract.skill_id.as_str()), clean(&contract.contract.version));
+        let steps = counted(contract.steps.len(), "step", "steps");
+        let (run, isolation) = (&launched.run.id, clean(&contract.isolation));
+        return format!("Skill: {id}, version {version}, {steps}.\nRun: {run}\nIsolation: {isolation}.");
+    }
     let color = reporter.look.color;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {

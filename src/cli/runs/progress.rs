@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::reporter::Reporter;
 use super::{clock, event_line, status};
+use crate::dialog::{clean, sentences};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::StepView;
 use skills_skill::safe_text;
@@ -21,6 +22,8 @@ pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,
     turn: usize,
+    /// Whether it prints labeled lines.
+    pub labeled: bool,
     /// The worker of another process that was reported to the user.
     other: Option<WorkerId>,
 }
@@ -29,7 +32,7 @@ impl Progress {
     /// Creates the progress of a run with these step names.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
         let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, WIDEST);
-        Self { width, begun: BTreeMap::new(), turn: 0, other: None }
+        Self { width, begun: BTreeMap::new(), turn: 0, labeled: false, other: None }
     }
 
     /// Processes an event and prints what is relevant to the user.
@@ -43,6 +46,9 @@ impl Progress {
         let kind = &event.event.kind;
         if *kind == EventKind::RunClaimed && event.event.data.get("taken_over_from").is_some() {
             let text = status::claim(kind, &event.event.data)?;
+            if self.labeled {
+                return Some(format!("Worker: {}.", clean(&text)));
+            }
             return Some(format!(
                 "  {} {text}",
                 TextStyle::Warn.paint(if look.unicode { "↻" } else { "r" }, look.color)
@@ -80,6 +86,18 @@ impl Progress {
             (_, Some(summary)) => safe_text::line(summary).into_owned(),
             (_, None) => String::new(),
         };
+        if self.labeled {
+            let state = match kind {
+                EventKind::StepCompleted => "completed",
+                EventKind::StepSkipped => "skipped",
+                EventKind::StepFailed => "failed",
+                EventKind::StepRetrying => "retrying",
+                _ => "warning",
+            };
+            let took = Some(took).filter(|took| !took.is_empty()).map(|took| format!(", {took}"));
+            let head = format!("Step {}: {state}{}", clean(step), took.unwrap_or_default());
+            return Some(sentences(vec![head, clean(&note)]));
+        }
         let text =
             cut(&note, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
@@ -149,6 +167,10 @@ mod tests {
         ];
         let mut steps = detail(RunState::Failed).steps;
         steps[1].summary = Some("the service answered 502".to_owned());
+        let mut labeled = Progress { labeled: true, ..Progress::new(["extract"].into_iter()) };
+        let lines: Vec<String> = all.iter().filter_map(|event| labeled.line(event, &steps, look)).collect();
+        assert_eq!(lines[0], "Step extract: completed, 1.2 s. 214 rows.");
+        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
         let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, &steps, look)).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
           ✓ extract        1.2 s  214 rows

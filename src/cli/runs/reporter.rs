@@ -13,12 +13,19 @@ pub struct Reporter {
     pub look: TerminalCaps,
     quiet: bool,
     moving: bool,
+    /// Whether it reports in labeled lines.
+    pub labeled: bool,
 }
 
 impl Reporter {
     /// Creates a reporter on standard error.
     pub fn new(look: TerminalCaps, quiet: bool) -> Self {
-        Self { look, quiet, moving: false }
+        Self { look, quiet, moving: false, labeled: false }
+    }
+
+    /// Creates a reporter of labeled lines on standard error.
+    pub fn labeled(look: TerminalCaps) -> Self {
+        Self { labeled: true, ..Self::new(look, false) }
     }
 
     /// Returns whether a progress line may be shown.
