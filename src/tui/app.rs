@@ -447,7 +447,8 @@ impl App {
                 executor.notify_overlay(message, now);
                 executor.commands.push(AppCommand::Refresh);
             }
-            Event::Scan(_) | Event::Index(_) => {}
+            Event::Index(_) => self.executor.notify_overlay(message, now),
+            Event::Scan(_) => {}
         }
     }
 

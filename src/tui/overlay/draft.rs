@@ -360,6 +360,15 @@ impl DraftEditor {
         Outcome::Request(self.pane, vec![self.measure()])
     }
 
+    /// Measures the unchanged text again: what it is compared with has changed. The figures stay until then.
+    fn base_changed(&mut self) -> Outcome {
+        if self.fields.description().trim().is_empty() {
+            return Outcome::Handled;
+        }
+        self.metrics.restart();
+        Outcome::HandledWith(self.pane, vec![self.measure()])
+    }
+
     /// Returns the texts that the file has now.
     fn in_file(&self) -> &StatedTexts {
         self.on_disk.as_ref().map_or(&self.skill.texts, |now| &now.texts)
@@ -533,6 +542,13 @@ impl Overlay for DraftEditor {
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         let was_discarding = std::mem::take(&mut self.discarding);
+        let answers =
+            matches!(action, Some(Action::CarryOut | Action::ReloadFile | Action::PageUp | Action::PageDown));
+        if self.confirming && !answers {
+            // The key answers the question: it is not entered.
+            self.confirming = false;
+            return Outcome::Stay;
+        }
         match action {
             Some(Action::CarryOut) => return self.save(),
             Some(Action::RewritePrompt) => return self.copy_prompt(),
@@ -543,7 +559,6 @@ impl Overlay for DraftEditor {
             Some(Action::PreviousPart) => {
                 self.fields.focus = (self.fields.focus + FIELDS.len() - 1) % FIELDS.len();
             }
-            Some(Action::Back | Action::LeaveField) if self.confirming => self.confirming = false,
             Some(Action::Back | Action::LeaveField) if self.unsaved().is_some() && !was_discarding => {
                 self.discarding = true;
             }
@@ -556,13 +571,15 @@ impl Overlay for DraftEditor {
                 if self.fields.current().key(key) {
                     return self.changed();
                 }
-                self.confirming = false;
             }
         }
         Outcome::Stay
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
+        if std::mem::take(&mut self.confirming) {
+            return Outcome::Stay;
+        }
         // A description is one paragraph, so line breaks from the clipboard become spaces.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.fields.current().insert(&text) { self.changed() } else { Outcome::Stay }
@@ -589,6 +606,7 @@ impl Overlay for DraftEditor {
                         self.replaced =
                             Some(before).filter(|before| before != texts).or(self.replaced.take());
                         self.written = Some(written);
+                        return self.base_changed();
                     }
                     SaveOutcome::AsProposal(why) => self.proposed = Some(why.clone()),
                     SaveOutcome::Changed(present) => {
@@ -602,6 +620,8 @@ impl Overlay for DraftEditor {
                 Outcome::Handled
             }
             Message::Catalog(catalog) => self.catalog_changed(catalog),
+            // Only now a draft is compared with what was written.
+            Message::Event(Event::Index(progress)) if progress.done => self.base_changed(),
             Message::Event(Event::Catalog(change)) => self.catalog_changed(&change.catalog),
             _ => Outcome::Stay,
         }
@@ -629,9 +649,9 @@ impl Overlay for DraftEditor {
         let mut hints = vec![
             Hint { action: Action::CarryOut, label: "write" },
             Hint { action: Action::NextPart, label: "next field" },
+            Hint { action: Action::Back, label: "close" },
             Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
             Hint { action: Action::PageDown, label: "scroll" },
-            Hint { action: Action::Back, label: "close" },
         ];
         if self.on_disk.is_some() {
             hints.insert(1, Hint { action: Action::ReloadFile, label: "reload" });
@@ -825,6 +845,39 @@ mod tests {
         assert!(
             matches!(&too_early, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Toast(_)]))
         );
+    }
+
+    #[test]
+    fn a_key_that_cancels_writing_is_not_entered() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        for cancel in 0..3 {
+            editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+            assert!(editor.confirming);
+            let outcome = match cancel {
+                0 => editor.key(key(KeyCode::Char('x')), None),
+                1 => editor.key(key(KeyCode::Null), Some(Action::Back)),
+                _ => editor.paste("pasted"),
+            };
+            assert_eq!(outcome, Outcome::Stay);
+            assert!(!editor.confirming);
+            assert_eq!(editor.fields.description(), "Reads statements.!");
+        }
+    }
+
+    #[test]
+    fn figures_are_measured_again_when_the_base_has_changed() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        editor.on_message(&Message::Draft(2, Ok(report("Reads statements.!"))));
+        let saved = Ok(SaveOutcome::InFile(in_file("Reads statements.!")));
+        let written = editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
+        assert_eq!(stage(&written), Some(DraftMeasure::Request));
+        assert!(editor.metrics.report.is_some(), "the figures stay until then");
+        let progress =
+            |done| Message::Event(Event::Index(skills_api::IndexProgress { done, ..Default::default() }));
+        assert_eq!(editor.on_message(&progress(false)), Outcome::Stay);
+        assert_eq!(stage(&editor.on_message(&progress(true))), Some(DraftMeasure::Request));
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Help {
             RichLine::of("disclosure level", Role::Muted),
             RichLine::from_segs(vec![
                 Seg::new(format!("  {}L1 ", glyphs.levels[1]), Role::Level1),
-                Seg::new("catalog", Role::Text),
+                Seg::new("catalog  ", Role::Text),
                 Seg::new(format!("{}L2 ", glyphs.levels[2]), Role::Level2),
                 Seg::new("body  ", Role::Text),
                 Seg::new(format!("{}L3 ", glyphs.levels[3]), Role::Level3),
