@@ -131,12 +131,18 @@ pub struct NewCases {
     pub conflicts: Vec<Case>,
 }
 
+/// Returns whether two cases have the same query: the ranking does not distinguish upper and lower case.
+#[must_use]
+pub fn is_same_query(a: &Case, b: &Case) -> bool {
+    a.query.to_lowercase() == b.query.to_lowercase()
+}
+
 /// Compares queries with those of a golden set.
 #[must_use]
 pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
     let mut split = NewCases::default();
     for case in cases {
-        match known.iter().chain(&split.new).find(|known| known.query == case.query) {
+        match known.iter().chain(&split.new).find(|known| is_same_query(known, &case)) {
             None => split.new.push(case),
             Some(same) if same.expect == case.expect => split.known += 1,
             Some(_) => split.conflicts.push(case),
@@ -356,6 +362,14 @@ mod tests {
 
     fn case(query: &str, expect: Expect) -> Case {
         Case { query: query.to_owned(), expect }
+    }
+
+    #[test]
+    fn a_query_in_other_case_is_the_same_query() {
+        let known = [case("Read a PDF", any(&["pdf"]))];
+        let new = vec![case("read a pdf", any(&["pdf"])), case("READ A PDF", Expect::Nothing)];
+        let split = split_new(&known, new);
+        assert_eq!((split.new.len(), split.known, split.conflicts.len()), (0, 1, 1));
     }
 
     #[test]

@@ -78,7 +78,14 @@ pub fn parse_golden(
     let mut cases = match format {
         GoldenFormat::Yaml => golden_yaml(text)?,
         GoldenFormat::Jsonl => json_lines(text)?,
-        GoldenFormat::Json => skill_evals(skill.ok_or(FormatError::NoSkill)?, text)?,
+        GoldenFormat::Json => {
+            // A file that cannot be parsed is reported as such, with or without a skill.
+            let cases = skill_evals(skill.unwrap_or(&SkillId::new("")), text)?;
+            if skill.is_none() {
+                return Err(FormatError::NoSkill);
+            }
+            cases
+        }
         GoldenFormat::Csv => table(text, skill)?,
     };
     cases.retain(|case| !case.query.trim().is_empty());

@@ -16,8 +16,12 @@ use skills_api::{
     CoreParts, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
     GoldenResult, GoldenState,
 };
-use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden, split_new};
-use skills_authoring::golden_format::{GoldenFormat, format_golden, parse_golden, skill_of_evals};
+use skills_authoring::golden_file::{
+    EditError, GoldenEdit, edit_golden, is_same_query, read_golden, split_new,
+};
+use skills_authoring::golden_format::{
+    FormatError, GoldenFormat, format_golden, parse_golden, skill_of_evals,
+};
 use skills_base::paths::escaped;
 use skills_discovery::{Advice, Case, Hit};
 use skills_skill::{SkillId, read_regular_text, safe_text};
@@ -294,7 +298,7 @@ async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
     let named: Vec<SkillId> = query.expect.iter().chain(&query.not).cloned().collect();
     let case = query.checked()?;
     let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
-    if known.iter().any(|known| known.query == case.query) {
+    if known.iter().any(|known| is_same_query(known, &case)) {
         let message = format!("{} already has this query; remove it first", file.display());
         return Err(Failure::usage(message));
     }
@@ -350,7 +354,10 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
         })?;
         let skill = args.skill.as_ref().map(SkillId::new).or_else(|| skill_of_evals(&source, &text));
         let found = parse_golden(format, &text, skill.as_ref());
-        cases.extend(found.map_err(|error| Failure::usage(format!("{}: {error}", source.display())))?);
+        cases.extend(found.map_err(|error| {
+            let option = if matches!(error, FormatError::NoSkill) { " with --skill" } else { "" };
+            Failure::usage(format!("{}: {error}{option}", source.display()))
+        })?);
     }
     let (known, _) = read_golden(&to).map_err(|error| refused(&to, &error))?;
     let split = split_new(&known, cases);

@@ -447,7 +447,7 @@ impl App {
                 executor.notify_overlay(message, now);
                 executor.commands.push(AppCommand::Refresh);
             }
-            Event::Index(_) => self.executor.notify_overlay(message, now),
+            Event::Index(_) => executor.notify_overlay(message, now),
             Event::Scan(_) => {}
         }
     }
@@ -473,6 +473,7 @@ fn unmoved(news: &AppEvent) -> bool {
         AppEvent::Answer(
             _,
             Message::Session(SessionResponse::Looked(_, _, None))
+                | Message::Golden(GoldenPaneResponse::Checked(None))
                 | Message::Proposals(ProposalPaneResponse::Listed(Ok(None)))
                 | Message::Run(RunResponse::Views(Ok(None)))
         )

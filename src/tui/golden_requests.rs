@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use skills_api::{
     Code, Connection, Core, Error, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport,
     GoldenRequest,
 };
 use skills_authoring::golden_baseline::{GoldenBaseline, add_baseline, baselines};
-use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden};
+use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, is_same_query, read_golden};
 use skills_authoring::golden_format::{FormatError, GoldenFormat, parse_golden, skill_of_evals};
 use skills_config::expand;
 use skills_discovery::{Case, Expect};
@@ -42,6 +43,9 @@ pub struct GoldenForm {
     pub replaces: Option<(PathBuf, usize, Case)>,
 }
 
+/// A file with its modification time and length; `None` if it cannot be read.
+pub type FileStamp = (PathBuf, Option<(SystemTime, u64)>);
+
 /// A request about golden queries.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GoldenPaneRequest {
@@ -69,6 +73,13 @@ pub enum GoldenPaneRequest {
     },
     /// Use these metrics as the baseline from now on.
     SetBaseline(Arc<GoldenMeasurement>),
+    /// Check whether files differ from how they were at the last check.
+    Check {
+        /// Files with queries on this machine.
+        files: Vec<PathBuf>,
+        /// Their state at the last check.
+        known: Option<Vec<FileStamp>>,
+    },
 }
 
 /// A measurement and what it is compared with.
@@ -95,6 +106,8 @@ pub enum GoldenPaneResponse {
     Edited(Result<String, Error>),
     /// The baselines after one was set.
     Baselines(Result<Vec<GoldenBaseline>, Error>),
+    /// The state of the files if it differs from the last check.
+    Checked(Option<Vec<FileStamp>>),
 }
 
 impl GoldenPaneRequest {
@@ -106,6 +119,7 @@ impl GoldenPaneRequest {
             Self::Add(_) | Self::Edit { .. } => "golden_edit",
             Self::Import { .. } => "golden_import",
             Self::SetBaseline(_) => "golden_baseline",
+            Self::Check { .. } => "golden_check",
         }
     }
 
@@ -123,7 +137,7 @@ impl GoldenPaneRequest {
                 let edit = move |place: &GoldenPlace| {
                     let file = own_file(place)?;
                     let (known, _) = read_golden(file).map_err(refused)?;
-                    if known.iter().any(|known| known.query == case.query) {
+                    if known.iter().any(|known| is_same_query(known, &case)) {
                         let message = format!("{} already has this query; edit it there", file.display());
                         return Err(Error::new(Code::InvalidRequest, message));
                     }
@@ -153,8 +167,21 @@ impl GoldenPaneRequest {
             Self::SetBaseline(measured) => {
                 GoldenPaneResponse::Baselines(set_baseline(client, place, measured).await)
             }
+            Self::Check { files, known } => {
+                let stamped = tokio::task::spawn_blocking(move || stamps(files)).await.ok();
+                GoldenPaneResponse::Checked(stamped.filter(|stamps| known.as_ref() != Some(stamps)))
+            }
         }
     }
+}
+
+fn stamps(files: Vec<PathBuf>) -> Vec<FileStamp> {
+    let stamp = |file: PathBuf| {
+        let found = std::fs::metadata(&file).ok();
+        let stamp = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        (file, stamp)
+    };
+    files.into_iter().map(stamp).collect()
 }
 
 /// Returns the key under which the baselines of a golden set are stored.
@@ -270,7 +297,11 @@ fn refused(error: EditError) -> Error {
         EditError::Changed => Code::SkillChanged,
         _ => Code::InvalidConfiguration,
     };
-    Error::new(code, error.to_string())
+    let message = match error {
+        EditError::Changed => "the golden set has changed; press r to read it again".to_owned(),
+        other => other.to_string(),
+    };
+    Error::new(code, message)
 }
 
 fn shown(file: &Path, place: &GoldenPlace) -> String {
@@ -385,5 +416,8 @@ mod tests {
         let message = import("evals.json", None, &place).unwrap_err().message;
         assert!(message.starts_with("enter the skill, which the file does not name: "), "{message}");
         assert!(message.len() < 70, "a notice at 80 columns: {message}");
+        std::fs::write(folder.path().join("evals.json"), "{").unwrap();
+        let message = import("evals.json", None, &place).unwrap_err().message;
+        assert!(message.starts_with("invalid evaluation file"), "{message}");
     }
 }

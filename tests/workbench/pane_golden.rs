@@ -176,6 +176,24 @@ fn changes_since_the_baseline_are_shown() {
 }
 
 #[test]
+fn an_added_query_is_not_an_improvement() {
+    let place = Place::new();
+    let mut screen = place.open(120, 36);
+    screen.press("6").wait_for("no baseline").press("b").wait_for("baseline 20");
+    screen.press("n").wait_for("Add a golden query").type_text("clean a csv").press("tab");
+    screen.type_text("csv-tools").press("ctrl-s").wait_for(", +1 query");
+}
+
+#[test]
+fn an_unreadable_golden_set_is_named_above_the_earlier_figures() {
+    let place = Place::new();
+    let mut screen = place.open(80, 24);
+    screen.press("6").wait_for("make this statement a sheet");
+    std::fs::write(place.file(), "- query: [\n").unwrap();
+    screen.press("r").wait_for("cannot be read").wait_for("golden.yaml:");
+}
+
+#[test]
 fn an_evaluation_file_is_imported() {
     let place = Place::new();
     let evals = place.home.path().join("repo/skills/xlsx/trigger.json");
@@ -293,6 +311,9 @@ fn a_draft_shows_the_golden_set_while_typing() {
     let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
     let text = std::fs::read_to_string(skill).unwrap();
     assert!(text.contains("rows and columns. Makes a sheet of a statement.\n---\n"), "{text}");
+    screen.wait_until("compared with what was written", |screen| {
+        !screen.contains("updating") && !screen.contains("▲ +0.125")
+    });
     screen.resize(80, 24);
     insta::assert_snapshot!("draft-80x24", screen.screen());
 }

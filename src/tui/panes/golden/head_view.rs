@@ -1,5 +1,7 @@
 //! Draws the metrics at the top of the pane: current values, the change since the baseline, and their history.
 
+use std::collections::BTreeSet;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -69,7 +71,8 @@ impl Figure {
     }
 
     /// Formats the change since a baseline: a sign and the difference, and its role.
-    fn change(&self, now: f64, before: f64, painter: &Painter<'_>) -> (String, Role) {
+    /// Over other queries it is neither better nor worse.
+    fn change(&self, now: f64, before: f64, is_same_set: bool, painter: &Painter<'_>) -> (String, Role) {
         let difference = now - before;
         let smallest = 0.5 / 10_f64.powi(self.decimals as i32);
         if difference.abs() < smallest {
@@ -81,7 +84,11 @@ impl Figure {
             (painter.glyphs.minus, painter.glyphs.down)
         };
         let is_better = (difference > 0.0) == self.is_higher_better;
-        let role = if is_better { Role::Success } else { Role::Danger };
+        let role = match () {
+            () if !is_same_set => Role::Muted,
+            () if is_better => Role::Success,
+            () => Role::Danger,
+        };
         (format!("{way} {sign}{}", self.text(difference.abs())), role)
     }
 }
@@ -98,8 +105,9 @@ pub(super) fn draw(
     let mut painter = Painter::new(buf, cx);
     title(measured, status, cx).draw(&mut painter, area.x, area.y, area.width);
     let before = measured.baselines.last().map(|baseline| baseline.figures);
+    let is_same_set = other_queries(measured) == (0, 0);
     if !is_roomy {
-        draw_line(&measured.report.figures, before.as_ref(), area, &mut painter);
+        draw_line(&measured.report.figures, before.as_ref(), is_same_set, area, &mut painter);
         return 2;
     }
     let width = area.width / FIGURES.len() as u16;
@@ -111,12 +119,24 @@ pub(super) fn draw(
         };
         let end = painter.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
         if let Some(before) = before.as_ref().and_then(figure.value) {
-            let (text, role) = figure.change(now, before, &painter);
+            let (text, role) = figure.change(now, before, is_same_set, &painter);
             painter.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
         }
         draw_history(figure, measured, x + width - 4, area.y + 3, &mut painter);
     }
     5
+}
+
+/// Returns how many queries the baseline does not have, and how many only it has.
+fn other_queries(measured: &GoldenMeasurement) -> (usize, usize) {
+    let Some(baseline) = measured.baselines.last() else { return (0, 0) };
+    let known: BTreeSet<&String> = baseline.passed.keys().chain(baseline.failed.keys()).collect();
+    if known.is_empty() {
+        // An earlier baseline, which has only figures.
+        return (0, 0);
+    }
+    let now: BTreeSet<&String> = measured.report.results.iter().map(|result| &result.query.query).collect();
+    (now.difference(&known).count(), known.difference(&now).count())
 }
 
 fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx: &Draw<'_>) -> Title {
@@ -126,7 +146,16 @@ fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx:
     let noun = if queries == 1 { "query" } else { "queries" };
     let mut note = format!("{} {noun} {dot} {}", count(queries), counted(report.skills, "skill"));
     match measured.baselines.last() {
-        Some(baseline) => note += &format!(" {dot} baseline {}", day(baseline.at_ms)),
+        Some(baseline) => {
+            note += &format!(" {dot} baseline {}", day(baseline.at_ms));
+            let (added, removed) = other_queries(measured);
+            for (sign, queries) in [("+", added), (cx.glyphs.minus, removed)] {
+                if queries > 0 {
+                    let noun = if queries == 1 { "query" } else { "queries" };
+                    note += &format!(", {sign}{} {noun}", count(queries));
+                }
+            }
+        }
         None => note += &format!(" {dot} no baseline"),
     }
     let mut title = Title::of("Golden set", false).note(note);
@@ -137,7 +166,13 @@ fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx:
 }
 
 /// Draws all metrics in one row.
-fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, painter: &mut Painter<'_>) {
+fn draw_line(
+    now: &GoldenFigures,
+    before: Option<&GoldenFigures>,
+    is_same_set: bool,
+    area: Rect,
+    painter: &mut Painter<'_>,
+) {
     let mut segs = Vec::new();
     for figure in &FIGURES {
         let Some(value) = (figure.value)(now) else { continue };
@@ -147,7 +182,7 @@ fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, pa
         segs.push(Seg::new(format!("{} ", figure.short), Role::Muted));
         segs.push(Seg::new(figure.text(value), Role::Strong));
         if let Some(before) = before.and_then(figure.value) {
-            let (text, role) = figure.change(value, before, painter);
+            let (text, role) = figure.change(value, before, is_same_set, painter);
             segs.push(Seg::new(format!(" {text}"), role));
         }
     }

@@ -10,10 +10,11 @@ mod rows;
 mod view;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use self::detail::QueryDetail;
 use self::query_list::QueryList;
-use crate::golden_requests::{GoldenPaneRequest, GoldenPaneResponse};
+use crate::golden_requests::{FileStamp, GoldenPaneRequest, GoldenPaneResponse};
 use crate::pane::{Effect, Message};
 use skills_api::{Error, Event};
 use skills_registry::Catalog;
@@ -55,6 +56,11 @@ pub struct Golden {
     is_folded: bool,
     /// Whether the next `x` removes the query under the cursor.
     is_removing: bool,
+    /// When the files were last checked for changes by other programs.
+    checked: Option<Instant>,
+    is_checking: bool,
+    /// The files at the last check.
+    stamps: Option<Vec<FileStamp>>,
 }
 
 impl Golden {
@@ -89,6 +95,14 @@ impl Golden {
                 }
                 return vec![Effect::Toast("baseline saved".to_owned())];
             }
+            Message::Golden(GoldenPaneResponse::Checked(changed)) => {
+                self.is_checking = false;
+                if let Some(stamps) = changed {
+                    // The first check is the base of the next ones.
+                    self.is_stale |= self.stamps.is_some();
+                    self.stamps = Some(stamps.clone());
+                }
+            }
             Message::Catalog(catalog) => {
                 (self.catalog, self.is_stale) = (Arc::clone(catalog), true);
             }
@@ -107,5 +121,22 @@ impl Golden {
             (self.is_stale, self.is_measuring) = (false, true);
             self.detail.wanted.push(Effect::Golden(GoldenPaneRequest::Measure));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_changed_by_another_program_is_measured_again() {
+        let mut pane = Golden { is_stale: false, ..Golden::new() };
+        let checked = |stamps| Message::Golden(GoldenPaneResponse::Checked(stamps));
+        pane.on_message(&checked(Some(Vec::new())));
+        assert!(!pane.is_stale, "the first check is the base");
+        pane.on_message(&checked(None));
+        assert!(!pane.is_stale, "nothing changed");
+        pane.on_message(&checked(Some(vec![("golden.yaml".into(), None)])));
+        assert!(pane.is_stale);
     }
 }

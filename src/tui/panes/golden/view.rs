@@ -11,13 +11,15 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{BorderJunction, Title, divider};
 use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap;
+use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::Error;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 96;
 /// Width of the details in a wide window, in cells.
 const DETAIL_WIDTH: u16 = 44;
+/// Maximum number of rows of an error above earlier figures.
+const MAX_ERROR_HEIGHT: usize = 3;
 
 impl Golden {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -40,6 +42,8 @@ impl Golden {
             }
         };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
+        let used = self.error.as_ref().map_or(0, |error| draw_error(error, body, buf, cx));
+        let body = Rect { y: body.y + used, height: body.height.saturating_sub(used), ..body };
         if self.is_folded {
             if self.focus == Focus::Detail {
                 self.draw_detail(body, buf, cx);
@@ -71,6 +75,21 @@ impl Golden {
         let (error, painter) = (self.error.as_ref(), &mut Painter::new(buf, cx));
         detail_view::draw(&mut self.detail, &self.list, &self.catalog, error, is_focused, area, painter);
     }
+}
+
+/// Draws why the golden set cannot be read, above the earlier figures; returns the number of rows.
+fn draw_error(error: &Error, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+    let mut painter = Painter::new(buf, cx);
+    let max_width = area.width.saturating_sub(8);
+    painter.put(area.x + 3, area.y, painter.glyphs.bad, Role::Danger, 1);
+    let text = [Seg::new(shown(&error.message), Role::Text)];
+    let lines = wrap_to(&text, max_width, MAX_ERROR_HEIGHT, painter.glyphs.ellipsis);
+    let mut y = area.y;
+    for line in lines {
+        painter.line(area.x + 5, y, &line, max_width);
+        y += 1;
+    }
+    y - area.y
 }
 
 /// Draws the pane without queries: its purpose, and how to begin.
