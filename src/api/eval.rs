@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::golden::invalid;
+use super::golden::{GoldenQuery, invalid};
 use super::{Code, Error};
 use skills_base::files::Folder;
 use skills_discovery::{
@@ -76,12 +76,32 @@ pub struct Evaluation {
     /// Changes of descriptions that win lost queries, each measured by a draft; for the first lost queries only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
+    /// With a skill: all its queries, in the order of their files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_skill: Option<Vec<SkillQuery>>,
     /// All queries, in the order of their files.
     #[serde(skip)]
     pub queries: Vec<String>,
     /// Metrics that are worse than the baseline's; `None` without a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regressions: Option<Vec<Regression>>,
+}
+
+/// A query of one skill, and how it is ranked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillQuery {
+    /// The query.
+    #[serde(flatten)]
+    pub query: GoldenQuery,
+    /// Whether it is answered as expected.
+    pub is_expected: bool,
+    /// Rank of the best expected skill, from 1; none if it is not a result.
+    pub rank: Option<usize>,
+    /// The first result.
+    pub won: Option<SkillId>,
+    /// By how much the first result is ahead of the expected skill, or that one of the second result if it is the
+    /// first.
+    pub by: Option<f64>,
 }
 
 /// Queries and their files.
@@ -153,7 +173,8 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
         return Err(Error::new(
             Code::NotFound,
             "no root has a golden set; add a golden.yaml (a list of `query` with `expect: [id]` or \
-                `expect: none`), use `skills golden add`, or pass --skills and --queries",
+                `expect: none`) to a root or next to .skill-workbench.yaml, use `skills golden add`, or pass \
+                --skills and --queries",
         ));
     }
     Ok(golden)
@@ -303,6 +324,8 @@ pub fn measure(
             (lost.rank, lost.by) = found.map_or((None, lost.by), |(rank, by)| (Some(rank), Some(by)));
         }
     }
+    let of_skill = job.skill.as_ref().map(|_| of_skill(router, &golden.cases, options)).transpose();
+    let of_skill = of_skill.map_err(invalid)?;
     let (regressions, changed) = match &job.baseline {
         None => match earlier {
             None => (None, None),
@@ -348,7 +371,18 @@ pub fn measure(
     };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
     let (skills, warnings, golden) = (router.len(), golden.warnings, golden.files);
-    Ok(Evaluation { report, skills, golden, warnings, missing, changed, advice, queries, regressions })
+    Ok(Evaluation {
+        report,
+        skills,
+        golden,
+        warnings,
+        missing,
+        changed,
+        advice,
+        of_skill,
+        queries,
+        regressions,
+    })
 }
 
 /// Returns the id of a skill that is named by its id, or by a name that only it has.
@@ -361,6 +395,22 @@ fn id_of(catalog: Option<&Catalog>, wanted: &SkillId) -> SkillId {
         (Some(only), None) => only.skill.id.clone(),
         _ => wanted.clone(),
     }
+}
+
+/// Ranks the queries of one skill.
+fn of_skill(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Vec<SkillQuery>, RequestError> {
+    let outcomes = skills_discovery::outcomes(router, cases, options)?;
+    let ranked = |(case, outcome): (&Case, Outcome)| {
+        let (mut rank, mut by) = (outcome.rank, outcome.by);
+        if let Expect::AnyOf(ids) = &case.expect
+            && rank.is_none()
+        {
+            (rank, by) = skills_discovery::rank_of(router, &case.query, ids)?.unzip();
+        }
+        let is_expected = outcome.is_expected(&case.expect);
+        Ok(SkillQuery { query: case.clone().into(), is_expected, rank, won: outcome.first, by })
+    };
+    cases.iter().zip(outcomes).map(ranked).collect()
 }
 
 /// Returns the queries whose first result differs between two rankings.

@@ -81,7 +81,7 @@ pub use description::{NewDescription, SavedDescription, ShownFile, save_descript
 pub use distinction::{Differences, Distinction, distinguish, is_same};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
-pub use eval::{EvalJob, Evaluation, MAX_ADVISED};
+pub use eval::{EvalJob, Evaluation, MAX_ADVISED, SkillQuery};
 pub use golden::{
     Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
     GoldenResult, GoldenSource, GoldenState, SkillPrecision,

@@ -11,7 +11,7 @@ use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Done, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
-use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED};
+use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED, SkillQuery};
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
@@ -194,6 +194,7 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
     let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
     lost(&mut out, evaluation, look);
+    passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
             evaluation.missing.iter().map(|id| safe_text::line(id.as_str()).into_owned()).collect();
@@ -253,6 +254,29 @@ fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
         }
     }
     out
+}
+
+/// Renders the queries of one skill that are answered as expected.
+fn passed(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
+    let passed: Vec<&SkillQuery> =
+        evaluation.of_skill.iter().flatten().filter(|query| query.is_expected).collect();
+    if passed.is_empty() {
+        return;
+    }
+    let title = TextStyle::Strong.paint(&format!("passed ({})", passed.len()), look.color);
+    let _ = writeln!(out, "\n{title}");
+    let available = look.width.min(110);
+    for one in passed {
+        let won = one.won.as_ref().map_or("nothing", SkillId::as_str);
+        let what = match (&one.query.not, one.by) {
+            (Some(_), _) => format!("expected {}; {won} is first", one.query.expectation()),
+            (None, Some(by)) => format!("{won} won by {by:.2} (#1)"),
+            (None, None) => format!("{won} won (#1), the only result"),
+        };
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&one.query.query), available - 2, look.unicode));
+        let what = cut(&safe_text::line(&what), available - 4, look.unicode);
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
+    }
 }
 
 fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {

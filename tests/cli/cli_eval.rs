@@ -110,6 +110,7 @@ fn no_golden_set_is_said_with_what_to_do() {
     let answer = home.run(&["eval"]);
     assert_eq!(answer.code, 3);
     assert!(answer.stderr.contains("golden.yaml"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("next to .skill-workbench.yaml"), "{}", answer.stderr);
 }
 
 #[test]
@@ -154,5 +155,10 @@ fn reports_for_other_tools_name_what_fails_and_what_changed() {
     assert!(github.stdout.starts_with("::warning title=bake bread::expected beta"), "{}", github.stdout);
     let own = home.json(&["eval", "--skill", "alpha"]);
     assert_eq!(own["queries"], 1);
+    let query = &own["of_skill"][0];
+    assert_eq!((query["query"].as_str(), query["rank"].as_u64()), (Some("read my bank statement"), Some(1)));
+    assert_eq!((&query["won"], &query["is_expected"]), (&"alpha".into(), &true.into()));
+    let text = home.run(&["eval", "--skill", "alpha"]).stdout;
+    assert!(text.contains("passed (1)\n  read my bank statement\n    alpha won"), "{text}");
     assert_eq!(home.run(&["eval", "--skill", "nosuch"]).code, 3);
 }
