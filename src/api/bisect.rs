@@ -110,6 +110,14 @@ pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bis
         }
         after = before;
     }
+    if let Some(skill) = &job.skill
+        && catalog.by_id(skill.as_str()).is_none()
+        && !router.ids().any(|id| id == skill)
+    {
+        let message =
+            format!("skill `{skill}` not found: neither in the roots nor in the oldest commit that was read");
+        return Err(Error::new(Code::NotFound, message));
+    }
     Ok(Bisection { current, change: None, commits: read, is_limited: commits.len() > read })
 }
 

@@ -103,10 +103,10 @@ pub fn prompt(
     list("Neighboring skills, whose scope stays theirs:", described.collect());
     let limits = shown.iter().filter(|shown| shown.characters < shown.of);
     let limits = limits.map(|shown| match (&shown.dropped, shown.characters) {
-        (Some(why), _) => format!("{} does not list the skill: {why}", shown.client),
-        (None, 0) => format!("{} shows the name only", shown.client),
+        (Some(why), _) => format!("{} does not list the skill: {why}", shown.name),
+        (None, 0) => format!("{} shows the name only", shown.name),
         (None, characters) => {
-            format!("{} shows the first {characters} of {} characters", shown.client, shown.of)
+            format!("{} shows the first {characters} of {} characters", shown.name, shown.of)
         }
     });
     list(
@@ -141,7 +141,7 @@ mod tests {
         let outcomes = outcomes(&router, &cases, EvalOptions::default()).unwrap();
         let cut = [DraftShown {
             client: "codex".to_owned(),
-            name: String::new(),
+            name: "Codex".to_owned(),
             version: None,
             characters: 10,
             of: 31,
@@ -158,6 +158,6 @@ mod tests {
         for case in usable {
             assert!(text.contains(&format!("“{}”", case.query)), "{text}");
         }
-        assert!(text.contains("Not for newsletters") && text.contains("codex"), "{text}");
+        assert!(text.contains("Not for newsletters") && text.contains("Codex shows the first 10"), "{text}");
     }
 }

@@ -203,8 +203,10 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     if split.held_out.queries > 0 && split.prompt.queries > 0 {
         let _ = writeln!(
             out,
-            "  held out        {:.3} -> {:.3} ({} queries that a rewrite prompt does not contain)",
-            split.held_out.before, split.held_out.after, split.held_out.queries
+            "  held out        {:.3} -> {:.3} ({} that a rewrite prompt does not contain)",
+            split.held_out.before,
+            split.held_out.after,
+            counted(split.held_out.queries, "query", "queries")
         );
         if split.is_telling() && split.gap() >= Split::WIDE_GAP {
             let _ = writeln!(

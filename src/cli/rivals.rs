@@ -250,7 +250,7 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     let clustered: usize = map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
     let _ = writeln!(
         out,
-        "{} in {}; {} of 20 % or more",
+        "{} in {}; {} of 20 % or more and at least 2 lost requests",
         counted(clustered, "skill", "skills"),
         counted(map.clusters.len(), "cluster", "clusters"),
         counted(report.severe, "collision", "collisions")

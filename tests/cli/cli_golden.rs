@@ -215,6 +215,9 @@ fn the_commit_that_changed_the_winner_is_found() {
     assert_eq!(none.code, 1);
     assert_eq!((&none.json()["change"], &none.json()["is_limited"]), (&Value::Null, &true.into()));
     assert_eq!(home.run(&["bisect", "q", "--from", "no-such-commit"]).code, 3);
+    let unknown = home.run(&["bisect", REQUEST, "--skill", "nosuch"]);
+    assert_eq!(unknown.code, 3, "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("skill `nosuch` not found"), "{}", unknown.stderr);
 }
 
 /// A repository whose settings name programs, in two forms: its own `.git`, and a bare repository among its files.
