@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use sha2::{Digest as _, Sha256};
 
 use skills_base::files::{FileStamp, MAX_DEPTH, open_folder};
-use skills_base::hex;
+use skills_base::{hex, paths};
 
 use super::error::SandboxError;
 
@@ -106,7 +106,8 @@ fn is_registry(root: &Path) -> bool {
 /// computed from the copied bytes, so that they match the copy regardless of changes of the original.
 ///
 /// Every entry is opened relative to its folder, and no link is followed. Links are copied as links (those with an
-/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped.
+/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped, and so are folders
+/// in which nothing is copied, because the digests do not cover them. A name that is not UTF-8 is an error.
 pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
     let mut walk = Walk::new(root, Some(to));
     walk.top(root)?;
@@ -217,10 +218,11 @@ impl<'a> Walk<'a> {
                 format!("has folders nested more than {MAX_DEPTH} levels deep; move their content up"),
             ));
         }
-        if let Some(to) = self.to {
-            let to = to.join(place);
-            fs::create_dir(&to).map_err(|source| SandboxError::io("creating", &to, source))?;
+        let to = self.to.map(|to| to.join(place));
+        if let Some(to) = &to {
+            fs::create_dir(to).map_err(|source| SandboxError::io("creating", to, source))?;
         }
+        let before = self.contents.len();
         let entries =
             rustix::fs::Dir::read_from(folder).map_err(|error| self.failed("reading", place, error))?;
         for entry in entries {
@@ -231,7 +233,20 @@ impl<'a> Walk<'a> {
                 self.entry(folder, name, &place.join(name))?;
             }
         }
-        self.to.map_or(Ok(()), |to| set_mode(&to.join(place), 0o755))
+        let Some(to) = to else { return Ok(()) };
+        if self.contents.len() == before && !place.as_os_str().is_empty() {
+            return fs::remove_dir(&to).map_err(|source| SandboxError::io("deleting", &to, source));
+        }
+        set_mode(&to, 0o755)
+    }
+
+    fn record(&mut self, name: String, digest: String) -> Result<(), SandboxError> {
+        let path = self.root.join(&name);
+        if self.contents.insert(name, digest).is_none() {
+            return Ok(());
+        }
+        let source = io::Error::other("listed twice; the folder changed while it was read");
+        Err(SandboxError::io("reading", &path, source))
     }
 
     fn entry(&mut self, folder: &File, name: &OsStr, place: &Path) -> Result<(), SandboxError> {
@@ -243,6 +258,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         self.count(1, 0)?;
+        name_of(place)?;
         let open = |flags| {
             openat(folder, name, flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
                 .map(File::from)
@@ -285,7 +301,7 @@ impl<'a> Walk<'a> {
     fn link(&mut self, place: &Path, target: &Path) -> Result<(), SandboxError> {
         // A link redirected to the copy has another target, but refers to the same file.
         let digest = hex::encode(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
-        self.contents.insert(name_of(place), format!("link:{digest}"));
+        self.record(name_of(place)?, format!("link:{digest}"))?;
         let Some(to) = self.to else { return Ok(()) };
         let (to, target) = (
             to.join(place),
@@ -304,13 +320,12 @@ impl<'a> Walk<'a> {
         if !meta.is_file() {
             return Ok(());
         }
-        let (stamp, name) = (FileStamp::of(&meta), name_of(place));
+        let (stamp, name) = (FileStamp::of(&meta), name_of(place)?);
         let known = self.known.as_ref().and_then(|known| known.get(&name)).filter(|(seen, _)| *seen == stamp);
         if let Some((_, digest)) = known.cloned() {
             self.count(0, meta.len())?;
             self.seen.insert(name.clone(), (stamp, digest.clone()));
-            self.contents.insert(name, digest);
-            return Ok(());
+            return self.record(name, digest);
         }
         let mut copy = match self.to {
             None => None,
@@ -335,16 +350,16 @@ impl<'a> Walk<'a> {
         if stamp.is_settled(self.now) {
             self.seen.insert(name.clone(), (stamp, digest.clone()));
         }
-        self.contents.insert(name, digest);
-        Ok(())
+        self.record(name, digest)
     }
 }
 
-/// Converts a path to text, injectively.
-pub fn name_of(place: &Path) -> String {
-    place
-        .to_str()
-        .map_or_else(|| place.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
+/// Returns a path as a key of [`Contents`]. A path that is not UTF-8 is refused: escaped, it would be equal to the path
+/// of another file.
+pub fn name_of(place: &Path) -> Result<String, SandboxError> {
+    place.to_str().map(str::to_owned).ok_or_else(|| {
+        SandboxError::bad(format!("file `{}`", paths::escaped(place)), "its name is not UTF-8; rename it")
+    })
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
@@ -410,6 +425,41 @@ mod tests {
         assert_eq!(copied, ContentsCache::default().contents(bundle.path()).expect("read"));
         assert_eq!(copied.keys().collect::<Vec<_>>(), ["lib.py", "link.py", "scripts/run.py"]);
         assert!(copied["scripts/run.py"].ends_with('x') && !copied["lib.py"].ends_with('x'));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_refused() {
+        let bundle = bundle();
+        fs::write(bundle.path().join(r"scripts/lib\xff.sh"), "literal").expect("written");
+        let contents = contents(bundle.path()).expect("read");
+        assert!(contents.contains_key(r"scripts/lib\xff.sh"), "{contents:?}");
+        let other = bundle.path().join("scripts").join(OsStr::from_bytes(b"lib\xff.sh"));
+        if fs::write(&other, "other").is_err() {
+            // Some file systems accept only names in UTF-8.
+            return;
+        }
+        let to = tempfile::tempdir().expect("temporary folder");
+        for refused in [
+            super::contents(bundle.path()),
+            copy(bundle.path(), &to.path().join("copy")),
+            ContentsCache::default().contents(bundle.path()),
+        ] {
+            let message = refused.expect_err("not UTF-8").to_string();
+            assert!(message.contains(r"`scripts/lib\xff.sh`: its name is not UTF-8"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_content_is_not_copied() {
+        let bundle = bundle();
+        let before = contents(bundle.path()).expect("read");
+        fs::create_dir_all(bundle.path().join("flags/on")).expect("created");
+        fs::create_dir_all(bundle.path().join("tools/__pycache__")).expect("created");
+        let place = tempfile::tempdir().expect("temporary folder");
+        let to = place.path().join("copy");
+        assert_eq!(copy(bundle.path(), &to).expect("copied"), before);
+        assert!(!to.join("flags").exists() && !to.join("tools").exists(), "not part of the digests");
+        assert!(to.join("scripts/run.py").is_file());
     }
 
     #[test]

@@ -80,8 +80,9 @@ impl Preparer {
     pub fn preview(&self, spec: &Spec) -> Result<SuppliedFiles, SandboxError> {
         self.check(spec)?;
         let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
-        let digest =
-            |file: &InputFile| Ok((bundle::name_of(&file.to), copy_input(&file.from, &mut std::io::sink())?));
+        let digest = |file: &InputFile| {
+            Ok((bundle::name_of(&file.to)?, copy_input(&file.from, &mut std::io::sink())?))
+        };
         Ok(SuppliedFiles {
             bundle: bundle::contents(&located.root)?,
             files: spec.files.iter().map(digest).collect::<Result<_, SandboxError>>()?,

@@ -139,14 +139,14 @@ impl WorkDir {
     }
 
     fn put(&mut self, file: &InputFile) -> Result<(), SandboxError> {
-        let to = self.work.join(&file.to);
+        let (name, to) = (bundle::name_of(&file.to)?, self.work.join(&file.to));
         if let Some(parent) = to.parent() {
             make_folders(parent)?;
         }
         let mut copy = fs::File::create(&to).map_err(|source| SandboxError::io("creating", &to, source))?;
         let digest = copy_input(&file.from, &mut copy)?;
         // Of two files of one name the later one stays.
-        self.digests.insert(bundle::name_of(&file.to), digest);
+        self.digests.insert(name, digest);
         set_mode(&to, 0o600)?;
         let meta = fs::metadata(&to).map_err(|source| SandboxError::io("reading", &to, source))?;
         self.inputs.insert(to, stamp(&meta));
