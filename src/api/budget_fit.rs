@@ -12,6 +12,7 @@ use strum::Display;
 
 use super::{Code, Error, GoldenQuery};
 use skills_authoring::write_back::replace_file;
+use skills_base::files::{MAX_USER_FILE, read_regular_text};
 use skills_session::Unit;
 use skills_skill::SkillId;
 
@@ -265,7 +266,7 @@ pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
     let refused = |why: String| {
         Error::new(Code::SkillChanged, format!("{} is not written: {why}", overrides.file.display()))
     };
-    let present = match std::fs::read_to_string(&overrides.file) {
+    let present = match read_regular_text(&overrides.file, MAX_USER_FILE) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = overrides.file.parent().unwrap_or(Path::new("."));

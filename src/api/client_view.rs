@@ -357,7 +357,7 @@ fn candidate<'a>(
             if let Some(why) = too_large(profile, &one.found.real) {
                 one.leave_out(ClientViewState::Dropped(why.clone()), why);
                 one.help = Some(SMALLER.to_owned());
-            } else if let Err(error) = std::fs::File::open(&one.found.real)
+            } else if let Err(error) = files::open_regular(&one.found.real)
                 && error.kind() == std::io::ErrorKind::PermissionDenied
             {
                 // The client runs as the same user.

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::RootOrigin;
 use super::tree::{ScannedRoot, Tree};
 use super::walk::{main_file, passes_skipped};
-use skills_base::files::MAX_DEPTH;
+use skills_base::files::{MAX_DEPTH, open_regular};
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, SkillId, is_main_file};
 
@@ -164,9 +164,8 @@ fn is_skill_name(name: &str) -> bool {
 fn has_frontmatter(path: &Path) -> bool {
     use std::io::Read as _;
     let mut head = [0; HEAD_BYTES];
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let read = is_file.then(|| fs::File::open(path).and_then(|mut file| file.read(&mut head)));
-    let Some(Ok(length)) = read else { return false };
+    let read = open_regular(path).and_then(|(mut file, _)| file.read(&mut head));
+    let Ok(length) = read else { return false };
     let head = &head[..length];
     head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).starts_with(b"---")
 }

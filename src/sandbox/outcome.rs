@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use skills_base::files;
+
 use super::error::SandboxError;
 use super::report::Report;
 use super::workdir::WorkDir;
@@ -48,7 +50,9 @@ impl Outcome {
     /// Opens a produced file for reading. Symbolic links, and files behind them, are never listed as produced.
     pub fn open(&self, produced: &Produced) -> Result<File, SandboxError> {
         let path = self.work.produced_at(&produced.path);
-        File::open(&path).map_err(|source| SandboxError::io("opening", &path, source))
+        // A process that an unsandboxed script left behind may have replaced it by a pipe.
+        let opened = files::open_regular(&path);
+        opened.map(|(file, _)| file).map_err(|source| SandboxError::io("opening", &path, source))
     }
 }
 
