@@ -19,6 +19,9 @@ pub(super) const CHECK_PERMISSIONS: &str = "check the permissions of the file an
 const DEEPEST: u32 = 40;
 /// Maximum number of folders scanned below one of a client's folders.
 const MAX_FOLDERS: usize = 50_000;
+/// The same for folders that are reached through links out of it: a link of a repository may lead to the root of the
+/// file system.
+const MAX_LINKED_FOLDERS: usize = 5_000;
 
 /// A folder that a client scans.
 pub(super) struct ClientFolder {
@@ -155,6 +158,7 @@ impl ClientFolder {
             in_root: profile.depth.value() != Some(&Depth::One),
             seen: HashSet::from([real.clone()]),
             folders: 1,
+            linked_folders: 0,
             found: Vec::new(),
         };
         if walk.reading.folders.is_some() {
@@ -216,7 +220,20 @@ impl ClientFolder {
             let why = format!("{SKILL_FILE} is a folder; {client} reads only a file of that name");
             return because(why, "replace the folder by a file");
         }
-        if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
+        let mut above = file.ancestors().take_while(|path| path.starts_with(&self.path));
+        if let Some(link) = above.find(|path| is_link(path)) {
+            if matches!(self.links, Some(Links::All | Links::Folders)) && link.is_dir() {
+                if deepest(profile) > 1 {
+                    return Some(Missed::Unknown(format!(
+                        "behind a symbolic link to a folder: not in the first {MAX_LINKED_FOLDERS} folders behind \
+                            links, which are searched here; {client} may search more"
+                    )));
+                }
+                if !link.join(SKILL_FILE).exists() {
+                    let why = format!("behind a symbolic link to a folder without {SKILL_FILE}");
+                    return because(why, "correct or remove the link");
+                }
+            }
             let (why, help) = match self.links {
                 None => {
                     let what = "behind a symbolic link; whether";
@@ -282,6 +299,8 @@ struct Walk<'a> {
     /// Scanned folders, by resolved path.
     seen: HashSet<PathBuf>,
     folders: usize,
+    /// Number of scanned folders outside of `root`.
+    linked_folders: usize,
     found: Vec<Found>,
 }
 
@@ -314,8 +333,13 @@ impl Walk<'_> {
         folders.sort();
         folders.truncate(self.reading.children.map_or(usize::MAX, |most| most as usize));
         for (path, real) in folders {
-            self.folders += 1;
-            if self.folders > MAX_FOLDERS || above.contains(&real) {
+            let (count, most) = if real.starts_with(self.root) {
+                (&mut self.folders, MAX_FOLDERS)
+            } else {
+                (&mut self.linked_folders, MAX_LINKED_FOLDERS)
+            };
+            *count += 1;
+            if *count > most || above.contains(&real) {
                 continue;
             }
             above.push(real.clone());

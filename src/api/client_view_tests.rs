@@ -260,6 +260,55 @@ fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
 }
 
 #[test]
+fn only_the_first_folders_behind_links_are_searched() {
+    let home = Home::new();
+    home.skill("out/a/first", "first");
+    home.skill("out/z/last", "last");
+    for n in 0..5_000 {
+        fs::create_dir_all(home.path(&format!("out/m/{n}"))).unwrap();
+    }
+    home.skill("repo/.agents/skills/zz/own", "own");
+    std::os::unix::fs::symlink(home.path("out"), home.path("repo/.agents/skills/linked")).unwrap();
+    let catalog = Catalog::default();
+    let profile = client::profile("opencode").unwrap();
+    let rows =
+        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+    let mut names: Vec<_> =
+        rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
+    names.sort();
+    assert_eq!(names, ["first", "own"], "the folder itself is searched completely");
+    // The link as the catalog reports it.
+    let mut link = testing::skill("linked", "linked");
+    link.location = home.path("repo/.agents/skills/linked");
+    let whys = home.whys("opencode", vec![link.clone()]);
+    assert!(whys["linked"].contains("5000 folders behind links"), "{whys:?}");
+    let mut linked = link;
+    linked.location = home.path("repo/.claude/skills/linked");
+    fs::create_dir_all(home.path("repo/.claude/skills")).unwrap();
+    std::os::unix::fs::symlink(home.path("out"), &linked.location).unwrap();
+    let whys = home.whys("claude-code", vec![linked]);
+    assert_eq!(whys["linked"], "behind a symbolic link to a folder without SKILL.md");
+}
+
+#[test]
+fn a_file_that_becomes_a_pipe_is_not_waited_for() {
+    let home = Home::new();
+    let pipe = home.path("repo/.claude/skills/a/SKILL.md");
+    fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let profile = client::profile("claude-code").unwrap();
+    let config = home.config();
+    let catalog = Catalog::default();
+    let places = places(profile, &catalog, &config);
+    let at = places.iter().position(|place| pipe.starts_with(&place.path)).unwrap();
+    // As found before it was replaced.
+    let found = Found { file: pipe.clone(), real: pipe, at: 0 };
+    let known = Known::of(&catalog);
+    let one = candidate(profile, at, &places[at], found, &known, &SkillFiles::default());
+    assert!(matches!(one.state, ClientViewState::Unknown(_)), "{:?}", one.state);
+}
+
+#[test]
 fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
     let home = Home::new();
     for (folder, name) in [("aa", "same"), ("bb", "same"), ("cc", "dd"), ("dd", "dd"), ("ee", "with blank")] {
