@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use axum::extract::Request;
-use axum::http::uri::Authority;
+use axum::http::uri::{Authority, Scheme};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use super::listen::Activity;
@@ -39,12 +39,15 @@ const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("x-api-key"), "X-API-Key"),
 ];
 
+/// Stands for a host that is not ASCII.
+const INVALID_HOST: &str = "?";
+
 /// Accepts a request that states its host exactly once and consistently
 /// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
 ///
 /// # Errors
-/// Returns `invalid_request` for duplicates of a header that must be unique, for a missing `Host` in HTTP/1.1, and for
-/// a target with another host.
+/// Returns `invalid_request` for duplicates of a header that must be unique, for a `Host` that is missing in HTTP/1.1 or
+/// is not one host, and for a target with another host or a scheme other than `http` and `https`.
 pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
     let wrong = |message: &str| Err(ErrorResponse::new(Code::InvalidRequest, message));
     for (name, shown) in SINGLE_HEADERS {
@@ -52,9 +55,15 @@ pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
             return wrong(&format!("the request has several `{shown}` headers; send only one"));
         }
     }
-    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or(INVALID_HOST));
     if host.is_none() && request.version() == Version::HTTP_11 {
         return wrong("the request has no `Host` header, which HTTP/1.1 requires");
+    }
+    if host.is_some_and(|host| !host.is_empty() && authority(host).is_none()) {
+        return wrong("the `Host` header must be one host with an optional port, e.g. 127.0.0.1:8080");
+    }
+    if request.uri().scheme().is_some_and(|scheme| ![Scheme::HTTP, Scheme::HTTPS].contains(scheme)) {
+        return wrong("the scheme of the request target must be http or https; send only the path");
     }
     let target = request.uri().authority().map(Authority::as_str);
     match (target, host) {
@@ -121,15 +130,18 @@ fn is_at(origin: &str, host: Option<&str>) -> bool {
     origin.split_once("://").is_some_and(|(_, from)| Some(from) == host)
 }
 
+/// Parses a host with an optional port, without a user.
+fn authority(host: &str) -> Option<Authority> {
+    let authority: Authority = host.parse().ok()?;
+    let rest = host.strip_prefix(authority.host())?;
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(authority)
+}
+
 /// Returns whether a host is an address, or a name that never leaves the machine (RFC 6761).
 fn is_local(host: &str) -> bool {
-    let (name, port) = match host.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').unwrap_or_default(),
-        None => host.find(':').map_or((host, ""), |at| host.split_at(at)),
-    };
-    if !(port.is_empty() || port.starts_with(':')) {
-        return false;
-    }
+    let Some(authority) = authority(host) else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
@@ -154,6 +166,11 @@ mod tests {
             assert!(is_allowed(host, Some(&format!("http://{host}"))), "{host}");
         }
         assert!(!is_allowed("[::1].evil.example:80", None) && !is_allowed("[::1]evil.example", None));
+        for host in
+            ["127.0.0.1, evil", "127.0.0.1:80, evil", "127.0.0.1:80,evil", "evil@127.0.0.1", "localhost:x"]
+        {
+            assert!(!is_allowed(host, None), "{host}");
+        }
         // A name that an attacker resolves to loopback.
         assert!(!is_allowed("rebound.example:8080", None));
         for origin in ["https://evil.example", "null", "http://localhost:3000"] {

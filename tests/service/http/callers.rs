@@ -391,6 +391,9 @@ async fn a_request_names_its_host_once() {
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: {own}\r\n"),
         "GET /v1/health HTTP/1.1\r\n".to_owned(),
         format!("GET http://evil.example/v1/health HTTP/1.1\r\nhost: {own}\r\n"),
+        format!("GET ftp://{own}/v1/health HTTP/1.1\r\nhost: {own}\r\n"),
+        format!("GET /v1/health HTTP/1.1\r\nhost: {own}, evil.example\r\n"),
+        format!("GET /v1/health HTTP/1.1\r\nhost: user@{own}\r\n"),
     ] {
         let answer = house.send(format!("{head}connection: close\r\n\r\n").as_bytes()).await;
         assert_eq!((answer.status, answer.code()), (400, "invalid_request".to_owned()), "{head}");
