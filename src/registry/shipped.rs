@@ -164,7 +164,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("file");
         fs::write(&file, "not a folder").unwrap();
-        let mut config = Config::defaults(home.path(), &Env::at(&home.path().to_string_lossy()));
+        let mut config = Config::defaults(home.path(), &Env::at(home.path().to_string_lossy().into_owned()));
         assert!(check_cache(&config).is_ok());
         config.dirs.cache = file.join("cache");
         assert!(check_cache(&config).is_err());

@@ -12,6 +12,7 @@ mod persistent_state;
 mod screen;
 mod terminal_status;
 
+use crate::golden_requests::GoldenPaneResponse;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -447,7 +448,9 @@ impl App {
                 executor.notify_overlay(message, now);
                 executor.commands.push(AppCommand::Refresh);
             }
-            Event::Index(_) => executor.notify_overlay(message, now),
+            Event::Index(_) => {
+                executor.notify_overlay(message, now);
+            }
             Event::Scan(_) => {}
         }
     }

@@ -32,7 +32,7 @@ pub fn opened_as(client: &Arc<FakeClient>, settings: &Settings, size: (u16, u16)
 /// The pane over these runs, once they are listed.
 pub fn opened(client: &Arc<FakeClient>, width: u16, height: u16) -> Harness {
     let mut harness = opened_as(client, &settings(), (width, height));
-    harness.wait_for(" all ");
+    harness.wait_for(" total ");
     if height >= 30 {
         harness.wait_for("Checkpoints");
     }

@@ -119,7 +119,7 @@ fn browse_and_discover_are_the_screens() {
 fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
-    harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
+    harness.press("5").wait_for(" total ").wait_for("Checkpoints").press("a").wait_for("Your decision");
     compare(
         &mut harness,
         "runs.svg",
@@ -227,7 +227,7 @@ fn a_proposal_is_the_screen() {
 fn a_filter_a_bulk_dialog_and_the_board_are_the_screens() {
     let client = shift_core();
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
-    harness.press("5").wait_for(" all ").press("] ] ]").wait_for("state:failed").wait_for("9 of 20");
+    harness.press("5").wait_for(" total ").press("] ] ]").wait_for("state:failed").wait_for("9 of 20");
     compare(
         &mut harness,
         "runs-filter.svg",

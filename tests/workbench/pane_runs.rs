@@ -28,7 +28,7 @@ fn what_waits_for_a_person_stands_first_at_every_size() {
         insta::assert_snapshot!(format!("runs-{width}x{height}"), harness.screen());
     }
     let mut harness = opened_as(&client, &settings(), (60, 20));
-    harness.wait_for(" all ");
+    harness.wait_for(" total ");
     insta::assert_snapshot!("runs-60x20", harness.screen());
     harness.press("enter").wait_for("Output");
     insta::assert_snapshot!("runs-detail-60x20", harness.screen());

@@ -276,7 +276,7 @@ fn the_deadline_is_shown_in_full_and_only_for_waits() {
     let settings = skills_config::RunSettings { columns, ..skills_config::RunSettings::default() };
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Runs::of(settings))];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &sample_settings(), 120, 36).unwrap();
-    harness.wait_for(" all ");
+    harness.wait_for(" total ");
     harness.press("/").type_text("state:failed").press("enter");
     assert!(!harness.screen().contains("no deadline"), "{}", harness.screen());
     harness.press("/ ctrl-u").type_text("state:waiting").press("enter");

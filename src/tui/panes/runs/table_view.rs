@@ -74,7 +74,13 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         list.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
     }
     if list.rows.is_empty() {
-        painter.put(window.x + 3, window.y, &list.filter.no_matches(), Role::Muted, window.width.saturating_sub(3));
+        painter.put(
+            window.x + 3,
+            window.y,
+            &list.filter.no_matches(),
+            Role::Muted,
+            window.width.saturating_sub(3),
+        );
     }
     let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
     let turning = spinner(cx);
