@@ -1,6 +1,6 @@
 //! `why`: every check between a skill's file and a client's model loading it for a request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -683,16 +683,20 @@ async fn ranked(
         Some(hit) => hit.exclusion_note.as_ref().and_then(|_| matched_clause(&stated, &terms)),
         None => matched_exclusion(&stated, intent),
     };
+    // Words of another language in an English description win nothing.
+    let is_foreign = first.verdict.reason == VerdictReason::Language;
     // A skill that is not a result for another reason was not compared with the request.
     let is_compared = hit.is_some() || is_without_terms(subject, &own);
     if is_compared {
-        checks.push(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
+        let mut check = terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None);
+        if is_foreign {
+            check.help = None;
+        }
+        checks.push(check);
     }
     if is_compared || clause.is_some() {
         checks.push(exclusion_check(clause.as_deref(), wins));
     }
-    // Words of another language in an English description win nothing.
-    let is_foreign = first.verdict.reason == VerdictReason::Language;
     let has_advice = is_compared && !wins && !is_foreign;
     let advice = if has_advice { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
@@ -837,6 +841,7 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
         }
         (fields, rows.iter().map(|row| breakdown.words[*row].sum).sum())
     };
+    let mut seen = HashSet::new();
     let words = answer.words.iter().enumerate().filter(|(_, word)| !word.stop);
     words
         .map(|(at, word)| {
@@ -847,6 +852,8 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
             let read_as = word.reading().filter(|read| !read.eq_ignore_ascii_case(&term)).map(str::to_owned);
             WhyTerm { term, read_as, fields, points, winner_fields, winner_points }
         })
+        // A repeated word is scored where it occurs first.
+        .filter(|term| seen.insert(term.word().to_lowercase()))
         .collect()
 }
 
@@ -856,8 +863,16 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     if terms.is_empty() {
         return WhyCheck::unknown(CheckKind::Terms, "the request contains only stop words");
     }
-    let clause = clause.map(str::to_lowercase).unwrap_or_default();
-    let is_excluded = |term: &WhyTerm| clause.contains(term.word().to_lowercase().trim_end_matches('s'));
+    let words_of = |text: &str| -> Vec<String> {
+        let words = text.to_lowercase();
+        let words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(|word| word.trim_end_matches('s').to_owned()).collect()
+    };
+    let clause_words = words_of(clause.unwrap_or_default());
+    let is_excluded = |term: &WhyTerm| {
+        let words = words_of(term.word());
+        !words.is_empty() && words.iter().all(|word| clause_words.contains(word))
+    };
     let list = |terms: &[&WhyTerm], show: fn(&WhyTerm) -> String| {
         terms.iter().map(|term| show(term)).collect::<Vec<_>>().join(", ")
     };

@@ -326,7 +326,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     }
     for trigger in report.false_triggers.iter().take(MAX_LOST_QUERIES) {
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), available - 2, look.unicode));
-        let why = if trigger.near_miss { "first, but forbidden" } else { "first, but no skill fits" };
+        let why = if trigger.near_miss { "is first, but must not be" } else { "fits, but no skill should" };
         let what = format!("{} {why}", safe_text::line(trigger.won.as_str()));
         let _ = writeln!(
             out,

@@ -23,7 +23,7 @@ fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
     });
     let false_triggers = report.false_triggers.iter().map(|trigger| {
         let won = name(Some(&trigger.won));
-        let why = if trigger.near_miss { "must not be first" } else { "is first, but no skill fits" };
+        let why = if trigger.near_miss { "must not be first" } else { "fits, but no skill should" };
         (trigger.query.clone(), format!("{won} {why}"))
     });
     let all = lost.chain(false_triggers);

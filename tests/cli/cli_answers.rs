@@ -297,3 +297,14 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{}", answer.stdout);
     assert_eq!(answer.stdout.lines().count(), 1);
 }
+
+#[test]
+fn why_does_not_deny_a_word_that_the_request_repeats() {
+    let home = Home::empty();
+    let request = "diff this json against that json";
+    let answer = home.run_bare(&["--demo", "why", "json-diff", request, "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let terms = checks.iter().find(|check| check["check"] == "terms").unwrap();
+    assert_eq!(terms["evidence"], "the skill has every term of the request");
+}
