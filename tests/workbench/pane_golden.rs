@@ -190,7 +190,7 @@ fn an_unreadable_golden_set_is_named_above_the_earlier_figures() {
     let mut screen = place.open(80, 24);
     screen.press("6").wait_for("make this statement a sheet");
     std::fs::write(place.file(), "- query: [\n").unwrap();
-    screen.press("r").wait_for("cannot be read").wait_for("golden.yaml:");
+    screen.press("r").wait_for("cannot be read, earlier figures:").wait_for("invalid golden set");
 }
 
 #[test]

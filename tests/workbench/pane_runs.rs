@@ -458,9 +458,9 @@ fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
     });
     let client = core(runs.collect());
     let mut harness = opened_as(&client, &settings(), (120, 36));
-    harness.wait_for("10 000 all");
+    harness.wait_for("10 000 total");
     harness.press("G G G").wait_for("bulk-job");
-    has(&harness, &["10 000 all"]);
+    has(&harness, &["10 000 total"]);
     let begin = std::time::Instant::now();
     let drawn = 20;
     for _ in 0..drawn {

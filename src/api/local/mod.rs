@@ -226,7 +226,7 @@ fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
     let usual = config.dirs.cache.display().to_string();
     tracing::warn!("cannot write to the cache folder {usual}: {unwritable}; using a temporary folder");
     let replaced = temporary_folder().and_then(|folder| {
-        config.dirs.cache = folder.path().to_owned();
+        folder.path().clone_into(&mut config.dirs.cache);
         skills_registry::check_cache(config).map(|()| folder)
     });
     match replaced {

@@ -26,11 +26,7 @@ impl Golden {
         self.is_folded = area.width < FOLD || cx.full_screen;
         self.list.start_frame();
         self.detail.start_frame();
-        let status = match (self.is_measuring, &self.error) {
-            (true, _) => Some(("measuring  ", Role::Info)),
-            (false, Some(_)) => Some(("cannot be read, earlier figures  ", Role::Danger)),
-            (false, None) => None,
-        };
+        let status = self.is_measuring.then_some(("measuring  ", Role::Info));
         let top = match &self.list.measured {
             Some(measured) if !measured.report.results.is_empty() => {
                 head_view::draw(measured, status, area, buf, cx)
@@ -82,7 +78,8 @@ fn draw_error(error: &Error, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16
     let mut painter = Painter::new(buf, cx);
     let max_width = area.width.saturating_sub(8);
     painter.put(area.x + 3, area.y, painter.glyphs.bad, Role::Danger, 1);
-    let text = [Seg::new(shown(&error.message), Role::Text)];
+    let cause = format!("cannot be read, earlier figures: {}", error.message);
+    let text = [Seg::new(shown(&cause), Role::Text)];
     let lines = wrap_to(&text, max_width, MAX_ERROR_HEIGHT, painter.glyphs.ellipsis);
     let mut y = area.y;
     for line in lines {
