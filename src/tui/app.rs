@@ -460,7 +460,7 @@ impl App {
     pub fn persistent_state(&self, before: &PersistentState, at_start: &str) -> PersistentState {
         let picked = (self.theme_name() != at_start).then(|| self.theme_name().to_owned());
         let panes = &self.executor.screen.panes;
-        let intents = panes.iter().flat_map(|pane| pane.persistent_texts()).collect();
+        let intents = panes.iter().flat_map(crate::pane::Pane::persistent_texts).collect();
         PersistentState {
             theme: picked.or_else(|| before.theme.clone()),
             split: panes.moved_splits(),

@@ -12,7 +12,7 @@ use crate::overlay::{
     Chooser, ClientsView, DialogSpec, DraftEditor, LogView, Outcome, Palette, PromptKind, Purpose, Question,
     Reader,
 };
-use crate::pane::{Effect, Message, PaneId, Picker, PickerKind};
+use crate::pane::{Effect, Message, Pane, PaneId, Picker, PickerKind};
 use crate::run_requests::RunRequest;
 use skills_base::telemetry::RingBuffer;
 
@@ -239,19 +239,18 @@ impl Executor {
                 }
             }
             Effect::AddGolden(mut form) => {
-                form.query = form.query.or_else(|| screen.panes.iter().find_map(|pane| pane.request()));
+                form.query = form.query.or_else(|| screen.panes.iter().find_map(Pane::request));
                 let sheet = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
                 self.effect_of(pane, Effect::OpenDialog(Box::new(sheet)), now);
             }
             Effect::EditDescription(mut skill) => {
-                skill.intent = skill.intent.or_else(|| screen.panes.iter().find_map(|pane| pane.request()));
+                skill.intent = skill.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
                 let (editor, measure) = DraftEditor::open(pane, skill);
                 screen.overlays.open(editor);
                 self.commands.push(AppCommand::Call(pane, measure));
             }
             Effect::Why(mut request) => {
-                request.intent =
-                    request.intent.or_else(|| screen.panes.iter().find_map(|pane| pane.request()));
+                request.intent = request.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
                 screen.notices.note("checking", now);
                 self.report_requested = Some(self.inputs);
                 self.commands.push(AppCommand::Call(pane, Effect::Why(request)));

@@ -19,7 +19,7 @@ use crate::header::Header;
 use crate::keymap::{Keymap, key_name};
 use crate::notices::Notices;
 use crate::overlay::{Entry, Help, Hint, shade};
-use crate::pane::{Draw, PaneId};
+use crate::pane::{Draw, Pane, PaneId};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::cells;
@@ -46,7 +46,7 @@ pub(super) struct ScreenState {
 
 impl ScreenState {
     pub fn animated(&self) -> bool {
-        let moves = self.core.progress.busy() || self.panes.active().is_some_and(|pane| pane.animated());
+        let moves = self.core.progress.busy() || self.panes.active().is_some_and(Pane::animated);
         !self.appearance.reduced_motion && moves
     }
 
@@ -155,8 +155,8 @@ impl ScreenState {
     /// Describes what would be lost, stopped or never sent if the workbench quit now.
     pub fn unsaved_state(&self) -> Option<String> {
         let edited = self.overlays.behind.as_ref().and_then(|overlay| overlay.unsaved());
-        let typed = self.panes.iter().find_map(|pane| pane.unsaved());
-        let stopped = self.connection.stopped(self.panes.iter().map(|pane| pane.executing_runs()).sum());
+        let typed = self.panes.iter().find_map(Pane::unsaved);
+        let stopped = self.connection.stopped(self.panes.iter().map(Pane::executing_runs).sum());
         let all = [self.connection.undelivered(), edited, typed, stopped];
         all.into_iter().flatten().reduce(|one, other| format!("{one} {other}"))
     }
@@ -265,7 +265,7 @@ impl ScreenState {
         let (glyphs, theme) = (self.appearance.glyphs, &self.appearance.theme);
         let spinner = spin(glyphs, self.clock.elapsed(now));
         let is_busy = self.core.progress.busy();
-        let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.pending_decisions()).collect();
+        let awaited: Vec<usize> = self.panes.iter().map(Pane::pending_decisions).collect();
         // Only Browse uses the client's view: a session has a client of its own.
         let browsing = self.panes.active_id() == Some(PaneId::Browse);
         let client = self.core.client.as_ref().filter(|_| browsing).map(|name| format!("as {name}"));

@@ -5,6 +5,7 @@ use ratatui::layout::Position;
 use super::board::BoardState;
 use super::compare_view::{Compared, compared};
 use super::detail::{DetailCursor, DetailState, DetailView};
+use super::list::Row;
 use super::reading::{Followed, read, read_again};
 use super::run_list::{RunList, is_telling};
 use super::views::Tab;
@@ -44,19 +45,17 @@ impl RunBrowser {
 
     /// Requests the data of the run under the cursor if it is another one than before.
     pub fn selection_changed(&mut self) -> Option<Effect> {
-        let selected = match &self.board {
-            Some(board) => board.run()?,
-            None => match self.list.rows.get(self.list.scroll.cursor).and_then(|row| row.run()) {
-                Some(run) => run,
-                None => {
-                    // Commands must not apply to a run that the filter excludes.
-                    if !self.list.filter.is_empty() {
-                        self.list.selected = None;
-                        self.detail.hide();
-                    }
-                    return None;
-                }
-            },
+        let selected = if let Some(board) = &self.board {
+            board.run()?
+        } else if let Some(run) = self.list.rows.get(self.list.scroll.cursor).and_then(Row::run) {
+            run
+        } else {
+            // Commands must not apply to a run that the filter excludes.
+            if !self.list.filter.is_empty() {
+                self.list.selected = None;
+                self.detail.hide();
+            }
+            return None;
         };
         if self.list.selected.as_ref() == Some(selected) && self.detail.is_of(selected) {
             return None;
