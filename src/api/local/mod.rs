@@ -220,7 +220,7 @@ fn temporary_folder() -> std::io::Result<LockedFolder> {
 /// Uses a temporary cache folder if the shipped skills may be needed and cannot be unpacked to the configured one.
 ///
 /// # Errors
-/// Returns `internal_error` if the shipped skills are the only ones, and there is no folder for them.
+/// Returns `internal_error` if the shipped skills are the only ones, and no folder for them can be written.
 fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
     let Err(unwritable) = skills_registry::check_cache(config) else { return Ok(None) };
     let usual = config.dirs.cache.display().to_string();

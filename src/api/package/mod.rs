@@ -150,8 +150,8 @@ fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
 
 /// Describes the executable content of a bundle, one line each.
 fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
-    let nobody = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
-    let subject = super::trust::survey(&nobody, place, skill);
+    let untrusted = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
+    let subject = super::trust::survey(&untrusted, place, skill);
     let hooks = subject
         .hooks
         .then(|| "the frontmatter has hooks, which some clients execute automatically".to_owned());

@@ -334,7 +334,7 @@ impl BegunChanges {
         }
     }
 
-    /// Returns the files of all changes; `None` if there is no folder.
+    /// Returns the files of all changes; `None` if the folder does not exist.
     fn files(&self) -> Result<Option<Vec<PathBuf>>, ProposalError> {
         match std::fs::read_dir(&self.0) {
             Ok(entries) => Ok(Some(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())),
