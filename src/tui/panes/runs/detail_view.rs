@@ -192,16 +192,7 @@ fn lines(
 /// Returns two or three rows: the state and its duration, who started the run, its progress, its trace id.
 fn state_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>) -> Vec<Line> {
     let glyphs = making.cx.glyphs;
-    let (sign, role) = match record.state {
-        RunState::Pending => (glyphs.pending, Role::Muted),
-        RunState::Running => (making.turning, Role::Info),
-        RunState::Replaying => (glyphs.replaying, Role::Info),
-        RunState::WaitingForHuman => (glyphs.waiting, Role::Waiting),
-        RunState::WaitingForSignal => (glyphs.signal, Role::Text),
-        RunState::Completed => (glyphs.ok, Role::Success),
-        RunState::Failed => (glyphs.bad, Role::Danger),
-        RunState::Canceled => (glyphs.canceled, Role::Muted),
-    };
+    let (sign, role) = super::list_view::state_sign(record, glyphs, making.turning);
     let word = match record.state {
         _ if has_expired(record, making.now_ms) => "expired".to_owned(),
         RunState::Pending if record.paused => "paused until resumed".to_owned(),

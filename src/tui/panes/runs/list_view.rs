@@ -9,6 +9,7 @@ use super::run_list::RunList;
 use super::table_view::{deadline, draw_table};
 use super::view::{outdated_line, spinner, state_before_outage};
 use super::views::draw_tabs;
+use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -260,7 +261,7 @@ fn draw_run(
     painter: &mut Painter<'_>,
 ) {
     let group = Group::of(run);
-    let (sign, role) = state_sign(run, painter, turning);
+    let (sign, role) = state_sign(run, painter.glyphs, turning);
     painter.put(columns.name.0 - 2, y, sign, role, 1);
     let quiet = group == Group::Done && !selected;
     let name_role = match (selected || group == Group::You, quiet) {
@@ -354,8 +355,7 @@ pub(super) fn since(run: &RunRecord) -> i64 {
 }
 
 /// Returns glyph and role of a run's state.
-pub fn state_sign(run: &RunRecord, painter: &Painter<'_>, turning: &'static str) -> (&'static str, Role) {
-    let glyphs = painter.glyphs;
+pub fn state_sign(run: &RunRecord, glyphs: &Glyphs, turning: &'static str) -> (&'static str, Role) {
     match run.state {
         RunState::Pending => (glyphs.pending, Role::Muted),
         RunState::Running => (turning, Role::Info),

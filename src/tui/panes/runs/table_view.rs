@@ -103,7 +103,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         }
         for column in &columns {
             if column.name == RunColumn::State {
-                let (sign, role) = state_sign(run, &painter, turning);
+                let (sign, role) = state_sign(run, painter.glyphs, turning);
                 painter.put(column.x, y, sign, role, 1);
                 continue;
             }
