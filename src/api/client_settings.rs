@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::json::{list, member, object, without_comments};
+use self::json::{json5_object, list, member, object, object_with_comments};
 use super::budget_fit::{CODEX_SETTINGS, SKILL_OVERRIDES, USER_SETTINGS};
 use skills_base::files;
 use skills_config::Config;
@@ -409,7 +409,7 @@ fn denied(settings: &Map<String, Value>) -> Result<Vec<Rule>, String> {
 /// Reads settings of GitHub Copilot CLI: JSON with comments. The lists of all files are joined
 /// (<https://docs.github.com/en/copilot/reference/copilot-cli-reference/cli-config-dir-reference>).
 fn copilot(text: &str) -> Result<Vec<Rule>, String> {
-    let settings = object(&without_comments(text, false))?;
+    let settings = object_with_comments(text, false)?;
     let names = list(&settings, "disabledSkills")?.iter().filter_map(Value::as_str);
     let rule = |name: &str| (Selector::Key(name.to_owned()), Level::Off, "disabledSkills".to_owned());
     Ok(names.map(rule).collect())
@@ -420,7 +420,7 @@ fn copilot(text: &str) -> Result<Vec<Rule>, String> {
 /// <https://github.com/google-gemini/gemini-cli>). Names are compared in lower case, also those of its own skills
 /// (`packages/core/src/skills/skillManager.ts` there).
 fn gemini_cli(text: &str) -> Result<Vec<Rule>, String> {
-    let settings = object(&without_comments(text, false))?;
+    let settings = object_with_comments(text, false)?;
     let Some(skills) = member(&settings, "skills")? else { return Ok(Vec::new()) };
     let names = list(skills, "disabled")?.iter().filter_map(Value::as_str);
     let rule =
@@ -437,11 +437,10 @@ fn gemini_cli(text: &str) -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
-/// Reads `OpenClaw`'s settings: JSON5, of which JSON with comments and commas at the end is read
-/// (<https://docs.openclaw.ai/tools/skills-config>).
+/// Reads `OpenClaw`'s settings: JSON5 (<https://docs.openclaw.ai/tools/skills-config>).
 fn openclaw(text: &str) -> Result<Vec<Rule>, String> {
     const INCLUDE: &str = "$include";
-    let settings = object(&without_comments(text, true))?;
+    let settings = json5_object(text)?;
     let mut rules = Vec::new();
     let agents = member(&settings, "agents")?;
     let mut agent = agents.and_then(|agents| agents.get("list")?.as_array()).into_iter().flatten();

@@ -298,12 +298,12 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
 /// Returns the findings of a catalog: those of the parser and the linter, and those across bundles.
 #[must_use]
 pub fn catalog(catalog: &Catalog) -> LintReport {
-    checked_catalogue(catalog, false)
+    checked_catalog(catalog, false)
 }
 
-/// Like [`catalogue`], and with `environment` also checks commands and environment variables of this machine.
+/// Like [`catalog`], and with `environment` also checks commands and environment variables of this machine.
 #[must_use]
-pub fn checked_catalogue(catalog: &Catalog, environment: bool) -> LintReport {
+pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
     let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
     let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
     let losers = catalog.shadowed.par_iter().map(|loser| {
@@ -381,12 +381,17 @@ pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
 }
 
-/// Returns the findings in single files, and between their contracts and the capabilities next to them; with
+/// Returns the findings in single files, and between those below a root of the catalog and its skills; with
 /// `environment` also checks commands and environment variables of this machine.
 #[must_use]
-pub fn files_in_place(paths: &[PathBuf], environment: bool) -> LintReport {
-    let machine = environment.then(Machine::of_process);
-    report_of(paths, Some(&Neighbors { machine, ..Neighbors::default() }))
+pub fn files_in_place(paths: &[PathBuf], catalog: &Catalog, environment: bool) -> LintReport {
+    let with_machine = |neighbors| Neighbors { machine: environment.then(Machine::of_process), ..neighbors };
+    let is_below = |root: &Path, path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(root));
+    let roots: Vec<PathBuf> = catalog.roots.iter().filter_map(|root| root.path.canonicalize().ok()).collect();
+    let (below, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.iter().cloned().partition(|path| roots.iter().any(|root| is_below(root, path)));
+    report_of(&below, Some(&with_machine(Neighbors::of(catalog))))
+        .and(report_of(&others, Some(&with_machine(Neighbors::default()))))
 }
 
 /// Returns the findings in a bundle, independent of neighboring ones.
@@ -767,7 +772,7 @@ steps:
     input: {text: inputs.text, style: short}
 ";
         fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
-        let report = files_in_place(std::slice::from_ref(&path), false);
+        let report = files_in_place(std::slice::from_ref(&path), &Catalog::default(), false);
         assert_eq!(
             codes(&report),
             [
@@ -839,7 +844,7 @@ steps:
     input: {most: inputs.level, text: vars.more}
 ";
         fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
-        let report = files_in_place(&[path], false);
+        let report = files_in_place(&[path], &Catalog::default(), false);
         assert_eq!(
             codes(&report),
             [
@@ -885,7 +890,7 @@ steps:
         script("described", "none.py", "words");
         write("services/words.yaml", "id: words\nmodule: words\n");
         write("scripts/here.py", "print('{}')\n");
-        let report = files_in_place(&[path], false);
+        let report = files_in_place(&[path], &Catalog::default(), false);
         let notes = dir.path().join("notes");
         let found: Vec<_> = report
             .findings

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_keeps_the_catalogues_order() {
+    fn no_filter_keeps_the_catalogs_order() {
         let catalog = catalog(&[("b", "b"), ("a", "a")]);
         assert_eq!(ids(&list(&catalog, &ListFilter::default()).unwrap()), ["b", "a"]);
     }

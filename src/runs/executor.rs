@@ -233,14 +233,11 @@ impl<'e> RunExecution<'e> {
             // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
             self.writer.append(self.is_busy(), events).await?;
-            let (store, run) = (&self.engine.store, &self.scheduler.progress.run.id);
             let mut begun = HashSet::new();
             for intent in intents {
-                let step = intent.step.clone();
-                let write = || store.record_intent(run, self.writer.fence, intent.clone());
-                match self.writer.persist(self.is_busy(), write).await {
+                match self.writer.record_intent(self.is_busy(), &intent).await {
                     Ok(()) => {
-                        begun.insert(step);
+                        begun.insert(intent.step);
                     }
                     Err(ExecutionStop::Store(StoreError::Refused(TransitionError::Paused))) => {
                         self.paused = true;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::execute::Engine;
 use super::log::{LogQueue, PAUSE};
-use skills_store::{NewEvent, RunId, Store, StoreError, Unavailability};
+use skills_store::{NewEvent, RunId, StepIntent, Store, StoreError, Unavailability};
 
 /// Time between attempts to write to a store that does not accept writes.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -98,12 +98,25 @@ impl RunWriter {
         if events.is_empty() {
             return Ok(());
         }
+        self.begin_batch(is_due).await?;
+        self.append_batch(is_due, events).await
+    }
+
+    /// Records that a step is about to start, once: a lost answer does not repeat its event.
+    pub async fn record_intent(&mut self, is_due: bool, intent: &StepIntent) -> Result<(), ExecutionStop> {
+        self.begin_batch(is_due).await?;
+        let (store, run) = (&self.store, &self.run);
+        self.persist(is_due, || store.record_intent(run, self.fence, self.batch, intent.clone())).await
+    }
+
+    /// Begins a batch after the output lines that are not recorded yet.
+    async fn begin_batch(&mut self, is_due: bool) -> Result<(), ExecutionStop> {
         let unwritten = std::mem::take(&mut self.unwritten);
         if !unwritten.is_empty() {
             self.append_batch(is_due, unwritten).await?;
         }
         self.batch += 1;
-        self.append_batch(is_due, events).await
+        Ok(())
     }
 
     /// Appends the events of the current batch, which the store records once.

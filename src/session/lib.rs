@@ -26,7 +26,7 @@ pub use agent::{Agent, AgentLimits, call_order, parse_agent};
 pub use budget::{Allowance, BudgetResult, Fill, Listed, Own, Shown, Unit, shorten};
 pub use compose::{
     ComposeInput, Composed, ComposedPart, Form, Instructions, PartKind, ToolNameFormat, body_text,
-    catalogue_text, compose, entry_text,
+    catalog_text, compose, entry_text,
 };
 pub use delivered_bodies::{DeliveredBody, in_answers};
 pub use failure::{ScriptPreview, ToolError, ToolFailure};

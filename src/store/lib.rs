@@ -109,11 +109,18 @@ pub trait Store: Send + Sync + 'static {
     /// the run.
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError>;
 
-    /// Records that a step is about to start, before it has any external effect.
+    /// Records that a step is about to start, before it has any external effect, as a batch with a number: see
+    /// [`Store::append`].
     ///
     /// # Errors
     /// Returns [`skills_model::TransitionError::Paused`] for a step of a paused run that has not started before.
-    async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
+    async fn record_intent(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        intent: StepIntent,
+    ) -> Result<(), StoreError>;
 
     /// Applies a worker's report with its finished steps, the new checkpoint, events, and the intents of the steps that
     /// follow.

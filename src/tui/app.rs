@@ -414,7 +414,7 @@ impl App {
                 screen.connection.store_changed(response, &mut screen.notices);
             }
             Message::Catalog(catalog) => {
-                self.executor.screen.core.take_catalogue(catalog);
+                self.executor.screen.core.take_catalog(catalog);
                 self.executor.notify_overlay(message, now);
             }
             _ => {}
@@ -427,7 +427,7 @@ impl App {
         let screen = &mut executor.screen;
         match event {
             Event::Catalog(change) => {
-                screen.core.take_catalogue(&change.catalog);
+                screen.core.take_catalog(&change.catalog);
                 executor.notify_overlay(message, now);
             }
             Event::Notice(text) => screen.notices.error(safe_text::line(text), "runs"),

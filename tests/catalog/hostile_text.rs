@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use skills_discovery::{Document, Router, Weights};
-use skills_session::{Form, Listed, ToolNameFormat, body_text, catalogue_text};
+use skills_session::{Form, Listed, ToolNameFormat, body_text, catalog_text};
 use skills_skill::contract::expression::Expr;
 use skills_skill::tokens::TokenCount;
 use skills_skill::{contract, fix, lint, safe_text, tokens};
@@ -171,7 +171,7 @@ fn text_is_made_safe_in_proportion() {
         let _ = body_text("x", text);
         let listed = |form| {
             let entry = Listed { name: "x".into(), description: text.into(), ..Listed::default() };
-            catalogue_text(&[entry], form, ToolNameFormat::Dotted)
+            catalog_text(&[entry], form, ToolNameFormat::Dotted)
         };
         assert!(!listed(Form::Xml).text.is_empty() && !listed(Form::Bullets).text.is_empty());
     });

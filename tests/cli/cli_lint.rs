@@ -265,6 +265,8 @@ fn mentions_of_what_does_not_exist_are_found() {
     let report = home.json(&["lint"]);
     assert_eq!(codes(&report), ["skill-unknown", "tool-unknown", "file-missing"], "{report}");
     assert!(report["findings"][0]["help"].as_str().unwrap().contains("pdf-tables"));
+    let one = home.json(&["lint", "notes"]);
+    assert_eq!(codes(&one), codes(&report), "one skill by its id: {one}");
     let report = home.json(&["lint", "--environment"]);
     assert_eq!(codes(&report)[3..], ["command-missing", "variable-unset"], "{report}");
 }

@@ -225,7 +225,7 @@ async fn agents_are_read_beneath_their_root() {
 }
 
 #[tokio::test]
-async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
+async fn a_clients_budget_shrinks_the_catalog_of_the_session() {
     let place = Place::new();
     for at in 0..60 {
         let long = "says the same thing over and over again ".repeat(24);

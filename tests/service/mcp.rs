@@ -96,7 +96,7 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_catalogue_is_listed_in_pages_that_fit_into_an_answer() {
+async fn a_large_catalog_is_listed_in_pages_that_fit_into_an_answer() {
     let home = Home::empty();
     for n in 0..120 {
         home.skill(

@@ -122,7 +122,10 @@ async fn claimed(store: &dyn Store, name: &str) -> Claimed {
 /// Runs step one and leaves the run where `then` leads.
 async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerReport) {
     let run = &claim.run.id;
-    store.record_intent(run, claim.fence, intent("one")).await.unwrap();
+    for _ in 0..2 {
+        // The second time as after an answer that was lost.
+        store.record_intent(run, claim.fence, 1, intent("one")).await.unwrap();
+    }
     store
         .report(
             run,
@@ -244,7 +247,7 @@ async fn a_worker_is_answered_the_run_that_is_kept(store: &dyn Store, time: &Tim
         time.pass(7);
         let claim = store.claim(&worker("w1"), LEASE, Some(&run)).await.unwrap().expect("claimable");
         assert_eq!(store.run(&run).await.unwrap().as_ref(), Some(&claim.run));
-        store.record_intent(&run, claim.fence, intent("one")).await.unwrap();
+        store.record_intent(&run, claim.fence, 1, intent("one")).await.unwrap();
         time.pass(7);
         let failed = StepRecord { status: StepStatus::Failed, result: json!({"step": "one"}), ..done("one") };
         let step = if report == WorkerReport::Fail { failed } else { done("one") };
@@ -356,7 +359,7 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
         "{late:?}"
     );
     assert!(store.renew(&sleeper.run.id, sleeper.fence, LEASE).await.is_err());
-    assert!(store.record_intent(&sleeper.run.id, sleeper.fence, intent("one")).await.is_err());
+    assert!(store.record_intent(&sleeper.run.id, sleeper.fence, 1, intent("one")).await.is_err());
     assert!(store.steps(&sleeper.run.id).await.unwrap().is_empty(), "a refused report leaves nothing behind");
     step_one(store, &heir, WorkerReport::Complete).await;
 }
@@ -402,7 +405,7 @@ async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, 
     store.launch(launch(1)).await.unwrap();
     let first = claimed(store, "w1").await;
     step_one(store, &first, WorkerReport::Checkpoint).await;
-    store.record_intent(&first.run.id, first.fence, intent("two")).await.unwrap();
+    store.record_intent(&first.run.id, first.fence, 1, intent("two")).await.unwrap();
     time.pass(30_001);
     let heir = claimed(store, "w2").await;
     assert_eq!(heir.unfinished, [intent("two")]);

@@ -8,7 +8,7 @@
 )]
 
 pub mod answers;
-pub mod catalogues;
+pub mod catalogs;
 pub mod corpus;
 pub mod fake_client;
 pub mod fake_runs;

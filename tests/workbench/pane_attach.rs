@@ -18,7 +18,7 @@ use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
 use skills_tui::run_requests::RunResponse;
 use support::answers::none_fits;
-use support::catalogues::{catalog, skill};
+use support::catalogs::{catalog, skill};
 use support::fake_client::FakeClient;
 use support::run_samples::{NOW_MS, contract_view};
 

@@ -18,7 +18,7 @@ use skills_tui::panes::browse::Browse;
 use skills_tui::run_requests::{RunRequest, RunResponse};
 use skills_tui::session_requests::{SessionRequest, SessionResponse};
 use skills_tui::widgets::render::render;
-use support::catalogues::{catalog, detail, levels, skill};
+use support::catalogs::{catalog, detail, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
 

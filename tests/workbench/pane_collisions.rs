@@ -14,7 +14,7 @@ use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane};
 use skills_tui::panes::browse::Browse;
 use skills_tui::theme::Depth;
-use support::catalogues::{catalog, skill};
+use support::catalogs::{catalog, skill};
 use support::screen::{Screen, text};
 
 const SKILLS: [(&str, &str); 9] = [

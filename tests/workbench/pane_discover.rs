@@ -168,11 +168,11 @@ fn arrows_move_in_order_of_score_and_enter_opens_the_skill() {
 }
 
 #[test]
-fn a_catalogue_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
+fn a_catalog_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     pane.act(Action::Down);
-    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogues::catalog())));
+    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogs::catalog())));
     let [Effect::Discover { generation, request }] = &effects[..] else { panic!("{effects:?}") };
     assert!(!request.typing, "typing has ended");
     let mut changed = fits();
@@ -190,7 +190,7 @@ fn with_new_first(missing: usize) -> Answer {
 }
 
 fn ranked_again(pane: &mut Discover, answer: Answer) {
-    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogues::catalog())));
+    let effects = pane.message(&Message::Catalog(Arc::new(support::catalogs::catalog())));
     let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
     pane.message(&Message::Answer(*generation, Ok(Arc::new(answer))));
 }
@@ -219,7 +219,7 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
 
 #[test]
 fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
-    let mut before = support::catalogues::catalog();
+    let mut before = support::catalogs::catalog();
     let place = before.entries.iter().position(|e| e.skill.id.as_str() == "xlsx").unwrap();
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
@@ -338,8 +338,8 @@ fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
     let marks = vec![skills_discovery::Mark { start: 6, end: 12, signal: Signal::Body }];
     let line = skills_discovery::BodyLine { line: 13, text, marks };
     pane.message(&Message::BodyLines(id.clone(), INTENT.into(), vec![line]));
-    pane.message(&Message::Detail(id, Ok(Arc::new(support::catalogues::detail("pdf-tables")))));
-    let levels = support::catalogues::levels;
+    pane.message(&Message::Detail(id, Ok(Arc::new(support::catalogs::detail("pdf-tables")))));
+    let levels = support::catalogs::levels;
     pane.message(&Message::Levels(vec![levels("pdf-tables", 24, 3_240), levels("xlsx", 21, 2_100)]));
     insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
 }

@@ -15,7 +15,7 @@ use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane, PickerKind};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{RunRequest, RunResponse};
-use support::catalogues::catalog;
+use support::catalogs::catalog;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};

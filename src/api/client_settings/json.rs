@@ -1,12 +1,44 @@
-//! Settings files in JSON, also with comments.
+//! Settings files in JSON, JSON with comments and JSON5.
 
+use jsonc_parser::ParseOptions;
 use serde_json::{Map, Value};
 
 /// Parses a JSON object.
 pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
-    // A project's file can be a link: the message has nothing of its content.
-    serde_json::from_str(text)
-        .map_err(|error| format!("not a JSON object, see line {}, column {}", error.line(), error.column()))
+    serde_json::from_str(text).map_err(|error| invalid(error.line(), error.column()))
+}
+
+/// Parses a JSON object with comments and, if allowed, commas before a closing bracket.
+pub(super) fn object_with_comments(text: &str, commas: bool) -> Result<Map<String, Value>, String> {
+    parse(text, &ParseOptions { allow_trailing_commas: commas, ..WITH_COMMENTS })
+}
+
+/// Parses a JSON5 object.
+pub(super) fn json5_object(text: &str) -> Result<Map<String, Value>, String> {
+    parse(text, &ParseOptions { allow_missing_commas: false, ..ParseOptions::default() })
+}
+
+const WITH_COMMENTS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: false,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+fn parse(text: &str, options: &ParseOptions) -> Result<Map<String, Value>, String> {
+    jsonc_parser::parse_to_serde_value(text, options)
+        .map_err(|error| invalid(error.line_display(), error.column_display()))
+}
+
+/// A project's file can be a link: the message has nothing of its content.
+fn invalid(line: usize, column: usize) -> String {
+    format!("not a JSON object, see line {line}, column {column}")
 }
 
 /// Returns the object that a member of an object is, if there is one.
@@ -30,107 +62,60 @@ pub(super) fn list<'a>(settings: &'a Map<String, Value>, key: &str) -> Result<&'
     }
 }
 
-/// Replaces comments outside strings by blanks, so that positions stay, and, if asked, commas before a closing bracket.
-pub(super) fn without_comments(text: &str, commas: bool) -> String {
-    let mut out: Vec<u8> = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    // The last character of a value or bracket, and the place of a comma after it.
-    let (mut previous, mut comma) = (b'[', None);
-    while let Some(&byte) = bytes.get(at) {
-        let rest = &bytes[at..];
-        let length = match byte {
-            b'"' => string_length(rest),
-            b'/' => comment_length(rest).unwrap_or(1),
-            _ => 1,
-        };
-        let token = &rest[..length];
-        at += length;
-        if byte == b'/' && length > 1 {
-            out.extend(token.iter().map(|byte| if *byte == b'\n' { b'\n' } else { b' ' }));
-            continue;
-        }
-        match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => {}
-            b',' if commas && !matches!(previous, b'[' | b'{' | b',' | b':') => {
-                (previous, comma) = (byte, Some(out.len()));
-            }
-            _ => {
-                if let (b']' | b'}', Some(comma)) = (byte, comma)
-                    && let Some(comma) = out.get_mut(comma)
-                {
-                    *comma = b' ';
-                }
-                (previous, comma) = (byte, None);
-            }
-        }
-        out.extend_from_slice(token);
-    }
-    // Only whole comments and commas were replaced.
-    String::from_utf8(out).unwrap_or_default()
-}
-
-/// Returns the length of a string with its quotation marks; of all that follows if it is not closed.
-fn string_length(bytes: &[u8]) -> usize {
-    let mut escaped = false;
-    for (at, byte) in bytes.iter().enumerate().skip(1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return at + 1,
-            _ => {}
-        }
-    }
-    bytes.len()
-}
-
-/// Returns the length of the comment that begins here; `None` if there is none, or one that is not closed.
-fn comment_length(bytes: &[u8]) -> Option<usize> {
-    match bytes.get(1)? {
-        b'/' => Some(bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len())),
-        b'*' => bytes.windows(2).skip(2).position(|pair| pair == b"*/").map(|at| at + 4),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::without_comments;
+    use serde_json::{Map, Value, json};
 
-    #[test]
-    fn comments_become_blanks() {
-        let same = [
-            "",
-            "{}",
-            r#"{"a": "// no /* comment */", "b": "\"//"}"#,
-            r#"["ä\\", "/"]"#,
-            r#"{"a": 1} /* not closed"#,
-            "/*/",
-            "/",
-            r#"["open // "#,
-        ];
-        for text in same {
-            assert_eq!(without_comments(text, false), text);
-            assert_eq!(without_comments(text, true), text);
-        }
-        for (text, expected) in [
-            ("{ // ä\n\"a\": 1}", "{      \n\"a\": 1}"),
-            ("{/* a\n*/\"b\": 1/**/}//", "{    \n  \"b\": 1    }  "),
-            ("[1, // 2,\r\n3]", "[1,       \n3]"),
-        ] {
-            assert_eq!(without_comments(text, false), expected);
-            assert_eq!(without_comments(text, true), expected);
-        }
+    use super::{json5_object, object, object_with_comments};
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
     }
 
     #[test]
-    fn commas_before_closing_brackets_are_removed_if_asked() {
-        let text = r#"{"a": ["],", 1 , ], "b": {}, /* c */ }"#;
-        assert_eq!(without_comments(text, true), r#"{"a": ["],", 1   ], "b": {}          }"#);
-        assert!(without_comments(text, false).contains("1 , ]"));
-        for invalid in ["[,]", "[1,,]", "{,}", r#"{"a":,}"#] {
-            let read = without_comments(invalid, true);
-            assert!(serde_json::from_str::<serde_json::Value>(&read).is_err(), "{read}");
+    fn comments_and_trailing_commas_are_accepted_where_the_client_accepts_them() {
+        let text = "{ // ä\n\"a\": [\"],\", \"// no /* comment */\" , ], /* c */ \"b\": {\"c\": 1,},}//";
+        let expected = map(json!({"a": ["],", "// no /* comment */"], "b": {"c": 1}}));
+        assert_eq!(object_with_comments(text, true).unwrap(), expected);
+        assert_eq!(
+            object_with_comments(text, false).unwrap_err(),
+            "not a JSON object, see line 2, column 33"
+        );
+        assert_eq!(json5_object(text).unwrap(), expected);
+        assert_eq!(object(text).unwrap_err(), "not a JSON object, see line 1, column 3");
+    }
+
+    #[test]
+    fn json5_is_accepted_only_where_the_client_accepts_it() {
+        let text = "{a: 'one', 'b': +0xf, c: .5}";
+        assert_eq!(json5_object(text).unwrap(), map(json!({"a": "one", "b": 15, "c": 0.5})));
+        assert!(object_with_comments(text, true).is_err());
+    }
+
+    #[test]
+    fn invalid_texts_are_refused_by_their_position() {
+        let deep = format!("{{\"a\": {}", "[".repeat(100_000));
+        let invalid = [
+            "",
+            "[]",
+            "null",
+            "{,}",
+            r#"{"a":,}"#,
+            r#"{"a": 1 "b": 2}"#,
+            r#"{"a": [1,,]}"#,
+            "{} /*",
+            "{} {}",
+            &deep,
+        ];
+        for text in invalid {
+            for read in [object, |text: &str| object_with_comments(text, true), json5_object] {
+                let error = read(text).unwrap_err();
+                assert!(error.starts_with("not a JSON object, see line 1, column "), "{error}");
+            }
         }
+        assert_eq!(
+            object_with_comments("{\n  \"secret\": oops\n}", true).unwrap_err(),
+            "not a JSON object, see line 2, column 13"
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::json::{member, object, without_comments};
+use super::json::{member, object_with_comments};
 use super::{Level, check_patterns, matches};
 use skills_config::Config;
 
@@ -62,7 +62,7 @@ pub(super) struct Permissions {
 impl Permissions {
     /// Merges a file.
     pub fn add(&mut self, text: &str, file: &Path) -> Result<(), String> {
-        let settings = object(&without_comments(text, true))?;
+        let settings = object_with_comments(text, true)?;
         for (tool, value) in of_tool(member(&settings, "tools")?)? {
             let Value::Bool(enabled) = value else {
                 return Err(format!("`tools.{tool}` is neither true nor false"));

@@ -89,9 +89,11 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
         findings.into_iter().partition(|path| !path.is_dir());
     if !files.is_empty() {
         let named = named.clone().into_iter().filter(|file| !file.real.is_dir());
-        let (repaired, found) =
-            run_blocking(move || Ok((lint::repair(named)?, lint::files_in_place(&files, environment))))
-                .await?;
+        let mut config = config.clone();
+        let _temporary_cache = ensure_cache(&mut config)?;
+        let catalog = catalog(config).await?;
+        let found = move || Ok((lint::repair(named)?, lint::files_in_place(&files, &catalog, environment)));
+        let (repaired, found) = run_blocking(found).await?;
         fixed.extend(repaired);
         report = report.and(found);
     }
@@ -113,7 +115,7 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
             fixed.extend(repaired.await?);
         }
         let catalog = catalog(config).await?;
-        report = report.and(run_blocking(move || Ok(lint::checked_catalogue(&catalog, environment))).await?);
+        report = report.and(run_blocking(move || Ok(lint::checked_catalog(&catalog, environment))).await?);
     }
     report.fixed = fixed;
     report.summarize();

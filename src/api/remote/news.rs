@@ -18,7 +18,7 @@ const STEADY: Duration = Duration::from_secs(5);
 
 /// The event of a changed catalog.
 #[derive(Deserialize)]
-struct NewCatalogue {
+struct NewCatalog {
     generation: u64,
 }
 
@@ -85,7 +85,7 @@ impl Inner {
             }
             // Of several new catalogs only the last is fetched, unless it is already here.
             if newest.is_some_and(|newest| newest > self.generation())
-                && let Err(error) = self.read_catalogue().await
+                && let Err(error) = self.read_catalog().await
             {
                 return TransportError::Answered(error);
             }
@@ -117,7 +117,7 @@ impl Inner {
         let data = event.data.as_str();
         let event = match event.kind.as_str() {
             "catalogue" => {
-                return serde_json::from_str::<NewCatalogue>(data).map(|news| Some(news.generation));
+                return serde_json::from_str::<NewCatalog>(data).map(|news| Some(news.generation));
             }
             "scan" => Event::Scan(serde_json::from_str(data)?),
             "index" => Event::Index(serde_json::from_str(data)?),
@@ -147,14 +147,14 @@ impl Inner {
 
     /// Fetches the current state in place of missed events.
     async fn catch_up(&self) -> Result<(), Error> {
-        self.read_catalogue().await?;
+        self.read_catalog().await?;
         let found: Diagnostics = self.ask("skill.diagnostics", Arguments::new()).await?;
         self.link.emit(Event::Scan(found.scan));
         self.link.emit(Event::Index(found.index));
         Ok(())
     }
 
-    async fn read_catalogue(&self) -> Result<(), Error> {
+    async fn read_catalog(&self) -> Result<(), Error> {
         let before = self.cached_catalog().clone();
         let now = self.catalog().await?;
         let change = Change::between(&before.unwrap_or_default(), &now);

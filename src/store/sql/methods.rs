@@ -49,9 +49,15 @@ macro_rules! implement_store {
                 $write!(self, tx => claims::renew(tx, &run, fence, lease_ms).await)
             }
 
-            async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+            async fn record_intent(
+                &self,
+                run: &RunId,
+                fence: u64,
+                batch: u32,
+                intent: StepIntent,
+            ) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => claims::record_intent(tx, &run, fence, &intent).await)
+                $write!(self, tx => claims::record_intent(tx, &run, fence, batch, &intent).await)
             }
 
             async fn report(

@@ -233,6 +233,8 @@ fn together(
     let before = connection.total_changes();
     let begun = cached(connection, "BEGIN IMMEDIATE");
     let mut broken = begun.map_err(|e| failed(format!("lock {place}"), &e)).err();
+    // Otherwise each of the queued jobs would wait for the lock as long as the first one, one after another.
+    let is_locked = broken.is_some();
     let mut next = Some(first);
     while let Some(work) = next.take() {
         // Without a transaction a job must not run: its savepoint alone would commit.
@@ -242,7 +244,7 @@ fn together(
             // A full or failing disk ends the transaction, with everything done in it.
             broken = error.or_else(|| Some(failed(format!("write to {place}"), &"the transaction failed")));
         }
-        if broken.is_none() && answers.len() < BATCH {
+        if (broken.is_none() || is_locked) && answers.len() < BATCH {
             match queue.try_recv() {
                 Ok(Job::Shared(work)) => next = Some(work),
                 Ok(alone) => separate_job = Some(alone),
@@ -275,4 +277,43 @@ fn together(
         answer(outcome.clone());
     }
     separate_job
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Arc, Connection, OnceLock, Target, WriteHealth, Writer};
+
+    #[tokio::test]
+    async fn all_queued_jobs_fail_with_the_one_that_could_not_lock_the_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Connection::open(folder.path().join("runs.db")).unwrap();
+        let (connection, other) = (open(), open());
+        connection.execute_batch("CREATE TABLE t (n)").unwrap();
+        connection.busy_timeout(Duration::from_secs(1)).unwrap();
+        let target = Target {
+            place: "runs.db".into(),
+            file: None,
+            identity: None,
+            health: Arc::new(WriteHealth::default()),
+            now: Arc::new(|| 0),
+        };
+        let writer = Writer::start(connection, target, || {}, Arc::new(OnceLock::new())).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let insert = async || {
+            let written = writer
+                .run(|connection| {
+                    connection.execute("INSERT INTO t VALUES (1)", []).map_err(|_| super::gone())
+                })
+                .await;
+            if !other.is_autocommit() {
+                other.execute_batch("ROLLBACK").unwrap();
+            }
+            written
+        };
+        let written = futures::future::join_all((0..5).map(|_| insert())).await;
+        assert!(written.iter().all(Result::is_err), "{written:?}");
+        assert!(insert().await.is_ok(), "the lock is released");
+    }
 }

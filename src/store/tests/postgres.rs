@@ -183,7 +183,7 @@ async fn a_run_costs_few_round_trips() {
         idempotency_key: step.to_owned(),
         repeatable: true,
     };
-    store.record_intent(&run, claim.fence, intent(STEPS[0])).await.unwrap();
+    store.record_intent(&run, claim.fence, 1, intent(STEPS[0])).await.unwrap();
     count();
     for n in 1..=STEPS.len() {
         let next: Vec<StepIntent> = STEPS.get(n).map(|step| intent(step)).into_iter().collect();

@@ -24,7 +24,7 @@ pub(super) struct CoreState {
 }
 
 impl CoreState {
-    pub fn take_catalogue(&mut self, catalog: &Arc<Catalog>) {
+    pub fn take_catalog(&mut self, catalog: &Arc<Catalog>) {
         self.skills = Some(catalog.entries.len());
         self.catalog = Arc::clone(catalog);
     }

@@ -134,8 +134,14 @@ impl Store for MeteredStore {
         self.counted(self.inner.renew(run, fence, lease_ms).await)
     }
 
-    async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
-        self.counted(self.inner.record_intent(run, fence, intent).await)
+    async fn record_intent(
+        &self,
+        run: &RunId,
+        fence: u64,
+        batch: u32,
+        intent: StepIntent,
+    ) -> Result<(), StoreError> {
+        self.counted(self.inner.record_intent(run, fence, batch, intent).await)
     }
 
     async fn report(

@@ -16,7 +16,7 @@ use crate::{
     ForeignBundle, HiddenSkills, client_view, names,
 };
 use skills_session::{
-    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalogue_text,
+    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
     shorten,
 };
 use skills_skill::Skill;
@@ -104,7 +104,7 @@ fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
 }
 
 /// Returns the tokens that this catalog takes in every call of a session.
-fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
+fn catalog_tokens(levels: &Levels, text: &Composed) -> TokenCount {
     let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
     parts.map(|part| levels.text(text.of(part))).sum()
 }
@@ -160,7 +160,7 @@ impl ClientLists {
             };
             let shown: Vec<Listed> =
                 allowance.included().map(|entry| listed_entry(entry, key.locations)).collect();
-            let text = catalogue_text(&shown, key.form, key.wire);
+            let text = catalog_text(&shown, key.form, key.wire);
             Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
         })
     }
@@ -285,7 +285,7 @@ impl ClientLists {
     /// Returns the tokens of a client's list, without the skills that are built into the client.
     pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
         let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
-        catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
+        catalog_tokens(levels, &catalog_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
     }
 
     /// Returns what a client's own settings say about skills. Blocking.
@@ -338,7 +338,7 @@ impl ClientLists {
         let mut long: Vec<(String, u32)> =
             all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
         let count = |listed: &[Listed]| {
-            catalogue_tokens(&self.levels, &catalogue_text(listed, Form::Xml, ToolNameFormat::Dotted))
+            catalog_tokens(&self.levels, &catalog_text(listed, Form::Xml, ToolNameFormat::Dotted))
         };
         let (wanted, used) = (count(&all), count(&shown));
         long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);

@@ -53,7 +53,7 @@ fn uncut(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::{Form, Listed, ToolNameFormat, catalogue_text};
+    use skills_session::{Form, Listed, ToolNameFormat, catalog_text};
 
     fn catalog(form: Form, described: &[(&str, &str)]) -> String {
         let entry = |(name, description): &(&str, &str)| Listed {
@@ -63,7 +63,7 @@ mod tests {
             ..Listed::default()
         };
         let entries: Vec<Listed> = described.iter().map(entry).collect();
-        catalogue_text(&entries, form, ToolNameFormat::Dotted).text
+        catalog_text(&entries, form, ToolNameFormat::Dotted).text
     }
 
     #[test]

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalogue_that_shrinks_is_told_entry_by_entry() {
+    fn a_catalog_that_shrinks_is_told_entry_by_entry() {
         let entry = |at: usize, description: &str| {
             format!("<skill>\n<name>skill-{at}</name>\n<description>{description}</description>\n</skill>\n")
         };

@@ -107,8 +107,8 @@ impl Compose {
         (!preview.is_valid()).then(|| "checks failed".to_owned())
     }
 
-    pub fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
-        self.skills.take_catalogue(catalog);
+    pub fn take_catalog(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+        self.skills.take_catalog(catalog);
         let mut effects = match self.skills.default_choice().filter(|_| self.skills.id.is_none()) {
             Some(first) => self.choose_skill(&first),
             None => self.request_again(),

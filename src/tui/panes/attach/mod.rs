@@ -59,12 +59,12 @@ impl Attach {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Catalog(catalog) => self.compose.take_catalogue(catalog),
+            Message::Catalog(catalog) => self.compose.take_catalog(catalog),
             Message::Event(Event::Catalog(change)) => {
                 for id in change.changed.iter().chain(&change.removed).chain(&change.added) {
                     self.compose.inputs.forget_contract(id);
                 }
-                self.compose.take_catalogue(&change.catalog)
+                self.compose.take_catalog(&change.catalog)
             }
             Message::Event(Event::Replaced) => {
                 self.last.clear();

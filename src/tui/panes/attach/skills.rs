@@ -43,7 +43,7 @@ impl Skills {
         self.offered.iter().find(|skill| skill.id == *id)
     }
 
-    pub fn take_catalogue(&mut self, catalog: &Arc<Catalog>) {
+    pub fn take_catalog(&mut self, catalog: &Arc<Catalog>) {
         self.catalog = Arc::clone(catalog);
         let attachable = |skill: &&Arc<Skill>| skill.classification.invocation.value != Invocation::Direct;
         self.offered = catalog.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();

@@ -59,9 +59,9 @@ impl Browse {
         Self { list: SkillList::new(), ..Self::default() }
     }
 
-    fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+    fn take_catalog(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
         self.detail.forget();
-        self.list.set_catalogue(catalog);
+        self.list.set_catalog(catalog);
         let refresh = self.detail.skill.as_ref().map(|d| (d.summary.skill_id.clone(), d.skill.digest));
         let mut effects = self.selection_changed();
         if effects.is_empty()
@@ -95,10 +95,10 @@ impl Browse {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Catalog(catalog) => return self.take_catalogue(catalog),
+            Message::Catalog(catalog) => return self.take_catalog(catalog),
             Message::Event(Event::Catalog(change)) => {
                 self.list.note_change(change, self.scan.done);
-                let mut effects = self.take_catalogue(&change.catalog);
+                let mut effects = self.take_catalog(&change.catalog);
                 self.detail.forget_rivals();
                 effects.extend(self.map.forget());
                 if let Some(client) = &self.list.client.view {

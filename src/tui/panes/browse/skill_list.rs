@@ -97,7 +97,7 @@ impl SkillList {
         rows.filter_map(entry).filter(|entry| entry.is_readable())
     }
 
-    pub fn set_catalogue(&mut self, catalog: &Arc<Catalog>) {
+    pub fn set_catalog(&mut self, catalog: &Arc<Catalog>) {
         self.catalog = Arc::clone(catalog);
         self.take_entries();
         self.build();

@@ -85,7 +85,7 @@ impl Discover {
         vec![Effect::Discover { request, generation }]
     }
 
-    fn take_catalogue(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
+    fn take_catalog(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
         self.list.catalog = Arc::clone(catalog);
         self.measured.clear();
         self.ask()
@@ -104,8 +104,8 @@ impl Discover {
                 self.list.take_answer(&self.asking)
             }
             Message::Results(lookup, answer) => self.list.take_lookup(lookup, answer, &self.asking),
-            Message::Catalog(catalog) => self.take_catalogue(catalog),
-            Message::Event(Event::Catalog(change)) => self.take_catalogue(&change.catalog),
+            Message::Catalog(catalog) => self.take_catalog(catalog),
+            Message::Event(Event::Catalog(change)) => self.take_catalog(&change.catalog),
             Message::Event(Event::Scan(scan)) => {
                 self.asking.scan = *scan;
                 Vec::new()

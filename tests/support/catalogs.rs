@@ -177,7 +177,7 @@ allowed-tools: Read, Bash
 ---
 ";
 
-/// Everything about a skill of [`catalogue`].
+/// Everything about a skill of [`catalog`].
 pub fn detail(id: &str) -> SkillDetail {
     let catalog = catalog();
     let skill = Arc::clone(catalog.by_id(id).unwrap());
