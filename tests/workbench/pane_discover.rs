@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
+use skills_api::{Event, IndexProgress};
 use skills_discovery::{Answer, Hit, Policy, Request, Signal, VerdictReason};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::{Action, Context};
@@ -179,6 +180,22 @@ fn a_catalog_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
     changed.results.remove(0);
     pane.message(&Message::Answer(*generation, Ok(Arc::new(changed))));
     assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("xlsx".into(), "id".into())]));
+}
+
+#[test]
+fn an_answer_of_an_empty_index_is_provisional_and_asked_again_while_the_index_grows() {
+    let mut pane = answered(INTENT, fits());
+    let mut empty = fits();
+    (empty.results, empty.skills) = (Vec::new(), 0);
+    ranked_again(&mut pane, empty);
+    let index = |indexed, done| Message::Event(Event::Index(IndexProgress { indexed, total: 9, done }));
+    let effects = pane.message(&index(2, false));
+    let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("no skill is indexed yet"), "{screen}");
+    assert!(screen.contains("indexed 2 of 9"), "{screen}");
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(fits()))));
+    assert!(pane.message(&index(9, true)).is_empty(), "the answer has all skills of the catalog");
 }
 
 /// The answers that come while roots are read and indexed: another one is first now, bodies are missing.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::listing::PAGE_SIZE;
 use crate::action::Action;
-use skills_api::Error;
+use skills_api::{Error, IndexProgress};
 use skills_config::quoted;
 use skills_discovery::{Answer, Policy, Request};
 use skills_registry::ScanProgress;
@@ -112,6 +112,10 @@ pub struct PendingRequests {
     pub options: Options,
     /// How far the skills are loaded that are ranked.
     pub scan: ScanProgress,
+    /// How far they are indexed, as last reported.
+    index: Option<IndexProgress>,
+    /// Number of skills in the catalog.
+    pub catalog_size: usize,
     generation: u64,
     /// Whether the last word of the last request may be incomplete.
     typing: bool,
@@ -143,8 +147,23 @@ impl PendingRequests {
             return Some((self.scan.parsed, self.scan.found));
         }
         let answer = &self.shown()?.answer;
-        (answer.bodies_missing > 0)
-            .then(|| (answer.skills.saturating_sub(answer.bodies_missing), answer.skills))
+        match self.index.filter(|index| !index.done) {
+            Some(index) if self.is_incomplete() => Some((index.indexed, index.total)),
+            _ => (answer.bodies_missing > 0)
+                .then(|| (answer.skills.saturating_sub(answer.bodies_missing), answer.skills)),
+        }
+    }
+
+    /// Returns whether the answer that is shown lacks skills of the catalog, or bodies.
+    fn is_incomplete(&self) -> bool {
+        self.shown()
+            .is_some_and(|shown| shown.answer.bodies_missing > 0 || shown.answer.skills < self.catalog_size)
+    }
+
+    /// Takes the progress of the index; returns whether the request has to be ranked again.
+    pub fn take_index(&mut self, progress: IndexProgress) -> bool {
+        self.index = Some(progress);
+        self.is_incomplete() && (progress.done || !self.pending())
     }
 
     /// Returns whether the last word of the last request may be incomplete.

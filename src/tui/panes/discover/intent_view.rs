@@ -246,8 +246,13 @@ pub(super) fn draw_verdict(
 
 /// Returns the sentence about the first result; it may change while skills are loaded.
 fn sentence(asking: &PendingRequests, answer: &Answer) -> String {
-    let provisional = if asking.reading().is_some() { " (provisional)" } else { "" };
-    format!("{}{provisional}", shown(&answer.verdict.sentence))
+    if asking.reading().is_none() {
+        shown(&answer.verdict.sentence)
+    } else if answer.skills == 0 {
+        "no skill is indexed yet".to_owned()
+    } else {
+        format!("{} (provisional)", shown(&answer.verdict.sentence))
+    }
 }
 
 /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the

@@ -87,6 +87,7 @@ impl Discover {
 
     fn take_catalog(&mut self, catalog: &Arc<Catalog>) -> Vec<Effect> {
         self.list.catalog = Arc::clone(catalog);
+        self.asking.catalog_size = catalog.entries.len();
         self.measured.clear();
         self.ask()
     }
@@ -111,8 +112,11 @@ impl Discover {
                 Vec::new()
             }
             Message::Event(Event::Index(progress)) => {
-                let lacking = self.asking.shown().is_some_and(|s| s.answer.bodies_missing > 0);
-                if lacking && (progress.done || !self.asking.pending()) { self.ask() } else { Vec::new() }
+                if self.asking.take_index(*progress) {
+                    self.ask()
+                } else {
+                    Vec::new()
+                }
             }
             Message::Visit(Target::Intent(intent)) => {
                 self.form.set(intent);

@@ -123,7 +123,7 @@ pub(super) fn draw(
         let available = body.width.saturating_sub(4);
         painter.put(body.x + 2, body.bottom(), disclaimer(available), Role::Muted, available);
     }
-    if answer.skills == 0 {
+    if answer.skills == 0 && list.catalog.entries.is_empty() {
         draw_no_skills(&list.catalog, body, &mut painter);
     } else if list.rows.is_empty() {
         let text = if list.listing.filter().trim().is_empty() {

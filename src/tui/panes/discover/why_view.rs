@@ -355,8 +355,8 @@ fn notices(asking: &PendingRequests, answer: &Answer) -> Vec<(bool, Vec<Seg>, St
             out.push((true, segs, shown(why)));
         }
     }
-    if answer.bodies_missing > 0 {
-        let text = format!("indexing: bodies of {} skills are missing", count(answer.bodies_missing));
+    if let Some((read, all)) = asking.reading() {
+        let text = format!("provisional: indexed {} of {}", count(read), count(all));
         out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
     }
     out
