@@ -90,7 +90,7 @@ pub async fn save_description(
     if let Some(obstacle) = obstacle {
         let request = ProposalRequest {
             skill_id: new.skill_id,
-            diff: diff::between(&source, &written),
+            diff: diff::between(&source, &written)?,
             justification: new.justification.unwrap_or_else(|| "Changes the description.".to_owned()),
             ..ProposalRequest::default()
         };

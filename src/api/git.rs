@@ -10,10 +10,8 @@ use skills_discovery::{Document, Router};
 use skills_registry::{Catalog, RootState};
 use skills_skill::{MAX_BYTES, SkillId, index_text, parse};
 
-/// Separates commits in the output of `git log`; does not occur in the text of a commit.
-const RECORD: char = '\u{1e}';
-/// Separates the fields of a commit.
-const FIELD: char = '\u{1f}';
+/// The fields of a commit in the output of `git log`, each after a NUL, which no field contains.
+const FIELDS: &str = "%x00%H%x00%ct%x00%an%x00%s";
 
 /// A folder of skills in a repository.
 #[derive(Debug, Clone)]
@@ -67,6 +65,8 @@ pub(crate) fn git(folder: &Path) -> Command {
         .arg(folder)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
+        // No protocol, also if the repository allows one by name.
+        .env("GIT_ALLOW_PROTOCOL", "")
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null());
     command
@@ -194,10 +194,10 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
         "--no-abbrev",
         "--no-renames",
     ]);
-    command.arg(format!("--format={RECORD}%H{FIELD}%ct{FIELD}%an{FIELD}%s"));
+    command.arg(format!("--format={FIELDS}"));
     command.arg(format!("--max-count={max}")).arg(commit).arg("--");
     command.args(roots.iter().map(|root| if root.prefix.is_empty() { "." } else { root.prefix.as_str() }));
-    Ok(output(command, "log")?.split(RECORD).filter_map(parse_commit).collect())
+    Ok(parse_log(&output(command, "log")?))
 }
 
 /// Returns whether a path is that of a skill.
@@ -206,11 +206,15 @@ fn is_skill(path: &str) -> bool {
     name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")
 }
 
-fn parse_commit(record: &str) -> Option<GitCommit> {
-    let (head, raw) = record.split_once('\n').unwrap_or((record, ""));
-    let mut fields = head.splitn(4, FIELD);
-    let (id, seconds) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
-    let (author, subject) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+fn parse_log(log: &str) -> Vec<GitCommit> {
+    let fields: Vec<&str> = log.split('\0').skip(1).collect();
+    fields.chunks_exact(4).filter_map(parse_commit).collect()
+}
+
+/// Parses the fields of a commit; the last one ends with its changes.
+fn parse_commit(fields: &[&str]) -> Option<GitCommit> {
+    let [id, seconds, author, last] = fields else { return None };
+    let (subject, raw) = last.split_once('\n').unwrap_or((last, ""));
     let change = |line: &str| {
         let (facts, path) = line.strip_prefix(':')?.split_once('\t')?;
         let before = facts.split(' ').nth(2)?;
@@ -218,7 +222,13 @@ fn parse_commit(record: &str) -> Option<GitCommit> {
         let path = unquoted(path);
         is_skill(&path).then(|| (path, (!is_new).then(|| before.to_owned())))
     };
-    Some(GitCommit { id, seconds, author, subject, changes: raw.lines().filter_map(change).collect() })
+    Some(GitCommit {
+        id: (*id).to_owned(),
+        seconds: seconds.parse().ok()?,
+        author: (*author).to_owned(),
+        subject: subject.to_owned(),
+        changes: raw.lines().filter_map(change).collect(),
+    })
 }
 
 /// Parses a path as printed by git: quoted if it contains control characters, quotes or backslashes.
@@ -421,14 +431,24 @@ mod tests {
     #[test]
     fn a_commit_is_read_with_what_it_changed() {
         let zero = "0".repeat(40);
-        let record = format!(
-            "abc{FIELD}1700000000{FIELD}Ana{FIELD}Say: more\n\n:100644 100644 {a} {b} M\tskills/pdf/SKILL.md\n\
-             :000000 100644 {zero} {b} A\t\"skills/t\\tab/SKILL.md\"\n:100644 100644 {a} {b} M\tREADME.md\n",
+        let log = format!(
+            "\0{}\01700000000\0Ana\0Say: more\u{1e}abc\u{1f}2\u{1f}Eve\u{1f}less\n\n:100644 100644 {a} {b} M\tskills/pdf/SKILL.md\n\
+             :000000 100644 {zero} {b} A\t\"skills/t\\tab/SKILL.md\"\n:100644 100644 {a} {b} M\tREADME.md\n\
+             \0{}\01600000000\0Bo\0First\n",
+            "c".repeat(40),
+            "d".repeat(40),
             a = "a".repeat(40),
             b = "b".repeat(40)
         );
-        let commit = parse_commit(&record).unwrap();
-        assert_eq!((commit.seconds, commit.subject.as_str()), (1_700_000_000, "Say: more"));
+        let commits = parse_log(&log);
+        let [commit, first] = &commits[..] else { panic!("{commits:?}") };
+        assert_eq!((first.seconds, first.subject.as_str()), (1_600_000_000, "First"));
+        // Whatever a subject contains, it is not another commit.
+        let subject = "Say: more\u{1e}abc\u{1f}2\u{1f}Eve\u{1f}less";
+        assert_eq!(
+            (commit.seconds, commit.author.as_str(), commit.subject.as_str()),
+            (1_700_000_000, "Ana", subject)
+        );
         let expected = [
             ("skills/pdf/SKILL.md".to_owned(), Some("a".repeat(40))),
             ("skills/t\tab/SKILL.md".to_owned(), None),

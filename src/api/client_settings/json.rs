@@ -95,6 +95,7 @@ mod tests {
     #[test]
     fn invalid_texts_are_refused_by_their_position() {
         let deep = format!("{{\"a\": {}", "[".repeat(100_000));
+        let comments = format!("{{{}", "/*a".repeat(350_000));
         let invalid = [
             "",
             "[]",
@@ -106,6 +107,7 @@ mod tests {
             "{} /*",
             "{} {}",
             &deep,
+            &comments,
         ];
         for text in invalid {
             for read in [object, |text: &str| object_with_comments(text, true), json5_object] {

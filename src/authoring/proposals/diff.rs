@@ -21,7 +21,16 @@ pub enum DiffError {
     /// The diff changes nothing.
     #[error("the diff changes nothing")]
     Unchanged,
+    /// Comparing the texts would take too long.
+    #[error(
+        "the change spans {0} lines of both versions; the maximum is {MAX_SPAN}: propose a smaller change"
+    )]
+    TooLarge(usize),
 }
+
+/// Maximum number of lines of both versions from the first to the last difference: the time to compare them grows with
+/// its square.
+const MAX_SPAN: usize = 10_000;
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -124,11 +133,25 @@ fn nothing_outside(diff: &str, patch: &diffy::Patch<'_, str>) -> Result<(), Diff
 }
 
 /// Returns the unified diff between two versions of a `SKILL.md`.
-#[must_use]
-pub fn between(old: &str, new: &str) -> String {
+///
+/// # Errors
+/// Returns [`DiffError::TooLarge`] for a change that spans too many lines.
+pub fn between(old: &str, new: &str) -> Result<String, DiffError> {
+    let lines = span(old, new);
+    if lines > MAX_SPAN {
+        return Err(DiffError::TooLarge(lines));
+    }
     let mut options = diffy::DiffOptions::new();
     options.set_original_filename("a/SKILL.md").set_modified_filename("b/SKILL.md");
-    options.create_patch(old, new).to_string()
+    Ok(options.create_patch(old, new).to_string())
+}
+
+/// Returns the number of lines of both texts without those that are the same at the start and at the end.
+fn span(old: &str, new: &str) -> usize {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let end = old[start..].iter().rev().zip(new[start..].iter().rev()).take_while(|(old, new)| old == new);
+    old.len() + new.len() - 2 * (start + end.count())
 }
 
 /// Returns the hunks of a diff; empty if the text is not a diff.
@@ -199,11 +222,20 @@ mod tests {
     #[test]
     fn a_diff_that_was_made_applies() {
         for new in ["", "x", "---\nname: a\ndescription: Old.\n---\n# A\n\nBody", "é\n\u{feff}\n"] {
-            let diff = between(FILE, new);
+            let diff = between(FILE, new).unwrap();
             assert_eq!(apply(FILE, &diff).as_deref(), Ok(new), "{diff}");
         }
-        let hunks = hunks(&between(FILE, &FILE.replace("Old.", "New.")));
+        let hunks = hunks(&between(FILE, &FILE.replace("Old.", "New.")).unwrap());
         assert_eq!((hunks.len(), hunks[0].old_start, hunks[0].new_start), (1, 1, 1));
         assert!(hunks[0].lines.contains(&HunkLine::Removed("description: Old.".to_owned())));
+    }
+
+    #[test]
+    fn a_change_of_too_many_lines_is_refused_before_it_is_compared() {
+        let long = |line: &str| format!("{FILE}{}Last.\n", format!("{line}\n").repeat(300_000));
+        assert_eq!(between(&long("a"), &long("b")), Err(DiffError::TooLarge(600_000)));
+        assert_eq!(between(FILE, &long("b")), Err(DiffError::TooLarge(300_001)));
+        let one_line = long("a").replace("Old.", "New.");
+        assert!(between(&long("a"), &one_line).unwrap().contains("+description: New.\n"));
     }
 }

@@ -524,6 +524,12 @@ impl ProposalStore {
     /// # Errors
     /// Returns `TooMany`, or an error if it cannot be written.
     pub fn create(&self, new: NewProposal) -> Result<Proposal, ProposalError> {
+        // Before the lock, for which all other changes wait.
+        let diff = diff::between(&new.base, &new.result)?;
+        // The stored diff must produce exactly the text that was measured and shown.
+        if diff::apply(&new.base, &diff)? != new.result {
+            return Err(DiffError::Mismatch(1).into());
+        }
         let locked = self.lock()?;
         let mut waiting = self.list()?.proposals;
         waiting.retain(|one| one.facts.state == ProposalState::Waiting);
@@ -533,11 +539,6 @@ impl ProposalStore {
         let own = waiting.iter().filter(|one| one.facts.proposed_by == new.proposed_by).count();
         if own >= MAX_WAITING_EACH {
             return Err(ProposalError::TooManyOwn { by: new.proposed_by, waiting: own });
-        }
-        let diff = diff::between(&new.base, &new.result);
-        // The stored diff must produce exactly the text that was measured and shown.
-        if diff::apply(&new.base, &diff)? != new.result {
-            return Err(DiffError::Mismatch(1).into());
         }
         let facts = Facts {
             proposal_id: self.free_id(&new.skill_id, new.at_ms)?,
