@@ -162,8 +162,9 @@ impl PendingRequests {
 
     /// Takes the progress of the index; returns whether the request has to be ranked again.
     pub fn take_index(&mut self, progress: IndexProgress) -> bool {
-        self.index = Some(progress);
-        self.is_incomplete() && (progress.done || !self.pending())
+        let was_indexing = self.index.replace(progress).is_some_and(|index| !index.done);
+        let is_changed = self.is_incomplete() || (was_indexing && self.shown().is_some());
+        is_changed && (progress.done || !self.pending())
     }
 
     /// Returns whether the last word of the last request may be incomplete.
