@@ -19,6 +19,9 @@ use skills_skill::{SkillId, read_regular_text};
 /// Maximum size of an imported file.
 const MAX_IMPORT_BYTES: u64 = 16 << 20;
 
+/// Why golden queries cannot be changed in a demonstration.
+pub(crate) const NO_GOLDEN_FILE: &str = "the demo has no editable golden set";
+
 /// The local files that belong to golden sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoldenPlace {
@@ -288,8 +291,10 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
 }
 
 fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {
-    let message = "the demonstration has no golden set; start the workbench without --demo";
-    place.file.as_deref().ok_or_else(|| Error::new(Code::InvalidConfiguration, message))
+    place.file.as_deref().ok_or_else(|| {
+        let message = format!("{NO_GOLDEN_FILE}; start the workbench without --demo");
+        Error::new(Code::InvalidConfiguration, message)
+    })
 }
 
 fn refused(error: EditError) -> Error {
