@@ -286,8 +286,12 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
     };
     let Ok(catalog) = client.catalog().await else { return String::new() };
     let is_unknown = |id: &&SkillId| catalog.by_id(id.as_str()).is_none();
-    let names: Vec<&str> = named.iter().filter(is_unknown).map(SkillId::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("; not found: {}", names.join(", ")) }
+    let names: Vec<String> = named.iter().filter(is_unknown).map(|id| format!("`{id}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; warning: skill {one} not found"),
+        more => format!("; warning: skills {} not found", more.join(", ")),
+    }
 }
 
 fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {

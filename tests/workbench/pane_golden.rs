@@ -122,7 +122,7 @@ fn failing_queries_come_first_with_their_reasons() {
     insta::assert_snapshot!("golden-120x36", screen.screen());
     screen.press("]").wait_for("skills that outrank each other");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
-    screen.press("]").wait_for("wrongly");
+    screen.press("]").wait_for("false wins");
     screen.resize(80, 24).press("esc");
     insta::assert_snapshot!("golden-80x24", screen.screen());
     screen.press("tab").press("]").wait_for("expects");
