@@ -230,10 +230,7 @@ fn quitting_asks_before_a_typed_text_is_lost() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
-    screen
-        .press("ctrl-c")
-        .wait_for("Quit the workbench?")
-        .wait_for("The draft of pdf-tables is not written.");
+    screen.press("ctrl-c").wait_for("Quit the workbench?").wait_for("The draft of pdf-tables is not saved.");
     assert_eq!(screen.take_outside(), []);
     screen.press("esc").wait_for("Draft of pdf-tables").wait_for("Invoices too.");
     screen.press("ctrl-c Q");

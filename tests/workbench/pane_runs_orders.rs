@@ -531,7 +531,7 @@ fn a_run_that_asks_something_else_is_unmarked() {
     let runs = (1..4).map(|n| detail(&id(n), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     harness.press("tab tab tab down space").wait_for("Approve 2");
     client.runs.work(&id(1), "gate.changed", json!({}), |run| {
         let inputs_digest = "77".repeat(32);
