@@ -587,7 +587,7 @@ impl Overlay for ClientsView {
                 return None;
             }
             None => {
-                painter.put(inside.x, inside.y, "reading the catalogs of the clients", Role::Muted, inside.width);
+                painter.put(inside.x, inside.y, "reading the clients' catalogs", Role::Muted, inside.width);
                 return None;
             }
         };
