@@ -370,7 +370,7 @@ pub fn measure(
         None => Vec::new(),
     };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
-    let (skills, warnings, golden) = (router.len(), golden.warnings, golden.files);
+    let (skills, warnings, golden) = (router.unshadowed(), golden.warnings, golden.files);
     Ok(Evaluation {
         report,
         skills,

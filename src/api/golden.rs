@@ -298,7 +298,7 @@ pub fn report(
         file: file.clone(),
     };
     Ok(GoldenReport {
-        skills: router.len(),
+        skills: router.unshadowed(),
         figures,
         results,
         confusions,

@@ -187,8 +187,8 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     if !report.rivals.is_empty() {
         let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
         let head = format!(
-            "{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}",
-            "rival", "loses to", "wins", "golden -/+", "similarity"
+            "{:<width$}  {:>8}  {:>6}  {:>11}  {:>10}",
+            "rival", "lost", "won", "golden -/+", "similarity"
         );
         let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.color));
         for rival in &report.rivals {

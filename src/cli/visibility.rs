@@ -79,7 +79,7 @@ fn labeled(report: &VisibilityReport) -> String {
     let mut out = labeled_notes(report);
     for client in &report.clients {
         let skills = counted(client.with_description, "skill", "skills");
-        let _ = writeln!(out, "Client {}: {skills} shown with text.", clean(&client.name));
+        let _ = writeln!(out, "Client {}: {skills} with description.", clean(&client.name));
     }
     for (number, row) in (1..).zip(&report.skills) {
         let id = clean(row.skill_id.as_str());
@@ -128,7 +128,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let column = |name: &str| cells(name).max(MIN_COLUMN_WIDTH);
     out.push_str(&super::list::notes(&report.notes(), look));
     let mut head = format!("{:<width$}  {:>5}", "skill", "words");
-    let mut shown = format!("{:<width$}  {:>5}", "shown with text", "");
+    let mut shown = format!("{:<width$}  {:>5}", "with description", "");
     for client in &report.clients {
         let name = safe_text::line(&client.name).into_owned();
         let wide = column(&name);

@@ -212,6 +212,11 @@ impl Index {
         self.sums.documents - self.sums.read
     }
 
+    /// Returns the number of documents that can be results and whose headings and body are not read yet.
+    pub fn ranked_unread(&self) -> usize {
+        self.ranked() - self.sums.ranked_read
+    }
+
     /// Returns the number of slots, including empty ones.
     pub fn slots(&self) -> usize {
         self.slots.len()

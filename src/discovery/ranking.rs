@@ -91,7 +91,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             profile: profile.to_owned(),
             hints: Vec::new(),
             skills: router.index.ranked(),
-            bodies_missing: router.index.unread(),
+            bodies_missing: router.index.ranked_unread(),
             took_us: started.elapsed().as_micros() as u64,
         }
     })

@@ -158,6 +158,12 @@ impl Router {
         self.index.len()
     }
 
+    /// Returns the number of indexed skills that no other skill shadows.
+    #[must_use]
+    pub fn unshadowed(&self) -> usize {
+        self.index.ranked()
+    }
+
     /// Returns whether no skill is indexed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -15,6 +15,8 @@ pub(crate) struct Sums {
     pub shadowed: usize,
     pub bodies: usize,
     pub read: usize,
+    /// Number of documents that are read and not shadowed.
+    pub ranked_read: usize,
     pub lengths: [u64; field::COUNT],
     pub filled: [u64; field::COUNT],
     pub pair_lengths: [u64; field::COUNT],
@@ -34,6 +36,7 @@ impl Default for Sums {
             shadowed: 0,
             bodies: 0,
             read: 0,
+            ranked_read: 0,
             lengths: [0; field::COUNT],
             filled: [0; field::COUNT],
             pair_lengths: [0; field::COUNT],
@@ -56,6 +59,7 @@ impl Sums {
         count(&mut self.shadowed, entry.document.shadowed_by.is_some());
         count(&mut self.bodies, entry.has_body);
         count(&mut self.read, entry.read);
+        count(&mut self.ranked_read, entry.read && entry.document.shadowed_by.is_none());
         count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
         let spoken = self.languages.entry(entry.language).or_default();
         count(spoken, true);

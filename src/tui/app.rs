@@ -174,6 +174,7 @@ impl App {
             appearance,
             connection: CoreConnection::new(connection, settings),
             core: CoreState::default(),
+            lacks_golden_file: settings.golden.as_ref().is_some_and(|place| place.file.is_none()),
             clock: Clock::new(now, settings.clock_ms),
             hits: Vec::new(),
             pane_area: Rect::ZERO,

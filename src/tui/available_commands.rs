@@ -50,6 +50,9 @@ fn home(context: Context) -> Option<PaneId> {
     }
 }
 
+/// What the pair of [`Action::NextPart`] is called in dialogs and forms.
+const NEXT_PREVIOUS_FIELD: &str = "next, previous field";
+
 fn title(context: Context) -> &'static str {
     match context {
         Context::Global => "global",
@@ -71,9 +74,8 @@ fn title(context: Context) -> &'static str {
         Context::Draft => "draft",
         Context::Proposals => "proposals",
         Context::RunsBoard => "the board",
-        Context::Dialog => "dialog",
         Context::Bulk => "many runs",
-        Context::Overlay => "here",
+        Context::Dialog | Context::Overlay => "dialog",
     }
 }
 
@@ -174,8 +176,15 @@ impl CommandContext<'_> {
             }
         }
         contexts.retain(|context| *context != Context::Global);
-        let left = contexts.iter().map(|context| self.section(*context, &contexts));
-        let left = left.filter(|section| !section.rows.is_empty()).collect();
+        let mut left: Vec<Section> = Vec::new();
+        for context in &contexts {
+            let section = self.section(*context, &contexts);
+            if let Some(same) = left.iter_mut().find(|other| other.title == section.title) {
+                same.rows.extend(section.rows);
+            } else if !section.rows.is_empty() {
+                left.push(section);
+            }
+        }
         (left, vec![self.section(Context::Global, &contexts)])
     }
 
@@ -236,6 +245,7 @@ impl CommandContext<'_> {
             .filter(|row| row.context == context && self.is_listed(row) && !is_repeated(row.action))
             .filter_map(|row| self.effective(row, contexts))
             .collect();
+        let has_fields = self.overlay.is_some() || self.contexts.contains(&Context::Form);
         let mut shown = Vec::new();
         for row in &rows {
             let other = |action: Action| rows.iter().find(|row| row.action == action);
@@ -247,6 +257,8 @@ impl CommandContext<'_> {
                     if usize::from(super::widgets::text_width::cells(&joined.join(" "))) > 12 {
                         joined.truncate(1);
                     }
+                    let is_field = has_fields && row.action == Action::NextPart;
+                    let name = if is_field { NEXT_PREVIOUS_FIELD } else { name };
                     shown.push((joined.join(" "), name.to_owned(), None));
                 }
                 Some(_) => {}
@@ -258,6 +270,9 @@ impl CommandContext<'_> {
                 }
             }
         }
+        // A dialog may use keys of the pane behind it: they are the dialog's there.
+        let in_dialog = self.overlay.is_some() && home(context).is_some();
+        let context = if in_dialog { Context::Dialog } else { context };
         Section { title: title(context).to_owned(), rows: shown }
     }
 
@@ -391,6 +406,7 @@ mod tests {
                 overlay: Some(hints),
             };
             let (left, right) = here.help();
+            assert_eq!(left.iter().map(|section| section.title.as_str()).collect::<Vec<_>>(), ["dialog"]);
             let rows = left.into_iter().chain(right).flat_map(|section| section.rows);
             rows.map(|(keys, name, _)| (keys, name)).collect::<Vec<_>>()
         };
@@ -400,7 +416,7 @@ mod tests {
         let dialog =
             [hint(Action::NextPart, "next"), hint(Action::CarryOut, "assign"), hint(Action::Back, "cancel")];
         let global = [("? F1", "help"), ("^L", "redraw"), ("^Z", "suspend"), ("^C", "quit")];
-        let own = [("⇥ ⇤", "next, previous panel"), ("^S", "assign"), ("Esc", "cancel")];
+        let own = [("⇥ ⇤", NEXT_PREVIOUS_FIELD), ("^S", "assign"), ("Esc", "cancel")];
         let rows = help(&[Context::Dialog], &dialog);
         assert_eq!(rows.len(), own.len() + global.len(), "{rows:?}");
         for row in pairs(&own[1..]).iter().chain(&pairs(&global)) {

@@ -19,6 +19,9 @@ use skills_skill::{SkillId, read_regular_text};
 /// Maximum size of an imported file.
 const MAX_IMPORT_BYTES: u64 = 16 << 20;
 
+/// Why golden queries cannot be changed in a demonstration.
+pub(crate) const NO_GOLDEN_FILE: &str = "the demo has no editable golden set";
+
 /// The local files that belong to golden sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoldenPlace {
@@ -283,13 +286,19 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
     };
     let Ok(catalog) = client.catalog().await else { return String::new() };
     let is_unknown = |id: &&SkillId| catalog.by_id(id.as_str()).is_none();
-    let names: Vec<&str> = named.iter().filter(is_unknown).map(SkillId::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("; not found: {}", names.join(", ")) }
+    let names: Vec<String> = named.iter().filter(is_unknown).map(|id| format!("`{id}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; warning: skill {one} not found"),
+        more => format!("; warning: skills {} not found", more.join(", ")),
+    }
 }
 
 fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {
-    let message = "the demonstration has no golden set; start the workbench without --demo";
-    place.file.as_deref().ok_or_else(|| Error::new(Code::InvalidConfiguration, message))
+    place.file.as_deref().ok_or_else(|| {
+        let message = format!("{NO_GOLDEN_FILE}; start the workbench without --demo");
+        Error::new(Code::InvalidConfiguration, message)
+    })
 }
 
 fn refused(error: EditError) -> Error {

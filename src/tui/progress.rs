@@ -50,9 +50,9 @@ impl Progress {
     pub fn draw(&self, row: Rect, painter: &mut Painter<'_>, spinner: &str) {
         // The number of files is unknown until the walk is complete, so scanning has no bar.
         let (verb, done, rest, total) = match (self.scan, self.index) {
-            (Some(scan), _) => ("read", scan.parsed, " skills so far".to_owned(), 0),
+            (Some(scan), _) => ("reading skills:", scan.parsed, " files".to_owned(), 0),
             (None, Some(index)) => {
-                ("indexed", index.indexed, format!(" of {}", format::count(index.total)), index.total)
+                ("indexed", index.indexed, format!(" of {} files", format::count(index.total)), index.total)
             }
             (None, None) => return,
         };

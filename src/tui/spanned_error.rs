@@ -55,8 +55,21 @@ pub fn entries(file: &str, text: &str) -> Result<Vec<Entry>, LocatedError> {
     Ok(entries)
 }
 
+/// Maximum number of known names that an error lists.
+const MAX_LISTED: usize = 30;
+
+/// Describes a name that is none of the known ones: with the nearest of them, or all if they are not too many.
+pub fn unknown_name(what: &str, wrong: &str, known: &[&str]) -> String {
+    let hint = match nearest(wrong, known.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if known.len() <= MAX_LISTED => format!("; expected one of: {}", known.join(", ")),
+        None => String::new(),
+    };
+    format!("unknown {what} `{wrong}`{hint}")
+}
+
 /// Returns the known name nearest to a misspelled one, for "did you mean".
-pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .filter(|(distance, name)| *distance <= (name.len() / 3).max(1))

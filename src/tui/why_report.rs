@@ -23,7 +23,7 @@ const DRAFT: &str = "w opens a draft of the description";
 
 /// The questions about a skill, in the order in which they decide, and the checks that answer each.
 const GROUPS: [(&str, &[CheckKind]); 3] = [
-    ("Found by the clients", &[CheckKind::Folder, CheckKind::Parse, CheckKind::Name]),
+    ("Found by clients", &[CheckKind::Folder, CheckKind::Parse, CheckKind::Name]),
     ("Offered to the model", &[CheckKind::Offered, CheckKind::Description]),
     ("Ranked for the request", &[CheckKind::Rank, CheckKind::Terms, CheckKind::Exclusion]),
 ];
@@ -502,7 +502,7 @@ mod tests {
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");
         assert!(
-            all.contains("Found by the clients\nunknown parse        Four: repaired\nOffered to the model"),
+            all.contains("Found by clients\nunknown parse        Four: repaired\nOffered to the model"),
             "{all}"
         );
         assert!(all.contains("\nThree\n"), "{all}");

@@ -198,7 +198,7 @@ fn collisions_and_clients_are_the_screens() {
         "collisions.svg",
         "Collisions: the requests that the skill of a row loses to the one of a column, and what helps",
     );
-    harness.press("C V").wait_for("shown with text").wait_for("trip-planner");
+    harness.press("C V").wait_for("with description").wait_for("trip-planner");
     harness.press("down down down down down down down").press("right right right right right right");
     harness.wait_for("stripe-billing in OpenClaw");
     compare_without(

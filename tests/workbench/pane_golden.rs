@@ -122,7 +122,7 @@ fn failing_queries_come_first_with_their_reasons() {
     insta::assert_snapshot!("golden-120x36", screen.screen());
     screen.press("]").wait_for("skills that outrank each other");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
-    screen.press("]").wait_for("wrongly");
+    screen.press("]").wait_for("false wins");
     screen.resize(80, 24).press("esc");
     insta::assert_snapshot!("golden-80x24", screen.screen());
     screen.press("tab").press("]").wait_for("expects");
@@ -230,10 +230,7 @@ fn quitting_asks_before_a_typed_text_is_lost() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
-    screen
-        .press("ctrl-c")
-        .wait_for("Quit the workbench?")
-        .wait_for("The draft of pdf-tables is not written.");
+    screen.press("ctrl-c").wait_for("Quit the workbench?").wait_for("The draft of pdf-tables is not saved.");
     assert_eq!(screen.take_outside(), []);
     screen.press("esc").wait_for("Draft of pdf-tables").wait_for("Invoices too.");
     screen.press("ctrl-c Q");

@@ -128,7 +128,7 @@ fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
     let gone = |screen: &str| !screen.contains("Your decision");
     harness.press("a").wait_for("Your decision").type_text("just this once, A");
     assert_eq!(orders(&client), [], "a capital letter in a text decides nothing");
-    has(&harness, &["just this once, A", "Esc leaves the field"]);
+    has(&harness, &["just this once, A", "Press Esc to leave the field"]);
     harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
     harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
     assert!(!harness.take_outside().contains(&AppCommand::Quit));
@@ -174,7 +174,7 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
         (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
     harness.press("space A").wait_for("None is selected");
     assert_eq!(orders(&client), [], "nothing marked, nothing decided");
@@ -192,7 +192,7 @@ fn arrows_move_in_the_list_at_once() {
         (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     harness.press("down down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let mut decided: Vec<String> =
@@ -213,7 +213,7 @@ fn runs_that_are_decided_together_are_listed_by_title() {
     }
     let client = core(runs);
     let mut harness = opened(&client, 120, 40);
-    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     let screen = harness.screen();
     for title in ["Send 3 invoices", "Send 104 invoices", "Send 208 invoices"] {
         let row = screen.lines().find(|line| line.contains(title) && line.contains("left"));
@@ -253,7 +253,7 @@ fn in_a_small_window_the_one_that_space_takes_in_is_always_in_sight() {
         (1..22).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 80, 24);
-    harness.press("a").wait_for("21 waiting for ledger.entry.create");
+    harness.press("a").wait_for("21 runs wait for ledger.entry.create");
     for _ in 0..24 {
         harness.press("down");
         has(&harness, &["▌○ "]);

@@ -33,7 +33,7 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
         footer(&harness)
     );
     harness.press("a");
-    has(&harness, &["no pending decision: it is failed"]);
+    has(&harness, &["no pending decision: the run has failed"]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
         "inputs_before": { "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3 },
     });
     client.runs.work(&id(7), "run.resumed", event_data, |_| {});
-    harness.resize(120, 40).wait_for("resumed from c2 with corrected");
+    harness.resize(120, 40).wait_for("resumed from c2 with changed");
     harness.wait_for("limit 3 → 2.5");
     has(&harness, &["− total; 1x", "+ total; 9"]);
 }
@@ -531,7 +531,7 @@ fn a_run_that_asks_something_else_is_unmarked() {
     let runs = (1..4).map(|n| detail(&id(n), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     harness.press("tab tab tab down space").wait_for("Approve 2");
     client.runs.work(&id(1), "gate.changed", json!({}), |run| {
         let inputs_digest = "77".repeat(32);

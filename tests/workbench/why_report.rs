@@ -43,6 +43,6 @@ fn a_report_without_a_request_has_no_scores() {
     let place = Authors::new();
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Browse::new())];
     let mut harness = place.open(panes, 120, 40);
-    harness.press("W").wait_for("Found by the clients");
+    harness.press("W").wait_for("Found by clients");
     assert!(!harness.screen().contains("threshold"), "{}", harness.screen());
 }

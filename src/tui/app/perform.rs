@@ -8,6 +8,7 @@ use serde_json::Map;
 use super::AppCommand;
 use super::screen::ScreenState;
 use crate::action::Action;
+use crate::golden_requests::NO_GOLDEN_FILE;
 use crate::overlay::{
     Chooser, ClientsView, DialogSpec, DraftEditor, LogView, Outcome, Palette, PromptKind, Purpose, Question,
     Reader,
@@ -238,6 +239,7 @@ impl Executor {
                     overlay.read_again(*reading);
                 }
             }
+            Effect::AddGolden(_) if screen.lacks_golden_file => screen.notices.note(NO_GOLDEN_FILE, now),
             Effect::AddGolden(mut form) => {
                 form.query = form.query.or_else(|| screen.panes.iter().find_map(Pane::request));
                 let sheet = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
@@ -317,7 +319,7 @@ impl Executor {
             self.screen.notices.note("the report is ready; open it again after this dialog", now);
         } else if self.report_requested != Some(self.inputs) {
             // The cursor or the focus has moved since: the next keys are not meant for the report.
-            self.screen.notices.note("the report is ready; request it again to read it", now);
+            self.screen.notices.note("the report is ready; press W again to open it", now);
         } else {
             self.effect_of(pane, Effect::Read(reading), now);
         }

@@ -37,6 +37,8 @@ pub(super) struct ScreenState {
     pub appearance: Appearance,
     pub connection: CoreConnection,
     pub core: CoreState,
+    /// Whether golden queries cannot be added here, as in the demo.
+    pub lacks_golden_file: bool,
     pub clock: Clock,
     /// Click targets of the last frame.
     pub hits: Vec<(Rect, Action)>,

@@ -11,7 +11,7 @@ use strum::IntoEnumIterator;
 
 use super::{Binding, Keymap};
 use crate::action::{Action, Context};
-use crate::spanned_error::{LocatedError, nearest, read};
+use crate::spanned_error::{LocatedError, read, unknown_name};
 
 const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
 const FILE: &str = "assets/keymap.yaml";
@@ -153,9 +153,7 @@ const REMOVED: [&str; 1] = ["take-back"];
 fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) -> Result<T, String> {
     T::from_str(name).map_err(|_| {
         let known: Vec<String> = T::iter().map(|known| known.to_string()).collect();
-        let near = nearest(name, known.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        format!("there is no {what} `{name}`{hint}")
+        unknown_name(what, name, &known.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 
@@ -220,10 +218,10 @@ mod tests {
     #[test]
     fn mistakes_name_file_and_line() {
         let wrong: [(&str, &[&str], &str); 6] = [
-            ("browse.srot", &["o"], "config.yaml:2: there is no action `srot`; did you mean `sort`?"),
+            ("browse.srot", &["o"], "config.yaml:2: unknown action `srot`; did you mean `sort`?"),
             ("browse.sort", &["ctrl-xyz"], "config.yaml:2: `ctrl-xyz` is not a key; examples"),
             ("browse.sort", &["a-b"], "config.yaml:2: `a-b` is a combination"),
-            ("lists.up", &["i"], "config.yaml:2: there is no context `lists`; did you mean `list`?"),
+            ("lists.up", &["i"], "config.yaml:2: unknown context `lists`; did you mean `list`?"),
             ("browse.quit", &["Q"], "config.yaml:2: quit has no keys in browse"),
             ("browse.sort", &["v"], "config.yaml:2: key v is bound twice in browse: to sort and pick-client"),
         ];

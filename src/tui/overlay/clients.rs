@@ -128,7 +128,7 @@ impl Columns {
             painter.put(area.x + 2, area.y, &part, Role::Warning, name);
         }
         painter.put(area.x + 2, area.y + 1, "version", Role::Muted, name);
-        painter.put(area.x + 2, area.y + 2, "shown with text", Role::Muted, name);
+        painter.put(area.x + 2, area.y + 2, "with description", Role::Muted, name);
         painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 2, "words", Role::Muted);
         let mut x = area.x + name + WORDS_WIDTH;
         for (at, width) in columns {
@@ -587,7 +587,7 @@ impl Overlay for ClientsView {
                 return None;
             }
             None => {
-                painter.put(inside.x, inside.y, "reading client lists", Role::Muted, inside.width);
+                painter.put(inside.x, inside.y, "reading the clients' catalogs", Role::Muted, inside.width);
                 return None;
             }
         };

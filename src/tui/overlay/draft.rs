@@ -497,7 +497,7 @@ impl DraftEditor {
         }
         let mut out = Vec::new();
         if self.discarding {
-            let text = "The draft is not written. Esc again discards it, any other key continues.";
+            let text = "Unsaved draft. Press Esc again to discard it, or any other key to continue.";
             out.push(("", text.to_owned(), Role::Warning));
         }
         if self.on_disk.is_some() {
@@ -629,8 +629,7 @@ impl Overlay for DraftEditor {
 
     fn unsaved(&self) -> Option<String> {
         let skill = shown(self.skill.skill_id.as_str());
-        (self.is_changed() || self.has_other_changes())
-            .then(|| format!("The draft of {skill} is not written."))
+        (self.is_changed() || self.has_other_changes()).then(|| format!("The draft of {skill} is not saved."))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {
@@ -664,7 +663,7 @@ impl Overlay for DraftEditor {
         let is_pending = self.metrics.is_pending();
         let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
             (true, _) => "updating",
-            (false, true) => "not written",
+            (false, true) => "unsaved",
             (false, false) => "unchanged",
         };
         let inside = frame(area, painter, &title, note, false);

@@ -10,7 +10,7 @@ use strum::{EnumCount, IntoEnumIterator};
 use super::depth::{Depth, to_256};
 use super::style_words::parse_style;
 use super::{BarStyle, Role, Theme};
-use crate::spanned_error::{Entry, LocatedError, entries, nearest};
+use crate::spanned_error::{Entry, LocatedError, entries, unknown_name};
 
 const SHIPPED: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.yaml")),
@@ -113,9 +113,7 @@ impl Themes {
     fn resolve(&self, name: &str, before: usize, left: usize) -> Result<Theme, LocatedError> {
         let found = self.files[..before].iter().enumerate().rev().find(|(_, file)| file.name == name);
         let Some((at, file)) = found else {
-            let near = nearest(name, self.names().into_iter());
-            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            return Err(LocatedError::new("theme", 1, format!("there is no theme `{name}`{hint}")));
+            return Err(LocatedError::new("theme", 1, unknown_name("theme", name, &self.names())));
         };
         if left == 0 {
             let line = file.extends.as_ref().map_or(1, |(_, line)| *line);
@@ -194,9 +192,7 @@ impl ThemeFile {
 fn parse_role(key: &str) -> Result<Role, String> {
     Role::from_str(key).map_err(|_| {
         let known: Vec<String> = Role::iter().map(|role| role.to_string()).collect();
-        let near = nearest(key, known.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        format!("there is no role `{key}`{hint}")
+        unknown_name("role", key, &known.iter().map(String::as_str).collect::<Vec<_>>())
     })
 }
 
@@ -251,7 +247,7 @@ mod tests {
         ]);
         let said: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(
-            said[0].contains("a.yaml:2: there is no role `signal.nam`; did you mean `signal.name`?"),
+            said[0].contains("a.yaml:2: unknown role `signal.nam`; did you mean `signal.name`?"),
             "{said:?}"
         );
         assert!(said[1].contains("b.yaml:2: danger: `reddish` is not a color"), "{said:?}");
@@ -265,7 +261,7 @@ mod tests {
             ("c.yaml", "extends: b\n"),
         ]);
         let missing = themes.theme("a", Depth::True).unwrap_err().to_string();
-        assert!(missing.ends_with("a.yaml:1: there is no theme `lihgt`; did you mean `light`?"), "{missing}");
+        assert!(missing.ends_with("a.yaml:1: unknown theme `lihgt`; did you mean `light`?"), "{missing}");
         assert!(themes.theme("b", Depth::True).unwrap_err().message.contains("circular"));
     }
 

@@ -308,7 +308,7 @@ fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &
     } else if !gates.takes_text() {
         ["No pending decision."; 2]
     } else if in_text {
-        ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
+        ["Press Esc to leave the field, then choose a button.", "Press Esc to leave the field, then decide."]
     } else if notes_are_empty {
         if gates.all[0].sheet.outcome_unknown {
             ["Type to add notes. Uppercase keys decide."; 2]

@@ -100,8 +100,8 @@ impl PromptKind {
                 ])
             }
             Self::Golden(_) => {
-                let expected = "Ids of the skills of which one should be first; `none` if no skill fits; \
-                    `not ID` for a skill that must not be first.";
+                let expected = "Expected skills, separated by spaces: any of them may rank first. `none` if no \
+                    skill fits; `not ID` for a skill that must not rank first.";
                 BTreeMap::from([
                     ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
                     ("skills".to_owned(), Field { required: true, ..field(expected) }),

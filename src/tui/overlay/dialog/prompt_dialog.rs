@@ -289,11 +289,12 @@ impl Overlay for PromptDialog {
 
     fn hints(&self) -> Vec<Hint> {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
-        let (act, nothing) = match self.asking {
+        let (act, nothing) = match &self.asking {
             PromptKind::Message { .. } => ("append", "cancel"),
             PromptKind::Script { .. } => ("review", "cancel"),
             PromptKind::Export { .. } => ("export", "cancel"),
-            PromptKind::Golden(_) => ("save", "cancel"),
+            PromptKind::Golden(form) if form.replaces.is_some() => ("change", "cancel"),
+            PromptKind::Golden(_) => ("add", "cancel"),
             PromptKind::Import => ("import", "cancel"),
         };
         if self.button.is_some() {

@@ -99,7 +99,7 @@ impl Inputs {
             Some(None) => "loading contract".to_owned(),
             Some(Some(Err(error))) => shown(&error.message),
             Some(Some(Ok(_))) if self.is_empty(skill) => "none".to_owned(),
-            Some(Some(Ok(_))) => "from the skill's input schema".to_owned(),
+            Some(Some(Ok(_))) => "from the contract".to_owned(),
         }
     }
 }

@@ -413,7 +413,7 @@ fn effect_rows(preview: &AttachPreview, isolation: Option<&str>, width: u16) -> 
         );
     }
     if let Some(isolation) = isolation {
-        let said = [Seg::new("scripts  ", Role::Muted), Seg::new(shown(isolation), role)];
+        let said = [Seg::new("sandbox  ", Role::Muted), Seg::new(shown(isolation), role)];
         lines.extend(wrap(&said, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
     }
     out.extend(lines.into_iter().map(|line| if warns { Row::Warning(line) } else { Row::Line(line) }));

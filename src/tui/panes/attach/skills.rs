@@ -150,8 +150,8 @@ impl Skills {
         let text = [
             (looked, Role::Strong),
             (
-                "A sidecar monitors or annotates a target: a task, a run, a step output, a session \
-                    transcript or an artifact."
+                "A sidecar is attached to a target (a task, a run, a step output, a session transcript or an \
+                    artifact) instead of being invoked directly."
                     .to_owned(),
                 Role::Text,
             ),

@@ -97,7 +97,7 @@ pub(super) fn draw(
     painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
 }
 
-/// Formats the classification: `role procedure inferred · effect read only · trust no · tools Read, Bash`.
+/// Formats the classification: `role procedure inferred · effect read only · untrusted · tools Read, Bash`.
 fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
@@ -105,7 +105,9 @@ fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: 
         if !segs.is_empty() {
             segs.push(Seg::new(format!(" {dot} "), Role::Muted));
         }
-        segs.push(Seg::new(format!("{label} "), Role::Muted));
+        if !label.is_empty() {
+            segs.push(Seg::new(format!("{label} "), Role::Muted));
+        }
         segs.push(Seg::new(value, role));
         if inferred {
             segs.push(Seg::new(" inferred", Role::Muted));
@@ -116,8 +118,13 @@ fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: 
     let effect = class.effect_mode.value.to_string().replace('_', " ");
     push("effect", effect, class.effect_mode.inferred);
     if let Some(trusted) = trusted {
-        let role = if trusted == TrustSummary::Changed { Role::Warning } else { Role::Text };
-        push_in("trust", trusted.to_string(), role, false);
+        let (text, role) = match trusted {
+            TrustSummary::Shipped => ("shipped", Role::Text),
+            TrustSummary::Yes => ("trusted", Role::Text),
+            TrustSummary::Changed => ("changed since trusted", Role::Warning),
+            TrustSummary::No => ("untrusted", Role::Text),
+        };
+        push_in("", text.to_owned(), role, false);
     }
     let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
     if !skill.properties.allowed_tools.is_empty() {

@@ -42,9 +42,10 @@ pub(super) fn draw(
         }
         let indent = 6 + 2 * row.depth as u16;
         let end = line.right().saturating_sub(1);
+        let mut executable_at = None;
         let (size, role) = if let Some(file) = row.file.and_then(|i| skill.files.get(i)) {
             if file.executable {
-                painter.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
+                executable_at = Some(painter.right(end.saturating_sub(9), line.y, "executable", Role::Muted));
             }
             (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
         } else {
@@ -54,7 +55,8 @@ pub(super) fn draw(
         };
         let start = painter.right(end, line.y, &size, Role::Muted);
         let x = line.x + indent;
-        let available = start.saturating_sub(x + 6);
+        let available =
+            executable_at.map_or(start.saturating_sub(x + 6), |start| start.saturating_sub(x + 1));
         let name = shown(&row.name);
         painter.put_cut(x, line.y, &name, role, available);
     }

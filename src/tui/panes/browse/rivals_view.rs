@@ -83,7 +83,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     }
     if report.golden > 0 {
-        let text = format!("golden queries: {} of {} won", report.golden_won, report.golden);
+        let text = format!("golden queries: {} of {} passed", report.golden_won, report.golden);
         out.push(RichLine::of(text, Role::Text));
     }
     out.push(RichLine::default());
@@ -95,7 +95,7 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         ));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
-        let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "loses to", "wins", "golden", "similarity");
+        let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "lost", "won", "golden", "similarity");
         out.push(RichLine::of(head, Role::Muted));
     }
     let first = out.len();

@@ -68,7 +68,7 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
         Command::shown(Action::FocusIntent, "request"),
         Command { blocked: ranked, ..Command::shown(Action::Filter, "filter") },
         Command::shown(Action::OpenByName, "open by name"),
-        Command::shown(Action::TogglePolicy, "policy"),
+        Command::shown(Action::TogglePolicy, "ranking policy"),
         Command::shown(Action::CycleRole, "role"),
         Command::shown(Action::PickDomain, "domain"),
         Command::shown(Action::ToggleBody, "body"),

@@ -582,15 +582,11 @@ fn exclusion_text(excluded: &Excluded, available: u16, ellipsis: &str) -> String
     "shadowed".to_owned()
 }
 
-/// Formats `to an output or artifact`; in narrow lists `to output, artifact`.
+/// Formats `attach to output, artifact`; in narrow lists `to output, artifact`.
 fn targets(targets: &[AttachTarget], long: bool) -> String {
     let words: Vec<String> = targets.iter().map(ToString::to_string).collect();
-    match (words.first(), long) {
-        (None, _) => "has no target".to_owned(),
-        (Some(_), false) => format!("to {}", words.join(", ")),
-        (Some(first), true) => {
-            let article = if first.starts_with(['a', 'o']) { "an" } else { "a" };
-            format!("to {article} {}", words.join(" or "))
-        }
+    if words.is_empty() {
+        return "has no target".to_owned();
     }
+    format!("{}to {}", if long { "attach " } else { "" }, words.join(", "))
 }

@@ -23,7 +23,7 @@ const TALL_BAND: u16 = 27;
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
-pub(super) const DISCLAIMER: &str = "router ranking; a client's model may differ";
+pub(super) const DISCLAIMER: &str = "this router's ranking; a client's model may differ";
 
 /// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(available: u16) -> &'static str {

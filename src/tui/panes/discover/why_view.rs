@@ -401,7 +401,7 @@ fn draw_card(
 fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) -> RichLine {
     let rival = shown(comparison.rival.skill_id.as_str());
     let (word, by) = match comparison.lead {
-        lead if lead.abs() < LEVEL => ("level with ", String::new()),
+        lead if lead.abs() < LEVEL => ("tied with ", String::new()),
         lead if lead > 0.0 => ("ahead of ", plain_score(lead, painter.glyphs)),
         lead => ("behind ", plain_score(-lead, painter.glyphs)),
     };

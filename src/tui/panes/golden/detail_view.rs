@@ -150,11 +150,11 @@ fn draw_skills(
 ) {
     let end = area.right();
     painter.put(area.x, area.y, "skill", Role::Muted, area.width);
-    painter.right(end, area.y, "wrongly", Role::Muted);
-    painter.right(end - 9, area.y, "won", Role::Muted);
-    painter.right(end - 17, area.y, "P@1", Role::Muted);
+    painter.right(end, area.y, "false wins", Role::Muted);
+    painter.right(end - 12, area.y, "passed", Role::Muted);
+    painter.right(end - 20, area.y, "P@1", Role::Muted);
     detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
-    let name = area.width.saturating_sub(24);
+    let name = area.width.saturating_sub(27);
     let shown_skills = skills.iter().enumerate().skip(detail.scroll.offset);
     for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
         let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
@@ -168,9 +168,9 @@ fn draw_skills(
         painter.put_cut(area.x, y, &id, role, name);
         if skill.queries > 0 {
             let won = format!("{}/{}", skill.won, skill.queries);
-            painter.right(end - 9, y, &won, role);
+            painter.right(end - 12, y, &won, role);
             painter.right(
-                end - 17,
+                end - 20,
                 y,
                 &format!("{:.3}", skill.p_at_1),
                 if is_failing { Role::Strong } else { role },
@@ -274,7 +274,7 @@ fn draw_reasons(
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
         let text = match unknown {
             Some(id) => {
-                format!("the expected skill is not ranked: there is no skill `{}`", shown(id.as_str()))
+                format!("the expected skill is not ranked: skill `{}` not found", shown(id.as_str()))
             }
             None => "the expected skill is not ranked: it shares no term with the query".to_owned(),
         };

@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::{Focus, Golden, TABS, Tab};
 use crate::action::{Action, Command, Context};
-use crate::golden_requests::{GoldenForm, GoldenPaneRequest};
+use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
 use crate::overlay::{DialogSpec, Drafting, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::WhyRequest;
@@ -60,7 +60,7 @@ impl Pane for Golden {
         };
         let no_file = || {
             let file = self.list.measured.as_ref().and_then(|measured| measured.file.as_ref());
-            file.is_none().then(|| "the demo has no editable golden set".to_owned())
+            file.is_none().then(|| NO_GOLDEN_FILE.to_owned())
         };
         let moves =
             if self.focus == Focus::Detail && self.detail.tab != Tab::Skills { "scroll" } else { "move" };

@@ -64,7 +64,15 @@ impl QueryList {
                 Err(format!("{} is on the service's machine", source.file.display()))
             }
             Some(source) if source.is_editable => Ok(source),
-            Some(source) => Err(format!("`{}` is read-only; edit it in an editor", source.file.display())),
+            Some(source) => {
+                let is_shipped = source.file.ends_with("golden.yaml");
+                let why = if is_shipped {
+                    "is part of the shipped skills and read-only"
+                } else {
+                    "is not a golden.yaml; edit it in an editor"
+                };
+                Err(format!("`{}` {why}", source.file.display()))
+            }
             None => Err("this query is in your own golden.yaml; edit it with skills golden".to_owned()),
         }
     }

@@ -125,13 +125,13 @@ fn draw_empty(
             "A golden query is a request with the skill that should be first, or `none`.",
             Role::Muted,
         ),
-        RichLine::of("With them you see what a changed description wins and loses.", Role::Muted),
+        RichLine::of("They show which queries a changed description wins or loses.", Role::Muted),
         RichLine::default(),
     ];
     match &measured.file {
         Some(file) => {
             lines.extend([
-                key("n", "enter a query"),
+                key("n", "add a query"),
                 key("I", "import an evaluation file, JSON lines or CSV"),
                 key("2", "rank a request in Discover; m adds it"),
                 RichLine::default(),

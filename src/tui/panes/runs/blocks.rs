@@ -102,7 +102,7 @@ pub(super) fn lineage_lines(
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
-    out.push(Line::rule("Lineage", ""));
+    out.push(Line::rule("Details", ""));
     if let Some((source, checkpoint)) = &record.source {
         let forked = state.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
         let how = if forked { "forked from " } else { "replayed from " };
@@ -122,12 +122,15 @@ pub(super) fn lineage_lines(
         out.push(line);
     }
     for run in &detail.descendants {
+        let is_fork = state.events().any(|event| {
+            let created = event.event.data.get("run").and_then(Value::as_str);
+            event.event.kind == EventKind::RunForkedTo && created == Some(run.0.as_str())
+        });
+        let how = if is_fork { "forked as " } else { "replayed as " };
+        let available = making.width.saturating_sub(cells(how) + 1);
         let segs = vec![
-            Seg::new("descendant ", Role::Muted),
-            Seg::new(
-                cut_middle(&shown(&run.0), making.width.saturating_sub(12), glyphs.ellipsis),
-                Role::Text,
-            ),
+            Seg::new(how, Role::Muted),
+            Seg::new(cut_middle(&shown(&run.0), available, glyphs.ellipsis), Role::Text),
         ];
         out.push(Line::of(segs).at(DetailCursor::Descendant(run.clone())));
     }
@@ -197,7 +200,7 @@ fn corrected_rows(
     if let (Some(Value::String(was)), Value::String(after)) = (was, after)
         && (was.contains('\n') || after.contains('\n'))
     {
-        labelled_row("corrected", vec![name], making, out);
+        labelled_row("changed input", vec![name], making, out);
         let diff = similar::TextDiff::from_lines(was.as_str(), after.as_str());
         let all: Vec<(bool, String)> = diff
             .iter_all_changes()
@@ -215,7 +218,7 @@ fn corrected_rows(
         }
         return;
     }
-    let taken = cells("corrected ") + cells(&name.text) + cells(" -> ");
+    let taken = cells("changed input ") + cells(&name.text) + cells(" -> ");
     let available = (making.width.saturating_sub(taken) / 2).max(8);
     let said = |value: &Value, role: Role| match value {
         Value::Null => vec![Seg::new("nothing", Role::Muted)],
@@ -230,7 +233,7 @@ fn corrected_rows(
         segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
     }
     segs.extend(said(after, Role::Text));
-    labelled_row("corrected", segs, making, out);
+    labelled_row("changed input", segs, making, out);
 }
 
 fn labelled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {

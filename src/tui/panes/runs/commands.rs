@@ -100,7 +100,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended);
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::ReadWhole, "read")));
+    out.push(with_run(Command::shown(Action::ReadWhole, "view")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });
@@ -201,19 +201,22 @@ pub(super) fn is_sent(action: Action) -> bool {
 
 /// Describes why a run does not accept a command, and what it would accept.
 fn why_not(run: &RunRecord, command: CommandName) -> String {
-    let state = run.state.label();
+    let state = match run.state {
+        RunState::Completed | RunState::Failed => format!("has {}", run.state.label()),
+        _ => format!("is {}", run.state.label()),
+    };
     match (command, run.state) {
         (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
             "waiting for a signal; press s".to_owned()
         }
-        (CommandName::Approve | CommandName::Deny, _) => format!("no pending decision: it is {state}"),
+        (CommandName::Approve | CommandName::Deny, _) => format!("no pending decision: the run {state}"),
         (CommandName::Resume, RunState::WaitingForHuman) => "waiting for approval; press a".to_owned(),
         (CommandName::Resume, RunState::WaitingForSignal) => "waiting for a signal; press s".to_owned(),
         (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
-            format!("it is {state}; p replays it from a checkpoint")
+            format!("the run {state}; p replays it from a checkpoint")
         }
-        (CommandName::Resume, _) => format!("it is {state} already"),
-        (CommandName::Signal, _) => format!("it does not wait for one: it is {state}"),
-        _ => format!("it is {state}"),
+        (CommandName::Resume, _) => format!("the run {state} already"),
+        (CommandName::Signal, _) => format!("no step waits for a signal: the run {state}"),
+        _ => format!("cannot {command} this run: it {state}"),
     }
 }

@@ -236,7 +236,7 @@ impl Dialogs {
             "launch" => format!("The inputs for a launch of {name}"),
             "signal" => format!("The signal for {name}"),
             "happened" => format!("The result of a step of {name}"),
-            _ => format!("The corrected inputs of {name}"),
+            _ => format!("The changed inputs of {name}"),
         };
         let more = names.len() - 1;
         let rest = match more {

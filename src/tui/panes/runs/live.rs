@@ -228,13 +228,13 @@ fn with_reason(what: &str, why: &str) -> String {
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
 }
 
-/// Formats `resumed from c1 with corrected file`.
+/// Formats `resumed from c1 with changed file`.
 fn resumed(data: &Value) -> String {
     let from = data.get("checkpoint").and_then(Value::as_u64).map(|number| format!(" from c{number}"));
     let corrected =
         data.get("corrected_inputs").and_then(Value::as_object).filter(|fields| !fields.is_empty());
     let names = corrected.map(|fields| fields.keys().map(|name| shown(name)).collect::<Vec<_>>().join(", "));
-    let with = names.map(|names| format!(" with corrected {names}"));
+    let with = names.map(|names| format!(" with changed {names}"));
     format!("resumed{}{}", from.unwrap_or_default(), with.unwrap_or_default())
 }
 

@@ -14,7 +14,7 @@ use crate::widgets::wrap::cut_line;
 use skills_api::SessionView;
 
 pub(super) fn draw(session: &SessionView, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-    Title::of("Calls", false).note("append-only").draw(
+    Title::of("Transcript", false).note("append-only").draw(
         &mut Painter::new(buf, cx),
         area.x,
         area.y,

@@ -122,7 +122,7 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
     let mut facts = vec![
         format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), bytes(size.bytes)),
         who,
-        "tok counted by o200k".to_owned(),
+        "tokens: o200k".to_owned(),
     ];
     if let Some(fill) = &composed.allowance
         && let Some(limit) = fill.limit

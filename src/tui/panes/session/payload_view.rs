@@ -106,10 +106,10 @@ pub(super) fn draw_payload(
         painter.line(area.x + 2, y, line, width);
     }
     // The title drops a note that does not fit, but the service is always named.
-    let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
+    let (dot, enter, size) = (cx.glyphs.dot, cx.glyphs.enter, bytes(text.len() as u64));
     let notes = [
-        format!("{api} {dot} {size} {dot} Enter: next format {dot} y: copy"),
-        format!("{api} {dot} {size} {dot} Enter: next format"),
+        format!("{api} {dot} {size} {dot} {enter} next format  y copy"),
+        format!("{api} {dot} {size} {dot} {enter} next format"),
         format!("{api} {dot} {size}"),
     ];
     let fits = |note: &&String| cells(note) + TITLE <= area.width;
@@ -129,8 +129,8 @@ fn draw_objections(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
     );
     let help = match session.transcript.len() {
         _ if begun => "",
-        0 => "s: ",
-        _ => "n, then s: ",
+        0 => "Press s: ",
+        _ => "Press n, then s: ",
     };
     let mut painter = Painter::new(buf, cx);
     let mut y = area.y;

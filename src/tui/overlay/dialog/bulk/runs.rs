@@ -321,7 +321,7 @@ impl RunRows {
             let segs = [Seg::new(value.clone(), role)];
             let lines = wrap_to(&segs, width.saturating_sub(2 * LABEL), 2, painter.glyphs.ellipsis);
             for (at, line) in lines.into_iter().enumerate() {
-                let head = if out.is_empty() { "all runs" } else { "" };
+                let head = if out.is_empty() { "in all runs" } else { "" };
                 let label = if at == 0 { *label } else { "" };
                 let indent = usize::from(LABEL);
                 let mut segs = vec![Seg::new(format!("{head:<indent$}{label:<indent$}"), Role::Muted)];

@@ -233,9 +233,9 @@ impl Gates {
         match &self.current().send_state {
             SendState::Past(why) => {
                 let is = if why.starts_with("was ") { "" } else { "is " };
-                format!("This one {is}{why}: space selects another.")
+                format!("This one {is}{why}: Space selects another.")
             }
-            _ => "None is selected: space selects the one under the cursor.".to_owned(),
+            _ => "None is selected: Space selects the one under the cursor.".to_owned(),
         }
     }
 

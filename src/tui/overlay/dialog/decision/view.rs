@@ -187,8 +187,8 @@ pub(super) fn body_lines(
         out.push(Line::Plain(RichLine::default()));
     }
     if gates.are_several() {
-        let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "waiting for" };
-        let head = format!("{} {what} {}; space selects", gates.all.len(), shown(&sheet.capability));
+        let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "runs wait for" };
+        let head = format!("{} {what} {}; Space selects", gates.all.len(), shown(&sheet.capability));
         out.push(Line::Plain(RichLine::of(head, Role::Muted)));
         out.extend((0..gates.all.len()).map(Line::Together));
         out.push(Line::Plain(RichLine::default()));
