@@ -898,7 +898,7 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     };
     match winner {
         _ if missing.is_empty() => {
-            WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request")
+            WhyCheck::pass(CheckKind::Terms, "the skill contains every term of the request")
         }
         Some(winner) if !winning.is_empty() => WhyCheck::fail(
             CheckKind::Terms,

@@ -20,7 +20,7 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let log = home.path().join("home/.local/state/skill-workbench/skills.log");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
-    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"skill `pdf-tabels` not found; `skills list` lists skills","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"skill `pdf-tabels` not found","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
 }
 
 #[test]

@@ -100,7 +100,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
     let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
     assert!(wrong.message.contains("books-closed"), "{wrong}");
     let sent = order(&core, &waiting, signal("books-closed")).await.unwrap();
-    assert_eq!(sent.note, "signal books-closed received");
+    assert_eq!(sent.note, "sent signal `books-closed`");
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;

@@ -97,7 +97,7 @@ pub struct DescribeArgs {
 /// `skills why`
 #[derive(Debug, Args)]
 #[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
-        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
+        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it contains the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
     /// Id, name or location of a skill, including skills that cannot be parsed.
     pub skill: String,
@@ -140,7 +140,7 @@ pub struct DraftArgs {
     /// Description to try; `-` reads standard input [default: the current description].
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// `when_to_use` to try, which Claude Code appends to the description; an empty one removes it.
+    /// `when_to_use` to try, which Claude Code appends to the description; an empty value removes it.
     #[arg(long, value_name = "TEXT")]
     pub when_to_use: Option<String>,
     /// Name to try.
@@ -322,7 +322,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
     /// How much a metric may drop before the command fails, from 0 to 1.
-    #[arg(long, value_name = "X", default_value_t = 0.005)]
+    #[arg(long, value_name = "X", default_value_t = 0.005, value_parser = super::value_parsers::fraction)]
     pub tolerance: f64,
 }
 
