@@ -19,7 +19,7 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
     let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("cannot approve the run: its state is canceled; expired at "), "{message}");
+    assert!(message.contains("cannot approve the run: it was canceled; expired at "), "{message}");
     for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
         assert!(shown.contains("canceled: expired at "), "{shown}");
     }
