@@ -39,8 +39,8 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         cursor: args.cursor.clone(),
     };
     let mut list = client.list(filter).await?;
-    for hint in &list.hints {
-        cx.reporter().say(&format!("help: {}", safe_text::line(hint)));
+    if !cx.out.json {
+        super::failure::warn(&list.hints);
     }
     let view = match &args.client {
         Some(id) => Some(client.client_view(id).await?),

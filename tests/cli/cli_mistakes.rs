@@ -228,7 +228,7 @@ fn unknown_filter_values_offer_near_ones() {
     let known = home.run(&["discover", "read a pdf", "--domain", "Documents"]);
     assert!(!known.stderr.contains("did you mean"), "{}", known.stderr);
     let hints = home.run(&["list", "--domain", "documnts", "--json"]).json()["hints"].clone();
-    assert_eq!(hints, serde_json::json!(["no skill matches domain documnts; did you mean documents?"]));
+    assert_eq!(hints, serde_json::json!(["no skill has domain `documnts`; did you mean documents?"]));
     let known = home.run(&["list", "--status", "deprecated", "--domain", "documents"]);
     assert_eq!(known.stderr, "", "both values are in use, by no skill together");
 }

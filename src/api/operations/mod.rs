@@ -174,7 +174,7 @@ impl Caller {
         let query = text.and_then(|text| RunQuery::parse(text).ok());
         if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
             let message =
-                "the filter key `detail` needs the scope `admin`; `error` compares what you are shown";
+                "the filter key `detail` needs the scope `admin`; use `error` to filter by the public error text";
             return Err(Error::new(Code::Forbidden, message));
         }
         Ok(())

@@ -201,7 +201,7 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
             format!("{found}; the page check timed out after {} s", CHECK_TIMEOUT.as_secs()),
             "`skills db check` checks all pages",
         ),
-        Ok(_) => Check::good("runs", format!("{found}; pages are valid")),
+        Ok(_) => Check::good("runs", format!("{found}; integrity check passed")),
         Err(error) => Check::problem("runs", error.to_string(), DAMAGE_HELP),
     }
 }
