@@ -139,7 +139,7 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
         assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
     }
     let sound = desk.run(&["doctor"]).stdout;
-    assert!(sound.contains("3 runs: 3 completed; pages are valid"), "{sound}");
+    assert!(sound.contains("3 runs: 3 completed; integrity check passed"), "{sound}");
     // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
     let store = desk.store();
     let connection = rusqlite::Connection::open(&store).unwrap();
