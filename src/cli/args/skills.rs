@@ -69,7 +69,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -121,7 +121,7 @@ pub struct VisibilityArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -350,7 +350,8 @@ pub struct SchemaArgs {
 pub(super) const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
 const POLICIES: [&str; 2] = ["blended", "strict"];
 
-fn limit(text: &str) -> Result<usize, String> {
+/// Parses a number of results, 1 to 1000.
+pub(super) fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_RESULTS).contains(limit))
