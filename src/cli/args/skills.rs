@@ -39,7 +39,7 @@ pub struct DiscoverArgs {
     pub limit: Option<usize>,
     /// How role, status and read-only rules combine with the text score [default: blended, or as
     /// configured].
-    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
+    #[arg(long, visible_alias = "ranking-policy", value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]
@@ -298,7 +298,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub out_of_scope: Option<PathBuf>,
     /// How rules combine with the text score.
-    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
+    #[arg(long, visible_alias = "ranking-policy", value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]

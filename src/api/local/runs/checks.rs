@@ -121,7 +121,7 @@ impl HealthChecks {
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
         let how = disk.map_or("", |row| row.how.as_str());
         let found = format!(
-            "a step can write up to {} MiB and {} files in {place}: {how}",
+            "{} MiB and {} files per step in {place}; {how}",
             limits.disk >> 20,
             limits.files
         );
