@@ -286,7 +286,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         format!("{} not listed", unseen.len()),
     ];
     if own > 0 {
-        parts.push(format!("{own} built in"));
+        parts.push(format!("{own} bundled"));
     }
     let dot = if look.unicode { " · " } else { " - " };
     out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"

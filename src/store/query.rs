@@ -526,7 +526,12 @@ fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> 
 }
 
 fn unknown_key(key: &str) -> QueryError {
-    unknown("filter key", key, QUERY_KEYS.map(|(name, _)| name))
+    let written = |name: &'static str| match name {
+        "input" => "input.NAME",
+        "label" => "label.NAME",
+        name => name,
+    };
+    unknown("filter key", key, QUERY_KEYS.map(|(name, _)| written(name)))
 }
 
 fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
