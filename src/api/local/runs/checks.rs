@@ -120,11 +120,8 @@ impl HealthChecks {
         let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
         let how = disk.map_or("", |row| row.how.as_str());
-        let found = format!(
-            "{} MiB and {} files per step in {place}; {how}",
-            limits.disk >> 20,
-            limits.files
-        );
+        let found =
+            format!("{} MiB and {} files per step in {place}; {how}", limits.disk >> 20, limits.files);
         match sandbox.leftovers() {
             Leftovers { folders: 0, .. } => Check::good("script disk", found),
             Leftovers { folders, bytes } => Check::note(
