@@ -75,12 +75,16 @@ impl Failure {
 
 /// Returns the command that helps after an error of the core, which does not know how it was called.
 fn next_step(error: &Error) -> &'static str {
-    let is_missing = |what: &str| error.message.starts_with(what) && error.message.ends_with("` not found");
-    match error.code {
-        Code::NotFound if is_missing("skill `") => "; `skills list` lists skills",
-        Code::NotFound if is_missing("run `") => "; `skills runs list` lists runs",
-        _ => "",
+    const STEPS: [(&str, &str); 4] = [
+        ("skill `", "; `skills list` lists skills"),
+        ("run `", "; `skills runs list` lists runs"),
+        ("session `", "; `skills session list` lists sessions"),
+        ("view `", "; `skills runs views` lists views"),
+    ];
+    if error.code != Code::NotFound || !error.message.ends_with("` not found") {
+        return "";
     }
+    STEPS.iter().find(|(what, _)| error.message.starts_with(what)).map_or("", |(_, step)| *step)
 }
 
 /// Ends the process: prints the failure, if any, and returns the exit code.
