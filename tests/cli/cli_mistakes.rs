@@ -188,6 +188,20 @@ fn config_check_reports_settings_that_fail_only_when_they_are_used() {
 }
 
 #[test]
+fn config_check_reports_errors_of_all_kinds_at_once() {
+    let home = Home::with_skills();
+    home.config(
+        "limit: many\ntheme: nosuch\nruns:\n  columns: [cost]\n  sort: price\nkeys:\n  foo: {x: a}\n  \
+         browse: {srot: o}\n",
+    );
+    let check = home.run_bare(&["config", "check"]);
+    assert_eq!(check.code, 2, "{}", check.stdout);
+    for part in ["`limit`", "`cost`", "`price`", "`foo`", "`srot`", "`nosuch`"] {
+        assert_eq!(check.stdout.matches(part).count(), 1, "{part}: {}", check.stdout);
+    }
+}
+
+#[test]
 fn a_service_that_is_not_there_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.
