@@ -53,8 +53,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
 pub fn report_created(cx: &Context, view: &ProposalView) {
     let id = &view.summary.proposal_id;
     let next = if cx.global.demo && cx.global.store.is_none() {
-        "it is deleted now because a demo stores nothing; to store it, remove --demo or add --store"
-            .to_owned()
+        "--demo does not store it; to keep it, add --store".to_owned()
     } else {
         format!("to approve it, run: {}", Caller::of(&cx.global).line(&["proposals", "approve", id]))
     };
