@@ -34,7 +34,10 @@ pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
 pub fn read_beneath(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
     folder.read(path, MAX_FILE_BYTES).map_err(|refusal| match refusal {
         OpenError::TooLarge { .. } => too_large(shown),
-        other => Error::new(Code::TargetNotFound, format!("{shown} cannot be read: {other}")),
+        OpenError::NotFound { .. } => {
+            Error::new(Code::TargetNotFound, format!("cannot read `{shown}`: no such file or directory"))
+        }
+        other => Error::new(Code::TargetNotFound, format!("cannot read `{shown}`: {other}")),
     })
 }
 

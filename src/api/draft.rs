@@ -30,7 +30,7 @@ pub struct DraftRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub description: Option<String>,
-    /// `when_to_use`, which Claude Code appends to the description; an empty one removes it; default: the current one.
+    /// `when_to_use`, which Claude Code appends to the description; an empty value removes it; default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20_000))]
     pub when_to_use: Option<String>,

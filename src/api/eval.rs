@@ -347,7 +347,9 @@ pub fn measure(
                 }
                 _ => unreadable(file, &error),
             })?;
-            let baseline: Baseline = serde_json::from_str(&text).map_err(|error| unreadable(file, &error))?;
+            let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
+                unreadable(file, &format!("not a report of `skills eval --json`: {error}"))
+            })?;
             (
                 Some(skills_discovery::regressions(&report, &baseline, *tolerance)),
                 skills_discovery::changed_winners(&report, &golden.cases, &baseline),

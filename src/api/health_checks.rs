@@ -74,7 +74,7 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
         let subject = format!("matcher {}", report.matcher);
         match &report.state {
             MatcherState::Ran => Check::good(subject, "ok"),
-            MatcherState::Idle => Check::good(subject, "enabled"),
+            MatcherState::Idle => Check::good(subject, "ok, without effect on the test request"),
             MatcherState::Off => Check::note(subject, "disabled", "set in the configuration under `links`"),
             MatcherState::Failed(why) => {
                 Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")

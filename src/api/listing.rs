@@ -78,7 +78,7 @@ pub fn unknown_values(catalog: &Catalog, domains: &[String], status: Option<&str
     let hint = |(what, value, known): (&str, &str, &BTreeSet<&str>)| {
         let near = names::near(value, known.iter().copied());
         let near = near.first().map_or_else(String::new, |name| format!("; did you mean {name}?"));
-        format!("no skill matches {what} {value}{near}")
+        format!("no skill has {what} `{value}`{near}")
     };
     unknown.map(hint).collect()
 }

@@ -79,7 +79,7 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
     let skills = catalog.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
-        ..Error::new(Code::NotFound, format!("skill `{wanted}` not found; `skills list` lists skills"))
+        ..Error::new(Code::NotFound, format!("skill `{wanted}` not found"))
     })
 }
 

@@ -35,7 +35,7 @@ pub fn part<'a>(
     let begin = match cursor {
         None => 0,
         Some(cursor) => behind(len, &id, cursor).ok_or_else(|| {
-            let message = format!("invalid cursor {cursor:?}; omit it to start from the first page");
+            let message = format!("invalid cursor `{cursor}`; omit it to start from the first page");
             Error::new(Code::InvalidRequest, message)
         })?,
     };

@@ -90,13 +90,13 @@ impl Visibility {
         match self {
             Self::Full => "full",
             Self::OtherText => "other text",
-            Self::Cut => "cut",
+            Self::Cut => "truncated",
             Self::NameOnly => "name only",
             Self::Manual => "manual",
             Self::Off => "off",
             Self::Dropped => "dropped",
             Self::Shadowed => "shadowed",
-            Self::Undefined => "undefined",
+            Self::Undefined => "ambiguous",
             Self::Unknown => "unknown",
             Self::NotSearched => "not searched",
         }

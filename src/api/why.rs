@@ -372,12 +372,13 @@ impl WhyReport {
             (Some(_), ..) => format!("The skill is not selected for this request, and {offers}."),
             (None, false, "") => "The skill is not in the catalog.".to_owned(),
             (None, ..) if is_assumed => {
-                let they = if is_about_all { "they" } else { number(&all, "it", "they") };
+                let they = if is_about_all { "it" } else { number(&all, "it", "they") };
+                let who = if is_about_all { "one" } else { they };
                 let then = match offers.as_str() {
                     "" => format!(", {they} would offer the skill"),
                     offers => format!(": {offers}"),
                 };
-                format!("{searches}; if {they} did{then}.")
+                format!("{searches}; if {who} did{then}.")
             }
             (None, true, "") if is_about_all => "Clients offer the skill.".to_owned(),
             (None, true, "") => {
@@ -635,7 +636,7 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
             ..WhyCheck::pass(
                 CheckKind::Parse,
                 format!(
-                    "the file can be parsed here, with an error: {}: {} ({})",
+                    "Skill Workbench can parse the file, with an error: {}: {} ({})",
                     place_of(error),
                     error.message,
                     error.code
@@ -898,7 +899,7 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     };
     match winner {
         _ if missing.is_empty() => {
-            WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request")
+            WhyCheck::pass(CheckKind::Terms, "the skill contains every term of the request")
         }
         Some(winner) if !winning.is_empty() => WhyCheck::fail(
             CheckKind::Terms,
@@ -973,7 +974,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             return WhyCheck::pass(Folder, format!("{name} searches the folder"));
         }
         let evidence = if is_shipped() {
-            format!("shipped skill, in no folder that {name} searches; checked as if it were")
+            format!("shipped skill: {name} does not search its folder; checked as if it did")
         } else {
             format!("given by --root: checked as if {name} searched it")
         };

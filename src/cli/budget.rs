@@ -91,7 +91,7 @@ fn used(view: &BudgetView) -> String {
         (beyond, "over the limit"),
         (other_text, "with other text"),
         (unknown, "unknown"),
-        (fill.own.skills, "built in"),
+        (fill.own.skills, "bundled"),
     ];
     let more = more.into_iter().filter(|(count, _)| *count > 0);
     more.fold(limit, |text, (count, what)| format!("{text}, {count} {what}"))

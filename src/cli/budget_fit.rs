@@ -7,7 +7,6 @@ use super::args::BudgetFitArgs;
 use super::draft::diff;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
-use super::runs::Caller;
 use skills_api::{
     BudgetFit, BudgetFitRequest, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
     ShownFile, save_description, write_overrides,
@@ -62,9 +61,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
                 cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
             }
             SavedDescription::Proposed(view, obstacle) => {
-                let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
-                let why = safe_text::line(&obstacle).into_owned();
-                cx.reporter().say(&format!("not written: {why}; proposed; to approve: {next}"));
+                cx.reporter().warn(&format!("not written: {}", safe_text::line(&obstacle)));
+                super::proposals::report_created(cx, &view);
             }
         }
     }

@@ -72,19 +72,10 @@ fn path(cx: &mut Context) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-fn mistakes(cx: &Context) -> Vec<String> {
-    let mut found: Vec<String> =
-        skills_config::check(&cx.cwd, &cx.env).iter().map(ToString::to_string).collect();
-    if found.is_empty()
-        && let Ok(config) = cx.config()
-    {
-        found = (cx.adapters.settings_problems)(&config);
-    }
-    found
-}
-
 fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let mistakes = mistakes(cx);
+    let (errors, valid) = skills_config::check(&cx.cwd, &cx.env);
+    let mut mistakes: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    mistakes.extend((cx.adapters.settings_problems)(&cx.config().unwrap_or(valid)));
     let found = mistakes.len();
     if cx.out.json {
         cx.out.value(&Checked { mistakes })?;
@@ -103,9 +94,14 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
         }
     }
     if found > 0 {
-        let errors = counted(found, "error", "errors");
+        let until = if errors.is_empty() {
+            "the workbench and commands that use these settings fail"
+        } else {
+            "other commands fail"
+        };
         return Err(Failure::usage(format!(
-            "the configuration has {errors}; other commands fail until it is fixed"
+            "the configuration has {}; {until} until it is fixed",
+            counted(found, "error", "errors")
         )));
     }
     Ok(Done::Fine)

@@ -135,7 +135,7 @@ impl Context {
                 None => "unset SKILLS_CONNECT and remove `connect` from config.yaml",
             };
             let message = format!(
-                "this command uses local files and does not work with {}: run it there, or {way_out}",
+                "this command works on local files only; {way_out}, or run it on the machine of {}",
                 safe_text::line(address)
             );
             return Err(Failure::usage(message));

@@ -41,8 +41,8 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
         ..Request::default()
     };
     let answer = client.discover(request.clone()).await?;
-    for hint in &answer.hints {
-        cx.reporter().say(&format!("help: {}", safe_text::line(hint)));
+    if !cx.out.json {
+        super::failure::warn(&answer.hints);
     }
     if cx.out.json {
         cx.out.value(&answer)?;

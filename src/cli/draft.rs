@@ -8,7 +8,6 @@ use super::Context;
 use super::args::DraftArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
-use super::runs::Caller;
 use skills_api::{CoreParts, DraftReport, DraftRequest, NewDescription, SavedDescription, save_description};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
@@ -80,9 +79,10 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
                 if !cx.out.json {
                     cx.out.raw(super::proposals::hunks(&view, cx.out.look).as_bytes())?;
                 }
-                let said = if args.propose { String::new() } else { format!("not written: {obstacle}; ") };
-                let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
-                cx.reporter().say(&format!("{}proposed; to approve: {next}", safe_text::line(&said)));
+                if !args.propose {
+                    cx.reporter().warn(&format!("not written: {}", safe_text::line(&obstacle)));
+                }
+                super::proposals::report_created(cx, &view);
             }
         }
     }
@@ -108,16 +108,12 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
 pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
-    let characters = report.description.chars().count();
-    let _ = writeln!(
-        out,
-        "{}: {characters} characters, {} tokens",
-        strong(&safe_text::line(report.skill_id.as_str())),
-        report.tokens
-    );
+    let characters = counted(report.description.chars().count(), "character", "characters");
+    let tokens = counted(report.tokens as usize, "token", "tokens");
+    let _ = writeln!(out, "{}: {characters}, {tokens}", strong(&safe_text::line(report.skill_id.as_str())));
     if let Some(text) = &report.when_to_use {
-        let characters = text.chars().count();
-        let _ = writeln!(out, "when_to_use: {characters} characters, appended by Claude Code");
+        let characters = counted(text.chars().count(), "character", "characters");
+        let _ = writeln!(out, "when_to_use: {characters}, appended by Claude Code");
     }
     if let (Some(before), Some(after)) = (&report.before, &report.after) {
         let place = |place: &skills_api::DraftPlace| match (place.rank, place.score) {
@@ -192,7 +188,12 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
 
 pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     let (before, after) = (&change.before, &change.after);
-    let _ = writeln!(out, "golden set: {}", counted(after.queries, "query", "queries"));
+    let queries = counted(after.queries + after.out_of_scope, "query", "queries");
+    let _ = write!(out, "golden set: {queries}");
+    if after.out_of_scope > 0 {
+        let _ = write!(out, " ({} in scope, {} out of scope)", after.queries, after.out_of_scope);
+    }
+    out.push('\n');
     let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
     let _ = writeln!(out, "  MRR@10          {:.3} -> {:.3}", before.mrr_at_10, after.mrr_at_10);
     let _ = writeln!(out, "  false triggers  {} -> {}", before.false_triggers, after.false_triggers);

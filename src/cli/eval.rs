@@ -182,15 +182,16 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         let note = "no out-of-scope queries, only near misses";
         let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.color));
     }
+    if report.wrongly_rejected > 0 {
+        let rejected = counted(report.wrongly_rejected, "in-scope query", "in-scope queries");
+        let _ = writeln!(out, "  {rejected} rejected");
+    }
     if let Some(near) = report.near_misses {
         let share = near.routed as f64 / near.queries as f64;
         let note = format!("{} of {} near misses to the forbidden skill", near.routed, near.queries);
         out += &figure("routed", share, &note);
     }
     out += &operating_points(report, look);
-    if report.wrongly_rejected > 0 {
-        let _ = writeln!(out, "  {} in-scope queries rejected", report.wrongly_rejected);
-    }
     let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
     let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
     lost(&mut out, evaluation, look);
@@ -201,14 +202,8 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\nunknown skills in the golden set: {}", ids.join(", "));
     }
     if let Some(changed) = &evaluation.changed {
-        let _ = writeln!(
-            out,
-            "\n{} winner",
-            match changed.len() {
-                1 => "1 query changed its".to_owned(),
-                count => format!("{count} queries changed their"),
-            }
-        );
+        let queries = counted(changed.len(), "query", "queries");
+        let _ = writeln!(out, "\n{queries} with a different first skill");
         for one in changed.iter().take(MAX_LOST_QUERIES) {
             let name = |id: &Option<SkillId>| id.as_ref().map_or("none", SkillId::as_str).to_owned();
             let _ = writeln!(

@@ -49,12 +49,12 @@ impl Failure {
         Self::Core(Error::new(Code::InvalidRequest, message))
     }
 
-    /// Adds the options of this call to every command in the message.
+    /// Adds the next step to the message, and the options of this call to every command in it.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
         match self {
             Self::Core(error) => {
-                let message = called.completed_in(&error.message);
+                let message = called.completed_in(&(error.message.clone() + next_step(&error)));
                 Self::Core(Error { message, ..error })
             }
             Self::Output(error) => Self::Output(error),
@@ -71,6 +71,20 @@ impl Failure {
         let reason = skills_base::files::io_reason(error);
         Self::Core(Error::new(code, format!("cannot read `{}`: {reason}", path.display())))
     }
+}
+
+/// Returns the command that helps after an error of the core, which does not know how it was called.
+fn next_step(error: &Error) -> &'static str {
+    const STEPS: [(&str, &str); 4] = [
+        ("skill `", "; `skills list` lists skills"),
+        ("run `", "; `skills runs list` lists runs"),
+        ("session `", "; `skills session list` lists sessions"),
+        ("view `", "; `skills runs views` lists views"),
+    ];
+    if error.code != Code::NotFound || !error.message.ends_with("` not found") {
+        return "";
+    }
+    STEPS.iter().find(|(what, _)| error.message.starts_with(what)).map_or("", |(_, step)| *step)
 }
 
 /// Ends the process: prints the failure, if any, and returns the exit code.

@@ -39,8 +39,8 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         cursor: args.cursor.clone(),
     };
     let mut list = client.list(filter).await?;
-    for hint in &list.hints {
-        cx.reporter().say(&format!("help: {}", safe_text::line(hint)));
+    if !cx.out.json {
+        super::failure::warn(&list.hints);
     }
     let view = match &args.client {
         Some(id) => Some(client.client_view(id).await?),
@@ -286,7 +286,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         format!("{} not listed", unseen.len()),
     ];
     if own > 0 {
-        parts.push(format!("{own} built in"));
+        parts.push(format!("{own} bundled"));
     }
     let dot = if look.unicode { " · " } else { " - " };
     out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"

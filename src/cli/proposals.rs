@@ -44,10 +44,20 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
     } else {
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
         cx.out.raw(text.as_bytes())?;
-        let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
-        cx.reporter().say(&format!("proposed; to approve: {next}"));
+        report_created(cx, &view);
     }
     Ok(Done::Fine)
+}
+
+/// Reports a new proposal and the command that approves it.
+pub fn report_created(cx: &Context, view: &ProposalView) {
+    let id = &view.summary.proposal_id;
+    let next = if cx.global.demo && cx.global.store.is_none() {
+        "--demo does not store it; to keep it, add --store".to_owned()
+    } else {
+        format!("to approve it, run: {}", Caller::of(&cx.global).line(&["proposals", "approve", id]))
+    };
+    cx.reporter().say(&format!("created proposal {}; {next}", safe_text::line(id)));
 }
 
 /// Runs `skills proposals`.

@@ -20,7 +20,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
                 Code::Forbidden,
-                format!("`{shown}` is not a folder; specify the folder that contains the skills"),
+                format!("`{shown}` is not a directory; pass the directory that contains the skills"),
             )),
             Err(error) => Err(Error::new(Code::Forbidden, format!("cannot read folder `{shown}`: {error}"))),
         }

@@ -1,6 +1,7 @@
 //! Parses one settings file: YAML to a typed layer; every error has its position and the allowed values.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -155,27 +156,8 @@ pub(super) fn allowed(key: &str) -> Option<&'static str> {
 /// Parses a layer. An empty file is an empty layer.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     let options = serde_saphyr::options! { strict_booleans: true };
-    let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let at = error.location().unwrap_or(Location::UNKNOWN);
-        let said = error.without_snippet().to_string();
-        let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
-        let (said, known) = match said.split_once(", expected one of ") {
-            Some((said, known)) => (said, Some(known)),
-            None => (said, key_at(text, at.line()).and_then(allowed)),
-        };
-        let advice = match known.and_then(|known| near_key(said, known)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
-        };
-        let mut message = translate_message(said);
-        if let Some(key) = key_at(text, at.line()).filter(|_| message.starts_with("expected ")) {
-            message = match known {
-                Some(_) => format!("`{key}` has an invalid value"),
-                None => format!("`{key}`: {message}"),
-            };
-        }
-        wrong(place(file, at), message, advice)
-    })?;
+    let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| syntax_error(file, text).unwrap_or_else(|| value_error(file, text, &error)))?;
     let layer = layer.unwrap_or_default();
     for (key, number, most) in [("limit", &layer.limit, MAX_LIMIT), ("workers", &layer.workers, MAX_WORKERS)]
     {
@@ -199,6 +181,57 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         }
     }
     Ok(layer)
+}
+
+/// Returns the error of a text that is not YAML. The error of a value can precede it, for example that of `limit: [1`.
+fn syntax_error(file: &Path, text: &str) -> Option<ConfigError> {
+    let error = serde_saphyr::from_str::<IgnoredAny>(text).err()?;
+    let is_syntax = matches!(
+        error.without_snippet(),
+        serde_saphyr::Error::ExternalMessage { .. } | serde_saphyr::Error::UnknownAnchor { .. }
+    );
+    let at = error.location().unwrap_or(Location::UNKNOWN);
+    is_syntax.then(|| wrong(place(file, at), format!("invalid YAML: {}", message_of(&error)), SYNTAX_ADVICE))
+}
+
+/// What repairs most texts that are not YAML.
+const SYNTAX_ADVICE: &str = "close brackets and quotes, and quote values that contain special characters";
+
+/// Converts the parser's error about a key or a value.
+fn value_error(file: &Path, text: &str, error: &serde_saphyr::Error) -> ConfigError {
+    let at = error.location().unwrap_or(Location::UNKNOWN);
+    let key = key_at(text, at.line());
+    let said = message_of(error);
+    if let Some((found, expected)) =
+        said.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "))
+        && let Some(key) = key
+    {
+        let message = format!("`{key}` has an invalid value: {found}");
+        return wrong(place(file, at), message, format!("expected {expected}"));
+    }
+    let (said, known) = match said.split_once(", expected one of ") {
+        Some((said, known)) => (said, Some(known)),
+        None => (said.as_str(), key.and_then(allowed)),
+    };
+    let advice = match known.and_then(|known| near_key(said, known)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
+    };
+    let mut message = translate_message(said);
+    if let Some(key) = key.filter(|_| message.starts_with("expected ")) {
+        message = match known {
+            Some(_) => format!("`{key}` has an invalid value"),
+            None => format!("`{key}`: {message}"),
+        };
+    }
+    wrong(place(file, at), message, advice)
+}
+
+/// Returns the parser's message without its position and its excerpt of the text.
+fn message_of(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.split(" at line ").next().unwrap_or(line).to_owned()
 }
 
 /// Returns the known key that is most similar to the unknown key in the parser's message.
@@ -259,12 +292,49 @@ fn key_at(text: &str, line: u64) -> Option<&str> {
 /// the others stay. `None` if there is none, or the text is not YAML: its other errors could be consequences.
 pub(super) fn without_key(text: &str, line: u32) -> Option<String> {
     serde_saphyr::from_str::<IgnoredAny>(text).ok()?;
-    let is_top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());
     let lines: Vec<&str> = text.lines().collect();
+    Some(without_lines(&lines, &lines_of_key(&lines, line)?))
+}
+
+/// As [`without_key`], but of a key with a block of entries, such as `runs`, removes only the entry that the line
+/// belongs to.
+pub(super) fn without_entry(text: &str, line: u32) -> Option<String> {
+    serde_saphyr::from_str::<IgnoredAny>(text).ok()?;
+    let lines: Vec<&str> = text.lines().collect();
+    let key = lines_of_key(&lines, line)?;
+    let rest = lines_of_entry(&lines, &key, line).map(|entry| without_lines(&lines, &entry));
+    let is_yaml = |rest: &String| serde_saphyr::from_str::<IgnoredAny>(rest).is_ok();
+    Some(rest.filter(is_yaml).unwrap_or_else(|| without_lines(&lines, &key)))
+}
+
+/// Returns the indexes of the lines of the top-level key that a line belongs to.
+fn lines_of_key(lines: &[&str], line: u32) -> Option<Range<usize>> {
+    let is_top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());
     let first = lines.iter().take(usize::try_from(line).ok()?).rposition(is_top)?;
     let next = lines.iter().skip(first + 1).position(is_top).map_or(lines.len(), |more| first + 1 + more);
-    let kept = lines.iter().enumerate().map(|(n, line)| if (first..next).contains(&n) { "" } else { *line });
-    Some(kept.collect::<Vec<_>>().join("\n"))
+    Some(first..next)
+}
+
+/// Returns the indexes of the lines of the entry that a line below a top-level key belongs to.
+fn lines_of_entry(lines: &[&str], key: &Range<usize>, line: u32) -> Option<Range<usize>> {
+    let depth = |line: &str| {
+        let content = line.trim_start_matches(' ');
+        (!content.is_empty() && !content.starts_with('#')).then(|| line.len() - content.len())
+    };
+    let entries = lines.get(key.start + 1..key.end)?;
+    let depth_of_entries = entries.iter().find_map(|line| depth(line))?;
+    let is_entry = |line: &&str| depth(line).is_some_and(|depth| depth <= depth_of_entries);
+    let upto = usize::try_from(line).ok()?.checked_sub(key.start + 1)?;
+    let first = entries.iter().take(upto).rposition(is_entry)?;
+    let next = entries.iter().skip(first + 1).position(is_entry);
+    let next = next.map_or(entries.len(), |more| first + 1 + more);
+    Some(key.start + 1 + first..key.start + 1 + next)
+}
+
+/// Returns the text with blank lines in place of some.
+fn without_lines(lines: &[&str], removed: &Range<usize>) -> String {
+    let kept = lines.iter().enumerate().map(|(n, line)| if removed.contains(&n) { "" } else { *line });
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -288,6 +358,8 @@ mod tests {
             "watch: true\nwatch: false\n",
             "keys:\n  global:\n    quit: {a: b}\n",
             "theme: [\n",
+            "limit: [1\n",
+            "roots:\n  - 5\n",
             "policy: lax\n",
             "workers: 0\n",
             "notify: {bel: true}\n",

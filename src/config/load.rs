@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, without_key, wrong};
+use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, without_entry, without_key, wrong};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
     Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
@@ -170,7 +170,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Applies a settings file without the top-level keys that have errors; returns the errors.
+    /// Applies a settings file without the entries that have errors; returns the errors.
     fn errors_of(&mut self, mut text: String, file: &Path, own: bool) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         loop {
@@ -180,7 +180,11 @@ impl Config {
                 return errors;
             };
             let rest = match &error {
-                ConfigError::InFile { place, .. } => without_key(&text, place.line),
+                // The whole key is refused, not one of its entries.
+                ConfigError::InFile { place, allowed, .. } if allowed == OWN_ONLY => {
+                    without_key(&text, place.line)
+                }
+                ConfigError::InFile { place, .. } => without_entry(&text, place.line),
                 _ => None,
             };
             errors.push(error);
@@ -425,7 +429,7 @@ impl Config {
             if !own {
                 let message =
                     "`services` in a project's file would let a repository choose what runs on your machine";
-                return Err(wrong(at, message, "only allowed in your own config.yaml"));
+                return Err(wrong(at, message, OWN_ONLY));
             }
             let endpoint = services::endpoint(&id, service, file, &self.dirs.home)?;
             self.places.insert(format!("services.{id}"), at);
@@ -436,7 +440,7 @@ impl Config {
             if !own {
                 let message =
                     "`bindings` in a project's file would let a repository choose where your data goes";
-                return Err(wrong(at, message, "only allowed in your own config.yaml"));
+                return Err(wrong(at, message, OWN_ONLY));
             }
             self.places.insert(format!("bindings.{capability}"), at);
             self.bindings.insert(capability, binding.value);
@@ -557,20 +561,32 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// Returns the errors in the settings files and variables, at most one per top-level key of a file.
+/// Returns the errors in the settings files and variables, at most one per entry of a file, and the settings without
+/// these entries.
 #[must_use]
-pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
+pub fn check(cwd: &Path, env: &Env) -> (Vec<ConfigError>, Config) {
     let mut config = Config::defaults(cwd, env);
     let mut wrong = Vec::new();
     for (file, own) in config.candidates() {
         match read_file(&file, own) {
-            Ok(Some(text)) => wrong.extend(config.errors_of(text, &file, own)),
+            Ok(Some(text)) => {
+                let mut errors = config.errors_of(text, &file, own);
+                errors.sort_by_key(line_of);
+                wrong.extend(errors);
+            }
             Ok(None) => {}
             Err(error) => wrong.push(error),
         }
     }
     wrong.extend(config.apply_environment(env).err());
-    wrong
+    (wrong, config)
+}
+
+fn line_of(error: &ConfigError) -> u32 {
+    match error {
+        ConfigError::InFile { place, .. } => place.line,
+        _ => 0,
+    }
 }
 
 fn read(file: &Path, own: bool) -> Result<Option<Layer>, ConfigError> {
@@ -624,9 +640,12 @@ fn in_environment(name: &str, value: &str) -> ConfigError {
 /// Maximum size of a project's settings file in bytes.
 const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 
+/// What to do with a key that is only allowed in the user's own file.
+const OWN_ONLY: &str = "only allowed in your own config.yaml";
+
 /// Creates the error for a key that is only allowed in the user's own file.
 fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {
-    wrong(place(file, at), message, "only allowed in your own config.yaml")
+    wrong(place(file, at), message, OWN_ONLY)
 }
 
 fn known_clients() -> String {

@@ -159,7 +159,7 @@ fn check_names_every_file_and_variable_that_is_wrong() {
     place.user("limit: 3\nclient: emacs\n");
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
-    let wrong = check(&place.cwd(), &place.env);
+    let (wrong, _) = check(&place.cwd(), &place.env);
     let said: Vec<_> = wrong.iter().map(|error| place.said(error)).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
@@ -169,7 +169,7 @@ fn check_names_every_key_of_a_file_that_is_wrong() {
     let place = LocationInFile::new();
     let lines = |text: &str| {
         place.user(text);
-        let wrong = check(&place.cwd(), &place.env);
+        let (wrong, _) = check(&place.cwd(), &place.env);
         let at = |error: &ConfigError| match error {
             ConfigError::InFile { place, .. } => place.line,
             other => panic!("{other}"),
@@ -177,8 +177,30 @@ fn check_names_every_key_of_a_file_that_is_wrong() {
         wrong.iter().map(at).collect::<Vec<_>>()
     };
     assert_eq!(lines("wach: true\nlimit: 3\nlinks:\n  magic: true\nclient: emacs\n"), [1, 4, 5]);
+    assert_eq!(
+        lines("runs:\n  columns: [cost]\n  sort: price\n  expires_in: 7d\nroots:\n- 5\n- a\n- 6\n"),
+        [2, 3, 6, 8]
+    );
+    assert_eq!(lines("runs: {\n  columns: [cost],\n  sort: price }\nlimit: 0\n"), [2, 3, 4]);
     assert_eq!(lines("limit: 3\nwatch: true\n"), [0_u32; 0]);
     assert_eq!(lines("theme: [\n").len(), 1);
+}
+
+#[test]
+fn check_returns_the_settings_that_are_valid() {
+    let place = LocationInFile::new();
+    place.user("limit: many\ntheme: light\nkeys:\n  global:\n    quit: {}\n  list: {down: j}\n");
+    let (wrong, config) = check(&place.cwd(), &place.env);
+    assert_eq!(wrong.len(), 2);
+    assert_eq!((config.limit, config.theme.as_deref()), (None, Some("light")));
+    assert_eq!(config.keys.keys().collect::<Vec<_>>(), ["list"]);
+}
+
+#[test]
+fn check_reports_a_refused_key_of_a_project_once() {
+    let place = LocationInFile::new();
+    place.write("repo/.skill-workbench.yaml", "scripts:\n  files: 10\n  disk_mb: 5\n");
+    assert_eq!(check(&place.cwd(), &place.env).0.len(), 1);
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Authenticator for KeyRing {
             let message = "an API key is required: header `x-api-key: KEY` or `authorization: Bearer KEY`";
             return Err(Error::new(Code::Unauthorized, message));
         };
-        self.principal(key).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
+        self.principal(key).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "invalid API key"))
     }
 }
 

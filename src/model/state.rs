@@ -140,10 +140,10 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
             })
         }
         Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::DecisionConflict(
-            format!("the run waits for a decision on step {step}, not on step {}", decision.step),
+            format!("the run is waiting for approval of step `{step}`, not of step `{}`", decision.step),
         )),
         Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::DecisionConflict(format!(
-            "the run waits for a decision on step {step} with inputs {inputs_digest}, not with inputs {}",
+            "inputs digest mismatch for step `{step}`: expected {inputs_digest}, got {}; review the inputs again",
             decision.inputs_digest
         ))),
         _ => Err(invalid(run, &decision.verdict.to_string(), None)),
@@ -251,7 +251,7 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
             Ok(on_with(run))
         }
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
-            Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited:?}, not {name:?}"))))
+            Err(invalid(run, "signal", Some(format!("it waits for the signal `{awaited}`, not `{name}`"))))
         }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
         _ => Ok(Next::SignalBuffered),
@@ -312,8 +312,8 @@ fn resume(run: &RunSnapshot) -> Result<Next, TransitionError> {
         return Ok(to(run, RunState::Pending));
     }
     let needed = match &run.gate {
-        Some(Gate::Human { step, .. }) => Some(format!("step {step} needs an approval")),
-        Some(Gate::Signal { name, .. }) => Some(format!("it needs the signal {name:?}")),
+        Some(Gate::Human { step, .. }) => Some(format!("step `{step}` is waiting for approval")),
+        Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal `{name}`")),
         None => None,
     };
     Err(invalid(run, "resume", needed))

@@ -543,17 +543,29 @@ pub enum TransitionError {
 }
 
 fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[CommandName]) -> String {
-    let needed = |separator: &str| needed.map(|needed| format!("{separator}{needed}")).unwrap_or_default();
     let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
     if same.is_empty() {
-        let (state, available) = (state.label(), list(allowed));
-        let needed = needed("; ");
-        return format!(
-            "cannot {command} the run: its state is {state}{needed}; available commands: {available}"
-        );
+        let why = match needed {
+            // The requirement of a waiting run names what it is waiting for.
+            Some(needed) if matches!(state, RunState::WaitingForHuman | RunState::WaitingForSignal) => {
+                needed.to_owned()
+            }
+            Some(needed) => format!("{}; {needed}", in_state(state)),
+            None => in_state(state),
+        };
+        return format!("cannot {command} the run: {why}; available commands: {}", list(allowed));
     }
     // The command is accepted in general, but not this one.
-    format!("the run does not accept this {command}{}; other commands: {}", needed(": "), list(&others))
+    let why = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
+    format!("the run does not accept this {command}{why}; other commands: {}", list(&others))
+}
+
+fn in_state(state: RunState) -> String {
+    match state {
+        RunState::Completed | RunState::Failed => format!("it has {}", state.label()),
+        RunState::Canceled => "it was canceled".to_owned(),
+        other => format!("it is {}", other.label()),
+    }
 }
 
 /// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.

@@ -309,7 +309,7 @@ fn assess(guarantee: Guarantee, evidence: &Evidence) -> (Enforcement, &'static s
         Guarantee::Memory | Guarantee::Cpu => limit("per process"),
         Guarantee::FileSize => limit("per file"),
         Guarantee::Disk if matches!(evidence.disk, Some(Ok(()))) => {
-            (Enforcement::Yes, "its own file system with limited bytes and files")
+            (Enforcement::Yes, "a separate file system with limited bytes and files")
         }
         Guarantee::Disk => (Enforcement::Partly, DISK_COUNTED),
         Guarantee::ProcessCount if still_root => (Enforcement::No, "root is not counted"),

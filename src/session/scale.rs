@@ -96,13 +96,17 @@ impl<'a> Scale<'a> {
         let (unit, most, from) = match budget.bound.value() {
             None => (Unit::Characters, None, "not known".to_owned()),
             Some(Bound::None) => (Unit::Characters, None, "no limit".to_owned()),
-            Some(&Bound::Characters(characters)) => {
-                (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
-            }
+            Some(&Bound::Characters(characters)) => (
+                Unit::Characters,
+                Some(characters as usize),
+                format!("{} characters", grouped(u64::from(characters))),
+            ),
             Some(&Bound::ContextShare { without_window, .. }) if window == 0 => match without_window {
-                Some(characters) => {
-                    (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
-                }
+                Some(characters) => (
+                    Unit::Characters,
+                    Some(characters as usize),
+                    format!("{} characters", grouped(u64::from(characters))),
+                ),
                 None => (Unit::Characters, None, "a share of a context of unknown size".to_owned()),
             },
             Some(&Bound::ContextShare { of_context, unit, at_most, .. }) => {
@@ -112,9 +116,20 @@ impl<'a> Scale<'a> {
                     ShareUnit::Characters => (Unit::Characters, (share * CHARACTERS_PER_TOKEN) as usize),
                 };
                 let limit_from = match at_most.map(|most| most as usize).filter(|cap| *cap < most) {
-                    Some(cap) => return Self::with(budget, unit, cap, format!("at most {cap} {unit}")),
-                    None if unit == Unit::Tokens => format!("{}: {most} tokens", part(of_context, window)),
-                    None => format!("{}: about {most} characters", part(of_context, window)),
+                    Some(cap) => {
+                        return Self::with(
+                            budget,
+                            unit,
+                            cap,
+                            format!("at most {} {unit}", grouped(cap as u64)),
+                        );
+                    }
+                    None if unit == Unit::Tokens => {
+                        format!("{}: {} tokens", part(of_context, window), grouped(most as u64))
+                    }
+                    None => {
+                        format!("{}: about {} characters", part(of_context, window), grouped(most as u64))
+                    }
                 };
                 (unit, Some(most), limit_from)
             }

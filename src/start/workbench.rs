@@ -120,8 +120,16 @@ fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
 /// and saved views.
 pub fn settings_problems(config: &Config) -> Vec<String> {
     let settings = Settings::of(config);
-    let keys = Keymap::shipped().and_then(|keymap| keymap.remapped(&settings.remaps));
-    let mut found: Vec<String> = keys.err().iter().map(ToString::to_string).collect();
+    let mut found = Vec::new();
+    let mut remaps = settings.remaps.clone();
+    while let Err(error) = Keymap::shipped().and_then(|keymap| keymap.remapped(&remaps)) {
+        found.push(error.to_string());
+        let count = remaps.len();
+        remaps.retain(|remap| (&remap.file, remap.line) != (&error.file, error.line));
+        if remaps.len() == count {
+            break;
+        }
+    }
     found.extend(skills_api::config_problems(config));
     match Themes::shipped() {
         Err(error) => found.push(error.to_string()),

@@ -404,9 +404,15 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
             }
         }
         if quoted {
-            return Err(QueryError("a quote is not closed: add `\"` at the end of the phrase".to_owned()));
+            let key = token.key.map(|key| key + ":").unwrap_or_default();
+            return Err(QueryError(format!("unclosed quote in `{key}\"{}`", token.value)));
         }
         if token.value.is_empty() {
+            if let Some(key) = token.key.as_deref().and_then(|key| key.split('.').next())
+                && !QUERY_KEYS.iter().any(|(name, _)| *name == key)
+            {
+                return Err(unknown_key(key));
+            }
             let quotes = if was_quoted { "\"\"" } else { "" };
             let sign = if token.negated { "-" } else { "" };
             let key = token.key.as_deref().map_or(String::new(), |key| format!("{key}:"));
@@ -495,7 +501,7 @@ fn comparison_of(key: Option<&str>, value: String) -> Result<Test, QueryError> {
                     example(name)
                 )));
             }
-            _ => return Err(unknown("filter key", key, QUERY_KEYS.map(|(name, _)| name))),
+            _ => return Err(unknown_key(key)),
         },
     })
 }
@@ -517,6 +523,15 @@ fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> 
         ))
     };
     Ok((ordering, skills_base::duration::parse(text).ok_or_else(wrong)?))
+}
+
+fn unknown_key(key: &str) -> QueryError {
+    let written = |name: &'static str| match name {
+        "input" => "input.NAME",
+        "label" => "label.NAME",
+        name => name,
+    };
+    unknown("filter key", key, QUERY_KEYS.map(|(name, _)| written(name)))
 }
 
 fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
@@ -577,7 +592,8 @@ mod tests {
             ("-by:\"\"", "`-by:\"\"` has no value: write for example `by:kim`"),
             ("skill:", "`skill:` has no value: write for example `skill:deploy*`"),
             ("-", "`-` has no value"),
-            ("error:\"open", "a quote is not closed"),
+            ("error:\"open", "unclosed quote in `error:\"open`"),
+            ("y:", "unknown filter key `y`; expected one of: state, skill"),
         ] {
             let error = RunQuery::parse(text).unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");

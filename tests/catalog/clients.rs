@@ -830,7 +830,7 @@ async fn the_shipped_skills_are_in_no_folder_of_a_client() {
     let (state, _, cell, report) = views_of(&core, "claude-code", "json-diff").await;
     assert_eq!((state.as_str(), cell.assumed), ("Some(Found)", true));
     let (result, evidence, _) = check(&report, CheckKind::Folder);
-    assert!(result == CheckResult::Unknown && evidence.contains("in no folder that"), "{evidence}");
+    assert!(result == CheckResult::Unknown && evidence.contains("does not search its folder"), "{evidence}");
 }
 
 #[tokio::test]
@@ -1007,7 +1007,7 @@ async fn what_is_only_assumed_is_no_fact() {
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     let report = report.unwrap();
     let answer = report.answer();
-    let start = "No client searches this folder; if they did: Claude Code";
+    let start = "No client searches this folder; if one did: Claude Code";
     assert!(answer.starts_with(start) && answer.contains("would not offer the skill"), "{answer}");
     let of = |id: &str| report.clients.iter().find(|client| client.client == id).unwrap();
     for id in ["claude-code", "codex"] {
@@ -1021,7 +1021,7 @@ async fn what_is_only_assumed_is_no_fact() {
     let report = why(&far, &WhyRequest { skill_id: "deep".to_owned(), ..WhyRequest::default() }).await;
     assert_eq!(
         report.unwrap().answer(),
-        "No client searches this folder; if they did, they would offer the skill."
+        "No client searches this folder; if one did, it would offer the skill."
     );
     let request = DraftRequest {
         skill_id: "own".to_owned(),

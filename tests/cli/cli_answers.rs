@@ -306,5 +306,5 @@ fn why_does_not_deny_a_word_that_the_request_repeats() {
     let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
     let terms = checks.iter().find(|check| check["check"] == "terms").unwrap();
-    assert_eq!(terms["evidence"], "the skill has every term of the request");
+    assert_eq!(terms["evidence"], "the skill contains every term of the request");
 }

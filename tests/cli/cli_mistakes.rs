@@ -20,7 +20,7 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let log = home.path().join("home/.local/state/skill-workbench/skills.log");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
-    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"skill `pdf-tabels` not found; `skills list` lists skills","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"skill `pdf-tabels` not found","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
 }
 
 #[test]
@@ -188,6 +188,20 @@ fn config_check_reports_settings_that_fail_only_when_they_are_used() {
 }
 
 #[test]
+fn config_check_reports_errors_of_all_kinds_at_once() {
+    let home = Home::with_skills();
+    home.config(
+        "limit: many\ntheme: nosuch\nruns:\n  columns: [cost]\n  sort: price\nkeys:\n  foo: {x: a}\n  \
+         browse: {srot: o}\n",
+    );
+    let check = home.run_bare(&["config", "check"]);
+    assert_eq!(check.code, 2, "{}", check.stdout);
+    for part in ["`limit`", "`cost`", "`price`", "`foo`", "`srot`", "`nosuch`"] {
+        assert_eq!(check.stdout.matches(part).count(), 1, "{part}: {}", check.stdout);
+    }
+}
+
+#[test]
 fn a_service_that_is_not_there_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.
@@ -228,7 +242,7 @@ fn unknown_filter_values_offer_near_ones() {
     let known = home.run(&["discover", "read a pdf", "--domain", "Documents"]);
     assert!(!known.stderr.contains("did you mean"), "{}", known.stderr);
     let hints = home.run(&["list", "--domain", "documnts", "--json"]).json()["hints"].clone();
-    assert_eq!(hints, serde_json::json!(["no skill matches domain documnts; did you mean documents?"]));
+    assert_eq!(hints, serde_json::json!(["no skill has domain `documnts`; did you mean documents?"]));
     let known = home.run(&["list", "--status", "deprecated", "--domain", "documents"]);
     assert_eq!(known.stderr, "", "both values are in use, by no skill together");
 }

@@ -156,7 +156,7 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     let home = Home::with_skills();
     home.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
     let codex = home.run(&["budget", "--client", "codex"]).stdout;
-    assert!(codex.contains("4000 tokens") && codex.contains("(file: {location})"), "{codex}");
+    assert!(codex.contains("000 tokens") && codex.contains("(file: {location})"), "{codex}");
     let claude = home.run(&["budget", "--client", "claude-code"]).stdout;
     assert!(claude.contains("nested too deep: Claude Code loads only folders directly in"), "{claude}");
     let json = home.json(&["budget", "--client", "codex"]);

@@ -19,7 +19,7 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
     let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("cannot approve the run: its state is canceled; expired at "), "{message}");
+    assert!(message.contains("cannot approve the run: it was canceled; expired at "), "{message}");
     for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
         assert!(shown.contains("canceled: expired at "), "{shown}");
     }
@@ -139,7 +139,7 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
         assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
     }
     let sound = desk.run(&["doctor"]).stdout;
-    assert!(sound.contains("3 runs: 3 completed; pages are valid"), "{sound}");
+    assert!(sound.contains("3 runs: 3 completed; integrity check passed"), "{sound}");
     // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
     let store = desk.store();
     let connection = rusqlite::Connection::open(&store).unwrap();

@@ -54,7 +54,7 @@ async fn a_denied_run_is_canceled_and_says_what_it_takes() {
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let early = order(&core, &waiting, resume()).await.unwrap_err();
     assert_eq!(early.code, Code::InvalidTransition);
-    assert!(early.message.contains("step book needs an approval"), "{early}");
+    assert!(early.message.contains("step `book` is waiting for approval"), "{early}");
     let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "bo")).await.unwrap();
     assert_eq!((denied.run.state, denied.note.as_str()), (RunState::Canceled, "denied"));
     assert_eq!(denied.run.allowed, [CommandName::Replay, CommandName::Fork]);
@@ -100,7 +100,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
     let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
     assert!(wrong.message.contains("books-closed"), "{wrong}");
     let sent = order(&core, &waiting, signal("books-closed")).await.unwrap();
-    assert_eq!(sent.note, "signal books-closed received");
+    assert_eq!(sent.note, "sent signal `books-closed`");
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;

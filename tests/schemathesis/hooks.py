@@ -34,7 +34,7 @@ MEANINGS = [
         # Results and words of a request together.
         r"have too many breakdown rows",
         # The language of filters.
-        r"unknown filter key|unknown state|is not a duration|is not a number|a quote is not closed|has no value: write",
+        r"unknown filter key|unknown state|is not a duration|is not a number|unclosed quote|has no value: write",
     )
 ]
 

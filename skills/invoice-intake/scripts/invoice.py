@@ -20,7 +20,7 @@ def amount(text, line):
 
 
 def read(given):
-    supplier, positions, stated = "unknown", [], None
+    supplier, items, stated = "unknown", [], None
     for number, line in enumerate(given["text"].splitlines(), 1):
         parts = [part.strip() for part in line.split(";")]
         if line.lower().startswith("supplier:"):
@@ -29,19 +29,19 @@ def read(given):
             stated = amount(parts[1], number)
         elif len(parts) == 3:
             quantity, price = amount(parts[1], number), amount(parts[2], number)
-            positions.append({"text": parts[0], "quantity": float(quantity), "price": float(price)})
-    if not positions:
-        sys.exit("no position found; a position is a line `description; quantity; price`")
-    print(f"{len(positions)} positions of {supplier}", file=sys.stderr)
-    return {"supplier": supplier, "positions": positions, "stated": None if stated is None else float(stated)}
+            items.append({"text": parts[0], "quantity": float(quantity), "price": float(price)})
+    if not items:
+        sys.exit("no line item found; a line item is a line `description; quantity; price`")
+    print(f"{len(items)} line items of {supplier}", file=sys.stderr)
+    return {"supplier": supplier, "items": items, "stated": None if stated is None else float(stated)}
 
 
 def check(given):
-    total = sum(Decimal(str(p["quantity"])) * Decimal(str(p["price"])) for p in given["positions"])
+    total = sum(Decimal(str(p["quantity"])) * Decimal(str(p["price"])) for p in given["items"])
     stated = given.get("stated")
     if stated is not None and Decimal(str(stated)) != total:
         difference = Decimal(str(stated)) - total
-        sys.exit(f"the positions add up to {total}, the invoice says {stated}: {difference:+} too much or too little")
+        sys.exit(f"the line items add up to {total}, the invoice says {stated}: {difference:+} too much or too little")
     print(f"adds up to {total}", file=sys.stderr)
     return {"total": float(total)}
 
@@ -52,8 +52,8 @@ def book(given):
     entry = "B-" + hashlib.sha256(key.encode()).hexdigest()[:8]
     with open("ledger.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["entry", "supplier", "amount", "positions"])
-        writer.writerow([entry, given["supplier"], f"{given['amount']:.2f}", len(given["positions"])])
+        writer.writerow(["entry", "supplier", "amount", "items"])
+        writer.writerow([entry, given["supplier"], f"{given['amount']:.2f}", len(given["items"])])
     print(f"booked as {entry}", file=sys.stderr)
     return {"entry": entry}
 

@@ -19,7 +19,7 @@ impl Measurements {
         let skill = self.skills.resolve(&request.skill_id)?;
         let description = request.description.clone().unwrap_or_else(|| skill.description.clone());
         if description.trim().is_empty() {
-            return Err(Error::new(Code::InvalidRequest, "the description of a draft has no text"));
+            return Err(Error::new(Code::InvalidRequest, "the description is empty"));
         }
         let when_to_use = request.when_to_use.clone().or_else(|| skill.clients.when_to_use.clone());
         let when_to_use = when_to_use.filter(|text| !text.trim().is_empty());

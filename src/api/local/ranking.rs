@@ -204,7 +204,7 @@ impl Ranking {
         for link in &answer.matchers {
             match &link.state {
                 MatcherState::Failed(why) => {
-                    tracing::warn!(link = link.matcher, why, "a matcher was skipped");
+                    tracing::warn!(matcher = link.matcher, reason = why, "matcher skipped");
                     self.operations.link_failed(&link.matcher);
                     self.metrics.record_skipped_matcher(&link.matcher);
                 }

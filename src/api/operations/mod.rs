@@ -173,8 +173,7 @@ impl Caller {
     pub(super) fn may_filter(&self, text: Option<&str>) -> Result<(), Error> {
         let query = text.and_then(|text| RunQuery::parse(text).ok());
         if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
-            let message =
-                "the filter key `detail` needs the scope `admin`; `error` compares what you are shown";
+            let message = "the filter key `detail` needs the scope `admin`; use `error` to filter by the public error text";
             return Err(Error::new(Code::Forbidden, message));
         }
         Ok(())
@@ -699,8 +698,11 @@ impl Operation {
     /// Returns `forbidden`, naming the missing scope.
     pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
-            let who = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
-            let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
+            let name = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
+            let scopes = caller.principal.iter().flat_map(|principal| &principal.scopes);
+            let scopes: Vec<String> = scopes.map(ToString::to_string).collect();
+            let has = if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") };
+            let message = format!("{} needs the scope `{scope}`; scopes of {name}: {has}", self.name);
             return Err(Error::new(Code::Forbidden, message));
         }
         Ok(())

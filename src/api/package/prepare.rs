@@ -303,5 +303,6 @@ fn is_executable(_: &fs::Metadata) -> bool {
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
-    Error::new(code, format!("{}: {error}", path.display()))
+    let reason = skills_base::files::io_reason(error);
+    Error::new(code, format!("cannot read `{}`: {reason}", path.display()))
 }

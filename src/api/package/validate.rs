@@ -31,7 +31,8 @@ const MAX_FINDINGS: usize = 50;
 pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let unreadable = |error: io::Error| {
         let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
-        Error::new(code, format!("{}: {error}", file.display()))
+        let reason = skills_base::files::io_reason(&error);
+        Error::new(code, format!("cannot read `{}`: {reason}", file.display()))
     };
     let mut report = PackageReport { file: Some(file.to_owned()), ..PackageReport::empty() };
     let bytes = match skills_skill::read_regular(file, MAX_ARCHIVE) {

@@ -96,7 +96,7 @@ impl CommandSender {
                 }
             }
         } else if let Some(user) = &self.user {
-            sheet.approver = Some((user.clone(), "the account".to_owned()));
+            sheet.approver = Some((user.clone(), "OS account".to_owned()));
         }
         Ok(detail)
     }
@@ -220,7 +220,7 @@ mod tests {
         let sheet = json!({
             "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
             "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,
-            "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "the account"], "since_ms": 0, "expires_ms": null,
+            "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "OS account"], "since_ms": 0, "expires_ms": null,
         });
         let on = |name: Option<&str>, scopes: &[Scope]| {
             let mut sheet: DecisionPreview = serde_json::from_value(sheet.clone()).unwrap();

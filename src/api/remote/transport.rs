@@ -289,6 +289,10 @@ impl HttpTransport {
         };
         let parsed = parsed.error;
         let message = match parsed.code {
+            // The service names HTTP headers, which callers of this program do not set.
+            Code::Unauthorized if self.key.is_none() => {
+                format!("the service requires an API key; {}", self.key_advice())
+            }
             Code::Unauthorized => format!("{}; {}", parsed.message, self.key_advice()),
             Code::Forbidden if parsed.message.contains("scope") && self.key.is_none() => {
                 format!("{}; {}", parsed.message, self.key_advice())
@@ -355,11 +359,10 @@ impl HttpTransport {
 
     fn unexpected_response(&self, status: StatusCode, media: &str, body: &[u8]) -> Error {
         let media = if media.is_empty() { "no media type" } else { media };
+        tracing::info!(%status, media, body = %excerpt(body), "unexpected response");
         let message = format!(
-            "{} is not a Skill Workbench service ({status}, {media}: {}); use the address that `skills \
-                serve` prints",
-            self.address,
-            excerpt(body)
+            "{} is not a Skill Workbench service ({status}); use the address that `skills serve` prints",
+            self.address
         );
         Error::new(Code::InvalidConfiguration, message)
     }
@@ -367,8 +370,8 @@ impl HttpTransport {
     fn key_advice(&self) -> String {
         let how = format!("set {KEY_VARIABLE}, or use --api-key-file or `api_key_file` in config.yaml");
         match &self.key {
-            None => format!("no API key: {how}"),
-            Some(key) => format!("the API key came from {}: correct it there, or {how}", key.source()),
+            None => how,
+            Some(key) => format!("correct the key from {}, or {how}", key.source()),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum OpenError {
         why: String,
     },
     /// The file does not exist.
-    #[error("there is no file {path}")]
+    #[error("no such file: {path}")]
     NotFound {
         /// The path.
         path: String,

@@ -28,7 +28,7 @@ pub struct GovernanceArgs {
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::skills::limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]

@@ -230,7 +230,7 @@ pub enum Command {
     Run(RunArgs),
     /// Attach a skill to a run, its output, a file, or a task.
     Attach(AttachArgs),
-    /// List, watch, decide, resume and compare runs.
+    /// List, watch, approve, resume and compare runs.
     Runs(RunsArgs),
     /// Run a skill and print every event.
     Trace(TraceArgs),

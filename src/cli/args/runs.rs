@@ -31,7 +31,7 @@ pub struct ExecArgs {
     /// Copy a file to the scripts' work directory under this name.
     #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
     pub files: Vec<InputFileArg>,
-    /// Execute the run in this process until it ends or waits (default).
+    /// Execute the run in this process until it ends or waits [default].
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
     /// Leave the run to another worker: a workbench or service with the same store.
@@ -157,6 +157,8 @@ pub enum RunsAction {
     /// Start a new run from a checkpoint of a run.
     Replay(BranchArgs),
     /// Create a paused run from a checkpoint of a run.
+    // Nothing executes a paused run, so the options of `replay` have no effect.
+    #[command(mut_arg("wait", |arg| arg.hide(true)), mut_arg("detach", |arg| arg.hide(true)))]
     Fork(BranchArgs),
     /// Compare two runs step by step; exits with 1 if they differ.
     Compare(CompareArgs),
@@ -181,7 +183,7 @@ Several values of a key are separated by commas: `error:503,circuit` (except for
   error:\"bad gateway\"       part of the error
   detail:10.0.0.7           part of the complete error, with addresses and responses
   input.region:eu*          an input; `input.total:>100` compares numbers (also `>=`, `<`, `<=`)
-  label.env:prod            a label given at the launch
+  label.env:prod            a label set at launch
   by:kim                    who started it
   assigned:kim              who it is assigned to
   worker:build-2            the worker that executes it
@@ -251,7 +253,7 @@ pub struct RunsWatchArgs {
 /// What happens to a run after an order that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WaitArgs {
-    /// Execute the run in this process until it ends or waits (default).
+    /// Execute the run in this process until it ends or waits [default].
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
     /// Leave the run to another worker.
@@ -267,8 +269,8 @@ pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
-    /// Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation.
-    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Decide every waiting run that matches this filter, after listing them with the digest of each and asking for confirmation."),
+    /// Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and asking for confirmation.
+    #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and asking for confirmation."),
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
     /// Digest printed with the list of runs; required with --where and --yes.

@@ -13,7 +13,7 @@ use skills_api::operations::Scope;
 #[command(after_help = "On loopback, authentication is disabled unless a key is configured. Use a reverse \
         proxy for TLS.")]
 pub struct ServeArgs {
-    /// Address or host name to listen on; a non-loopback address needs a key.
+    /// Address or host name to listen on; a non-loopback address requires a key, or --allow-open.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
     /// Port; 0 uses a free port and prints it.

@@ -220,7 +220,7 @@ pub enum AgentsAction {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Budgets are measured or published by the client; unknown values are reported as \
-        unknown. Skills that a client ships itself use a part of its budget.",
+        unknown. Skills bundled with a client count toward its budget.",
     args_conflicts_with_subcommands = true
 )]
 pub struct BudgetArgs {

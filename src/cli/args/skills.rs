@@ -39,7 +39,7 @@ pub struct DiscoverArgs {
     pub limit: Option<usize>,
     /// How role, status and read-only rules combine with the text score [default: blended, or as
     /// configured].
-    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
+    #[arg(long, visible_alias = "ranking-policy", value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]
@@ -69,7 +69,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -97,7 +97,7 @@ pub struct DescribeArgs {
 /// `skills why`
 #[derive(Debug, Args)]
 #[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
-        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
+        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it contains the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
     /// Id, name or location of a skill, including skills that cannot be parsed.
     pub skill: String,
@@ -121,7 +121,7 @@ pub struct VisibilityArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -140,7 +140,7 @@ pub struct DraftArgs {
     /// Description to try; `-` reads standard input [default: the current description].
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// `when_to_use` to try, which Claude Code appends to the description; an empty one removes it.
+    /// `when_to_use` to try, which Claude Code appends to the description; an empty value removes it.
     #[arg(long, value_name = "TEXT")]
     pub when_to_use: Option<String>,
     /// Name to try.
@@ -298,7 +298,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub out_of_scope: Option<PathBuf>,
     /// How rules combine with the text score.
-    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
+    #[arg(long, visible_alias = "ranking-policy", value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]
@@ -322,7 +322,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
     /// How much a metric may drop before the command fails, from 0 to 1.
-    #[arg(long, value_name = "X", default_value_t = 0.005)]
+    #[arg(long, value_name = "X", default_value_t = 0.005, value_parser = super::value_parsers::fraction)]
     pub tolerance: f64,
 }
 
@@ -350,7 +350,8 @@ pub struct SchemaArgs {
 pub(super) const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
 const POLICIES: [&str; 2] = ["blended", "strict"];
 
-fn limit(text: &str) -> Result<usize, String> {
+/// Parses a number of results, 1 to 1000.
+pub(super) fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MAX_RESULTS).contains(limit))

@@ -36,6 +36,12 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
+/// Parses a number from 0 to 1.
+pub(super) fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
 /// Parses the address of a store in a file: `sqlite:FILE`.
 pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
     match text.strip_prefix("sqlite:") {
@@ -130,6 +136,14 @@ mod tests {
         assert_eq!((span("90s"), span("1h30m"), span("30d")), (Ok(90), Ok(5400), Ok(2_592_000)));
         for wrong in ["", "90", "h", "1x", "2h3", "99999999999999999999w"] {
             assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_from_0_to_1() {
+        assert_eq!((fraction("0"), fraction("0.5"), fraction("1")), (Ok(0.0), Ok(0.5), Ok(1.0)));
+        for wrong in ["5", "-0.1", "NaN", "x"] {
+            assert!(fraction(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -113,8 +113,8 @@ fn none_accepts(runs: usize, command: &str) -> Error {
 /// Prompts for the command and the number of runs; `means` is the command line without prompt.
 fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
     let word = format!("{command} {runs}");
-    let question = format!("Type `{word}` to send it, or press Enter to cancel:");
-    if reporter::ask(&question, &format!("to send it, run: {means}"))? != word {
+    let question = format!("Type `{word}` to confirm, or press Enter to abort:");
+    if reporter::ask(&question, &format!("to confirm, run: {means}"))? != word {
         return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
     }
     Ok(())
@@ -134,7 +134,7 @@ fn choose(
     }
     reporter.say(&text);
     loop {
-        let answer = reporter::ask(&chosen.question(), &format!("to send it, run: {means}"))?;
+        let answer = reporter::ask(&chosen.question(), &format!("to confirm, run: {means}"))?;
         if answer == chosen.confirmation() {
             return Ok(());
         }

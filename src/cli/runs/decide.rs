@@ -212,7 +212,7 @@ impl DecisionPrompt<'_> {
         }
         if self.plain {
             let word = self.verdict.to_string();
-            let question = format!("Type the word {word} to send it, or press Enter to go back:");
+            let question = format!("Type the word {word} to confirm, or press Enter to abort:");
             return Ok(reporter::ask(&question, &self.instead(sheet))? == word);
         }
         let question = match self.verdict {

@@ -82,12 +82,12 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
         ""
     } else {
         out += &values::rows(&sheet.inputs, 2, look);
-        " (exactly these inputs are used)"
+        " (the decision applies to exactly these inputs)"
     };
     let _ = writeln!(
         out,
         "{}{}",
-        TextStyle::Muted.paint(&fit("sha256", 12, look.unicode), look.color),
+        TextStyle::Muted.paint(&fit("digest", 12, look.unicode), look.color),
         TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.color)
     );
     out
@@ -128,7 +128,7 @@ mod tests {
         inputs
           total     1204.5
           currency  EUR
-        sha256      9f9f9f9f..9f9f (exactly these inputs are used)
+        digest      9f9f9f9f..9f9f (the decision applies to exactly these inputs)
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
     }

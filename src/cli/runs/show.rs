@@ -147,7 +147,7 @@ impl Page {
         }
         self.earlier(&mut out, detail);
         if let Some(sheet) = &detail.sheet {
-            self.title(&mut out, "your decision");
+            self.title(&mut out, "pending approval");
             for line in sheet::render(sheet, self.now_ms, &self.zone, look).lines() {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }

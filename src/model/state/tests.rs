@@ -154,7 +154,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not accept this signal: it waits for the signal \"books-closed\", not \"other\"; other commands: cancel, replay, fork"
+        "the run does not accept this signal: it waits for the signal `books-closed`, not `other`; other commands: cancel, replay, fork"
     );
 }
 
@@ -184,7 +184,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
 #[test]
 fn resume_of_a_waiting_run_says_what_is_needed() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
-    insta::assert_snapshot!(refusal.to_string(), @r#"cannot resume the run: its state is waiting for a signal; it needs the signal "books-closed"; available commands: signal, cancel, replay, fork"#);
+    insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal `books-closed`; available commands: signal, cancel, replay, fork");
 }
 
 /// Applies a command that changes the state, as a store would.

@@ -352,7 +352,7 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
         None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
         Some(text) => Cursor::parse(text).ok_or_else(|| {
             StoreError::InvalidRequest(format!(
-                "invalid cursor {text:?}; omit it to start from the first page"
+                "invalid cursor `{text}`; omit it to start from the first page"
             ))
         })?,
     };

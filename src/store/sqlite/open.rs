@@ -399,7 +399,11 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
             return refused(Unavailability::Damaged, reason);
         }
         (_, None) if options.must_exist => {
-            let what = if bytes.is_some() { "empty" } else { "missing" };
+            let what = match path.parent().filter(|folder| !folder.exists()) {
+                Some(folder) => format!("missing, and so is its folder `{}`", folder.display()),
+                None if bytes.is_some() => "empty".to_owned(),
+                None => "missing".to_owned(),
+            };
             let reason =
                 format!("the file is {what}; check the path, or create a store with `skills db create`");
             return refused(Unavailability::Missing, reason);

@@ -206,7 +206,7 @@ impl Approvals {
         let cwd = self.config.cwd.clone();
         let ask = || async move {
             let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
-            result.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
+            result.unwrap_or_else(|_| (identity::account(), "OS account".to_owned()))
         };
         self.approver.get_or_init(ask).await.clone()
     }

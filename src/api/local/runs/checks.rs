@@ -120,11 +120,8 @@ impl HealthChecks {
         let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
         let disk = sandbox.report().coverage.iter().find(|row| row.promise == Guarantee::Disk);
         let how = disk.map_or("", |row| row.how.as_str());
-        let found = format!(
-            "a step can write up to {} MiB and {} files in {place}: {how}",
-            limits.disk >> 20,
-            limits.files
-        );
+        let found =
+            format!("{} MiB and {} files per step in {place}; {how}", limits.disk >> 20, limits.files);
         match sandbox.leftovers() {
             Leftovers { folders: 0, .. } => Check::good("script disk", found),
             Leftovers { folders, bytes } => Check::note(
@@ -201,7 +198,7 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
             format!("{found}; the page check timed out after {} s", CHECK_TIMEOUT.as_secs()),
             "`skills db check` checks all pages",
         ),
-        Ok(_) => Check::good("runs", format!("{found}; pages are valid")),
+        Ok(_) => Check::good("runs", format!("{found}; integrity check passed")),
         Err(error) => Check::problem("runs", error.to_string(), DAMAGE_HELP),
     }
 }

@@ -365,9 +365,9 @@ impl Commands {
         let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
         let note = if paused {
-            format!("forked from {} at checkpoint {at}; paused until it is resumed", run.id)
+            format!("created a fork of {} at checkpoint {at}; paused until it is resumed", run.id)
         } else {
-            format!("replays {} from checkpoint {at}", run.id)
+            format!("created a replay of {} from checkpoint {at}", run.id)
         };
         Ok((made, note, false))
     }
@@ -555,7 +555,7 @@ async fn signal(
     let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
         CommandEffect::Stored => format!("signal {name} is buffered until a step waits for it"),
-        _ => format!("signal {name} received{}", paused_note(&done.run)),
+        _ => format!("sent signal `{name}`{}", paused_note(&done.run)),
     };
     Ok((done.run, note, false))
 }

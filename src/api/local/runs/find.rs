@@ -64,10 +64,7 @@ async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error
     }
     match found.len() {
         1 => Ok(found.swap_remove(0)),
-        0 => Err(Error::new(
-            Code::NotFound,
-            format!("run `{wanted}` not found; `skills runs list` lists runs"),
-        )),
+        0 => Err(Error::new(Code::NotFound, format!("run `{wanted}` not found"))),
         many => Err(ambiguous(wanted, &found, many)),
     }
 }

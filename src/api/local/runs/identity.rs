@@ -44,7 +44,7 @@ pub(super) fn approver(cwd: &Path) -> (String, String) {
         result.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
     match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         Some(name) => (name, "git config user.name".to_owned()),
-        None => (account(), "the account".to_owned()),
+        None => (account(), "OS account".to_owned()),
     }
 }
 

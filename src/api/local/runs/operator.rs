@@ -334,10 +334,7 @@ impl SavedViews {
         let document = match filter {
             None => {
                 if !self.views().await?.views.iter().any(|view| view.name == name) {
-                    return Err(Error::new(
-                        Code::NotFound,
-                        format!("view `{name}` not found; `skills runs views` lists views"),
-                    ));
+                    return Err(Error::new(Code::NotFound, format!("view `{name}` not found")));
                 }
                 None
             }

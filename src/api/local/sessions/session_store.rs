@@ -197,10 +197,7 @@ pub(in crate::local) async fn find(
         [one] => read(desk, known, one)
             .await?
             .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
-        [] => Err(Error::new(
-            Code::NotFound,
-            format!("session `{wanted}` not found; `skills session list` lists sessions"),
-        )),
+        [] => Err(Error::new(Code::NotFound, format!("session `{wanted}` not found"))),
         several => Err(Error::new(
             Code::InvalidRequest,
             format!("{wanted} matches several sessions: {}; use more of the id", several.join(", ")),

@@ -382,7 +382,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         order: Option<RunCommand>,
     ) -> Result<bool, Failure> {
         let Some(order) = order else { return self.say("Nothing was sent.").map(|()| false) };
-        let prompt = format!("Type the word {word} to send it, or press Enter to go back.");
+        let prompt = format!("Type the word {word} to confirm, or press Enter to go back.");
         if self.dialog.ask(&prompt)?.as_deref() != Some(word) {
             return self.say("Nothing was sent.").map(|()| false);
         }

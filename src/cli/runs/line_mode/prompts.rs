@@ -55,7 +55,7 @@ pub fn decision<R: BufRead, W: Write>(
         Some(Choice::Skip) => format!("Skip step {step} of run {run}{who}?"),
         Some(Choice::Fail) => format!("Fail run {run} at step {step}{who}?"),
     })?;
-    let typed = dialog.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
+    let typed = dialog.ask(&format!("Type the word {word} to confirm, or press Enter to go back."))?;
     if typed.as_deref() != Some(word.as_str()) {
         return Ok(None);
     }

@@ -81,7 +81,7 @@ impl<'r> Selection<'r> {
     /// Returns the prompt.
     pub fn question(&self) -> String {
         let word = self.confirmation();
-        format!("Type {word} to send it, a number to leave one out, or press Enter to send nothing:")
+        format!("Type {word} to confirm, a number to leave one out, or press Enter to abort:")
     }
 
     /// Leaves out the run with the number that was typed, and returns what to say; `None` if it is not a number.
