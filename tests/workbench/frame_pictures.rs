@@ -164,7 +164,9 @@ fn the_golden_set_and_a_draft_are_the_screens() {
     harness.press("6").wait_for("failing first").wait_for("then first");
     compare(&mut harness, "golden.svg", "Golden: failing queries first, and what would win the selected one");
     harness.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
-    harness.wait_until("measured", |screen| screen.contains("1 won") && !screen.contains("updating"));
+    harness.wait_until("measured", |screen| {
+        screen.contains("1 won") && !screen.contains("updating") && !screen.contains("measuring")
+    });
     compare(
         &mut harness,
         "draft.svg",

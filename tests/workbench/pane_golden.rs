@@ -295,7 +295,9 @@ fn a_draft_shows_the_golden_set_while_typing() {
     let mut screen = place.open(140, 40);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
-    screen.wait_until("measured", |screen| screen.contains("1 won") && !screen.contains("updating"));
+    screen.wait_until("measured", |screen| {
+        screen.contains("1 won") && !screen.contains("updating") && !screen.contains("measuring")
+    });
     insta::assert_snapshot!("draft-140x40", screen.screen());
     screen.press("ctrl-b");
     let copied = format!("{:?}", screen.take_outside());
@@ -309,7 +311,7 @@ fn a_draft_shows_the_golden_set_while_typing() {
     let text = std::fs::read_to_string(skill).unwrap();
     assert!(text.contains("rows and columns. Makes a sheet of a statement.\n---\n"), "{text}");
     screen.wait_until("compared with what was written", |screen| {
-        !screen.contains("updating") && !screen.contains("▲ +0.125")
+        !screen.contains("updating") && !screen.contains("measuring") && !screen.contains("▲ +0.125")
     });
     screen.resize(80, 24);
     insta::assert_snapshot!("draft-80x24", screen.screen());

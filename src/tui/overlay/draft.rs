@@ -7,7 +7,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
-use super::draft_report::{Item, left_items, right_items};
+use super::draft_report::{Item, Pending, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
@@ -224,6 +224,11 @@ struct Metrics {
 impl Metrics {
     fn is_pending(&self) -> bool {
         self.stages < STAGES.len()
+    }
+
+    /// Returns whether the figures of the golden set are those of an earlier text.
+    fn is_golden_pending(&self) -> bool {
+        self.stages <= STAGES.iter().position(|stage| *stage == DraftMeasure::Golden).unwrap_or_default()
     }
 
     /// Handles a change of the text.
@@ -660,11 +665,16 @@ impl Overlay for DraftEditor {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
-        let is_pending = self.metrics.is_pending();
-        let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
-            (true, _) => "updating",
-            (false, true) => "unsaved",
-            (false, false) => "unchanged",
+        let pending =
+            Pending { golden: self.metrics.is_golden_pending(), clauses: self.metrics.is_pending() };
+        let note = if pending.golden {
+            "updating"
+        } else if pending.clauses {
+            "measuring clauses"
+        } else if self.is_changed() || self.has_other_changes() {
+            "unsaved"
+        } else {
+            "unchanged"
         };
         let inside = frame(area, painter, &title, note, false);
         let is_wide = inside.width >= TWO_COLUMNS;
@@ -703,14 +713,14 @@ impl Overlay for DraftEditor {
         let mut first = note_items(left_below.width);
         if let Some(report) = report.as_deref().filter(|_| !self.confirming) {
             if is_wide {
-                first.extend(left_items(report, is_pending, left_below.width, painter));
+                first.extend(left_items(report, pending, left_below.width, painter));
                 let x = left.right() + 3;
                 let right = Rect { x, width: inside.right().saturating_sub(x), ..inside };
-                columns.push((right, right_items(report, intent, is_pending, right.width, painter)));
+                columns.push((right, right_items(report, intent, pending, right.width, painter)));
             } else {
-                first.extend(right_items(report, intent, is_pending, left_below.width, painter));
+                first.extend(right_items(report, intent, pending, left_below.width, painter));
                 first.push(Item::Gap);
-                first.extend(left_items(report, is_pending, left_below.width, painter));
+                first.extend(left_items(report, pending, left_below.width, painter));
             }
         } else if !self.confirming && self.metrics.error.is_none() {
             first.push(Item::Line(RichLine::of("measuring", Role::Muted)));
@@ -830,6 +840,7 @@ mod tests {
             DraftReport { golden: Some(skills_discovery::GoldenChange::default()), ..(*report("x")).clone() };
         let next = editor.on_message(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
         assert_eq!(stage(&next), Some(DraftMeasure::All));
+        assert!(!editor.metrics.is_golden_pending() && editor.metrics.is_pending(), "clauses follow");
         let complete = DraftReport { prompt: Some("Rewrite".to_owned()), ..golden };
         assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Handled);
         let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));

@@ -54,9 +54,17 @@ fn mute(items: &mut [Item], start: usize) {
     }
 }
 
-/// Returns the left column: clauses with their value, words that attract other queries, clients, findings. While
-/// `is_pending`, values of clauses and words are those of an earlier text.
-pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &Painter<'_>) -> Vec<Item> {
+/// Which figures are those of an earlier text.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    /// Those of the golden set.
+    pub golden: bool,
+    /// Those of clauses and words, and the advice.
+    pub clauses: bool,
+}
+
+/// Returns the left column: clauses with their value, words that attract other queries, clients, findings.
+pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
         out.push(Item::Title("Clauses", "queries gained by each clause".to_owned()));
@@ -91,7 +99,7 @@ pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &
         let segs = [Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
         out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
     }
-    if is_pending {
+    if pending.clauses {
         mute(&mut out, 0);
     }
     if !report.shown.is_empty() {
@@ -140,7 +148,7 @@ pub fn left_items(report: &DraftReport, is_pending: bool, width: u16, painter: &
 pub fn right_items(
     report: &DraftReport,
     intent: Option<&str>,
-    is_pending: bool,
+    pending: Pending,
     width: u16,
     painter: &Painter<'_>,
 ) -> Vec<Item> {
@@ -160,14 +168,17 @@ pub fn right_items(
         out.push(Item::Gap);
     }
     let Some(golden) = &report.golden else {
-        out.push(Item::Title("Golden set", if is_pending { "measuring".to_owned() } else { String::new() }));
-        if !is_pending {
+        out.push(Item::Title(
+            "Golden set",
+            if pending.golden { "measuring".to_owned() } else { String::new() },
+        ));
+        if !pending.golden {
             let text = "no golden queries: m in Discover adds one";
             out.push(line(vec![Seg::new(text, Role::Muted)]));
         }
         return out;
     };
-    golden_items(golden, &report.skill_id, is_pending, width, painter, &mut out);
+    golden_items(golden, &report.skill_id, pending.golden, width, painter, &mut out);
     let start = out.len();
     for advice in &report.advice {
         let then = match advice.rank {
@@ -185,7 +196,7 @@ pub fn right_items(
                 .map(Item::Line),
         );
     }
-    if is_pending {
+    if pending.clauses {
         mute(&mut out, start);
     }
     out
