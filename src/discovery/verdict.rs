@@ -227,7 +227,8 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
-    } else if !same_language && may_be_foreign(query, &content, &evidence, &known) {
+    } else if !spoken && (same_language || may_be_foreign(query, &content, &evidence, &known)) {
+        // The embedding does not cover the language, and few of the words are shared.
         (Fit::Low, VerdictReason::Fits)
     } else {
         (fit_as_written, VerdictReason::Fits)
@@ -284,7 +285,7 @@ fn may_be_foreign(
         && content.iter().any(|at| is_foreign(*at) || is_function_word(*at))
 }
 
-/// Completes the verdict with its sentence; `languages` are that of a foreign request and that of the skills.
+/// Completes the verdict with its sentence; `languages` are those of the request and of the skills if they differ.
 fn with_sentence(
     query: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,
@@ -619,6 +620,9 @@ mod tests {
             assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
+        // Less than half of the words is not enough for more than low confidence.
+        let answer = ask(&router, "从PDF和PDF中提取PDF的PDF作者姓名出生日期和家庭住址并发送短信");
+        assert!(answer.fit <= Fit::Low, "{}", answer.verdict.sentence);
         for intent in
             ["时使用", "当用户", "面包多少钱", "谢谢", "我头疼", "今天天气怎么样", "容器坏了怎么办才好呢"]
         {
