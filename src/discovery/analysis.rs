@@ -235,7 +235,10 @@ impl Counting {
     fn written(&mut self, word: Word, text: &str) -> u32 {
         let range = word.start as usize..word.end as usize;
         let written = slice(text, range.clone());
-        let is_part = whole_word(text, range.clone()).len() > range.len();
+        // `pdf` is a part of `PDFs`, unlike `user` of `user's`.
+        let is_plural =
+            range.len() > word.text.len() && written.ends_with('s') && !written.contains(['\'', '’']);
+        let is_part = is_plural || whole_word(text, range.clone()).len() > range.len();
         // `c++` and `can't` have a normalized form that the text does not contain.
         let form = if written.eq_ignore_ascii_case(&word.text) {
             word.text

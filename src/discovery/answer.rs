@@ -323,7 +323,7 @@ pub enum VerdictReason {
 pub struct RequestLanguage {
     /// ISO 639-1 code of the request's language; `und` if unknown.
     pub request: String,
-    /// ISO 639-1 code of the language of most skills.
+    /// ISO 639-1 code of the language of most skills, or of the first result.
     pub skills: String,
 }
 

@@ -192,7 +192,12 @@ impl Index {
         self.sums.documents - self.sums.shadowed
     }
 
-    /// Returns the language of most descriptions; `None` for English.
+    /// Returns whether a request in this language is foreign to the skills.
+    pub fn is_foreign(&self, language: Language) -> bool {
+        self.sums.is_foreign(language)
+    }
+
+    /// Returns the most frequent language of descriptions; `None` for English.
     pub fn language(&self) -> Option<Language> {
         self.sums.language()
     }

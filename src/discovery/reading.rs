@@ -10,7 +10,7 @@ use super::embedding::Embedding;
 use super::language::Language;
 use super::phrases::Lexicon;
 use super::task::Task;
-use super::tokenize::{Word, Words, fold_accents};
+use super::tokenize::{NEGATION, Word, Words, fold_accents};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
@@ -162,6 +162,11 @@ impl Reading {
     /// Returns whether any word with the same stem is not a stop word.
     pub fn is_content(&self, word: usize) -> bool {
         self.stems()[self.row(word)].1
+    }
+
+    /// Returns whether a word says what the request is about: neither a stop word nor a contraction with `not`.
+    pub fn is_evidence(&self, word: usize) -> bool {
+        self.is_content(word) && !self.words[word].word.text.ends_with(NEGATION)
     }
 
     /// Returns the first word with the same stem, which represents all of them.

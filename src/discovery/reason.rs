@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::PackedPlaces;
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
-use super::marks::Exclusion;
+use super::phrases::Lexicon;
 use super::ranking::QueryContext;
 use super::reading::Reading;
 use super::tokenize::{is_unspaced, whole_word};
@@ -75,21 +75,22 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     let mut shares_stop_words = false;
     for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
         match breakdown.words[part.word].query_word {
-            Some(word) if reading.is_content(word) => *contributions.entry(word).or_default() += part.value,
+            Some(word) if reading.is_evidence(word) => *contributions.entry(word).or_default() += part.value,
             _ => shares_stop_words = true,
         }
     }
+    let in_exclusions = excluded_words(query, entry);
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
     for (word, value) in &contributions {
-        if let Some(found) = find_word(*word, query, entry) {
+        if let Some(found) = find_word(*word, query, entry, &in_exclusions) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
         }
     }
     // Words of exclusion clauses are not ranked, but they are not missing either.
     let others = (0..reading.words.len())
-        .filter(|at| reading.row(*at) == *at && reading.is_content(*at) && !contributions.contains_key(at));
+        .filter(|at| reading.row(*at) == *at && reading.is_evidence(*at) && !contributions.contains_key(at));
     let excluded: BTreeMap<usize, String> =
-        others.filter_map(|at| Some((at, excluded_quote(at, query, entry)?))).collect();
+        others.filter_map(|at| Some((at, excluded_quote(at, query, &in_exclusions)?))).collect();
     if !excluded.is_empty() {
         let words = excluded.iter().map(|(at, quote)| (0.0, *at, quote.clone()));
         places.entry(Place::Excluded).or_default().extend(words);
@@ -128,7 +129,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
     if contributions.is_empty() && excluded.is_empty() && shares_stop_words {
         clauses.push("only stop words match".to_owned());
     }
-    if let Some((near, words)) = meaning(breakdown, reading, &contributions) {
+    if let Some((near, words)) = meaning(breakdown, reading, &query.router.lexicon, &contributions) {
         let no_word = contributions.is_empty() && excluded.is_empty() && !shares_stop_words;
         clauses.push(if no_word { format!("no content word in common, but {near}") } else { near });
         named.extend(words);
@@ -144,7 +145,7 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
                 .any(|at| present.contains(&at) || excluded.contains_key(&at))
         })
         .map(|run| run[0])
-        .filter(|at| reading.is_content(*at) && (reading.row(*at) == *at || reading.is_pair(*at)))
+        .filter(|at| reading.is_evidence(*at) && (reading.row(*at) == *at || reading.is_pair(*at)))
         .take(MAX_NAMED_WORDS)
         .collect();
     if !lacking.is_empty() && !short {
@@ -188,27 +189,38 @@ fn join_pairs(
     out
 }
 
-/// Returns how a description writes a word of the request that it excludes, if it does.
-fn excluded_quote(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<String> {
-    let stems = &query.stems[word];
-    let is_excluded = |exclusion: &&Exclusion| {
-        exclusion.stems.iter().any(|excluded| stems.iter().any(|stem| stem == excluded))
-    };
-    let exclusion = entry.exclusions.iter().find(is_excluded)?;
+/// Collects the words of the exclusion clauses of a description, of what they exclude and of what they refer to
+/// instead: stem and quote.
+fn excluded_words(query: &QueryContext<'_>, entry: &Entry) -> Vec<(String, String)> {
+    let mut out = Vec::new();
     let stated = entry.document.stated();
-    let clause = stated.get(exclusion.start as usize..exclusion.end as usize)?;
-    let vocabulary = &query.cx.index.vocabulary;
-    let mut written = None;
-    query.router.words.each_and_joined(clause, |w, _| {
-        if written.is_none() && vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
-            written = Some(quote(whole_word(clause, w.start as usize..w.end as usize)));
-        }
-    });
-    written
+    for exclusion in &entry.exclusions {
+        let clause = stated.get(exclusion.start as usize..exclusion.end as usize).unwrap_or_default();
+        query.router.words.each_and_joined(clause, |w, _| {
+            out.push((w.stem, quote(whole_word(clause, w.start as usize..w.end as usize))));
+        });
+    }
+    out
+}
+
+/// Returns how an exclusion clause writes a word of the request, if it does.
+fn excluded_quote(word: usize, query: &QueryContext<'_>, clauses: &[(String, String)]) -> Option<String> {
+    // The words of clauses need not be in the index.
+    let read = &query.reading.words[word];
+    let completions = || read.completions.iter().map(|stem| query.cx.index.vocabulary.stem(*stem));
+    let is_meant = |stem: &str| {
+        if read.completions.is_empty() { stem == read.word.stem } else { completions().any(|s| s == stem) }
+    };
+    clauses.iter().find(|(stem, _)| is_meant(stem)).map(|(_, quote)| quote.clone())
 }
 
 /// Finds where a word of the request occurs in a skill, and how it is written there.
-fn find_word(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<MatchedWord> {
+fn find_word(
+    word: usize,
+    query: &QueryContext<'_>,
+    entry: &Entry,
+    excluded: &[(String, String)],
+) -> Option<MatchedWord> {
     let reading = query.reading;
     let index = query.cx.index;
     let words = &query.router.words;
@@ -252,7 +264,7 @@ fn find_word(word: usize, query: &QueryContext<'_>, entry: &Entry) -> Option<Mat
                 slot.zip(query.cx.stem(*stem)).is_some_and(|(slot, found)| found.counts(slot).is_some())
             });
             let stem = stem.or(stems.first().copied())?;
-            Some(match excluded_quote(word, query, entry) {
+            Some(match excluded_quote(word, query, excluded) {
                 Some(quote) => MatchedWord { place: Place::Excluded, quote },
                 None => MatchedWord { place: Place::Body, quote: body_quote(word, stem, query) },
             })
@@ -299,6 +311,7 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
 fn meaning(
     breakdown: &Breakdown,
     reading: &Reading,
+    lexicon: &Lexicon,
     contributions: &BTreeMap<usize, f64>,
 ) -> Option<(String, Vec<usize>)> {
     let semantic = breakdown.signals[super::breakdown::column(Signal::Semantic)];
@@ -306,11 +319,17 @@ fn meaning(
     if semantic <= 0.0 || (semantic < text * 0.5 && !contributions.is_empty()) {
         return None;
     }
+    // Function words of another language are not stop words.
+    let is_content = |word: usize| {
+        let text = &reading.words[word].word.text;
+        let is_function_word = reading.language.is_some_and(|l| l.has_function_word(text, lexicon));
+        reading.is_evidence(word) && !is_function_word
+    };
     let mut words: Vec<(f64, usize)> = breakdown
         .words
         .iter()
         .filter_map(|row| Some((row.by_signal[3], row.query_word?)))
-        .filter(|(value, word)| *value > semantic * 0.15 && reading.is_content(*word))
+        .filter(|(value, word)| *value > semantic * 0.15 && is_content(*word))
         .collect();
     words.sort_by(|a, b| b.0.total_cmp(&a.0));
     words.truncate(MAX_NAMED_WORDS);
@@ -389,8 +408,10 @@ mod tests {
     fn normalized_words_are_quoted_as_written() {
         for (intent, body, wanted) in [
             ("csharp wiki", "Written in C#.", "only its body contains “c#”"),
-            ("it cant deploy", "If it can't start.", "only its body contains “can't”"),
-            ("wells fargo", "We'll see. All is well.", "a word with the stem of “wells”"),
+            ("oreilly book", "A book by O'Reilly.", "“o'reilly”"),
+            ("wells fargo", "We'll see. All is well.", "only its body contains “well”"),
+            ("merge pdfs", "Many PDFs.", "only its body contains “pdfs”"),
+            ("merge a pdf", "Many PDFs.", "only its body contains a word with “pdf”"),
             ("several rows", "The severity is severe.", "a word with the stem of “several”"),
             ("vite site", "Made with VitePress.", "a word with “vite”"),
             ("IPv6 address", "An IPv6 network.", "a form of “IPv6”"),
@@ -409,6 +430,31 @@ mod tests {
         assert!(description.contains("its description contains “提取表格”"), "{description}");
         let lacking = reason("columns 写一个单元测试", "Plans gardens.", "Two columns.");
         assert!(lacking.contains("it lacks “写一个单元测试”"), "{lacking}");
+    }
+
+    #[test]
+    fn words_of_a_referral_are_not_denied() {
+        let text = "Plans gardens. For the first setup of beds, use garden-new skill.";
+        let reason = reason("plan a new skill", text, "A skill is a file.");
+        assert!(
+            reason.contains("its description contains “new” and “skill” only in a clause that is not ranked"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn letters_and_contractions_are_not_other_words() {
+        for (intent, body) in [
+            ("plan ä ö ü", "Options -a, -o and -u."),
+            ("plan a shell", "She'll plan it."),
+            ("plan wed", "We'd plan it."),
+            ("plan ls", "Plans URLs."),
+            ("plan fs", "Plans FsUnit."),
+        ] {
+            let reason = reason(intent, "Plans gardens.", body);
+            assert!(reason.starts_with("its description contains “Plans”"), "{intent}: {reason}");
+            assert!(!reason.contains("its body"), "{intent}: {reason}");
+        }
     }
 
     #[test]

@@ -85,7 +85,17 @@ impl Sums {
         self.languages.values().filter(|n| **n > 0).count() < 2
     }
 
-    /// Returns the language of most descriptions; `None` for English.
+    /// Returns whether a request in this language is foreign to the skills: more than half of the descriptions are in
+    /// one other language, and fewer than a tenth in this one.
+    pub fn is_foreign(&self, language: Language) -> bool {
+        let count = |language: Option<Language>| self.languages.get(&language).copied().unwrap_or_default();
+        let most = self.language();
+        let is_other =
+            if language == Language::Undetermined { most.is_none() } else { most != Some(language) };
+        is_other && 2 * count(most) > self.documents && 10 * count(Some(language)) < self.documents
+    }
+
+    /// Returns the most frequent language of descriptions; `None` for English.
     pub fn language(&self) -> Option<Language> {
         self.languages
             .iter()

@@ -310,7 +310,8 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
     let matches = |patterns: &[Pattern], at: usize| {
         longest(patterns, tokens, at).is_some_and(|length| {
             let words = tokens.get(at..at + length).unwrap_or_default();
-            longest(&lexicon.exclusion_compounds, tokens, at).is_none()
+            // "never used for" is an exclusion, but "never used" is not.
+            longest(&lexicon.exclusion_compounds, tokens, at).is_none_or(|compound| compound < length)
                 && !words.windows(2).any(|two| slice(description, two[0].end..two[1].start).contains('-'))
         })
     };
@@ -511,6 +512,11 @@ mod tests {
             ("Ports programs, but not intended for new ones; fast.", "but not intended for new ones"),
             ("Ports 'old' programs, the user's too, and not for new ones.", "and not for new ones."),
             ("This skill is not for new programs.", "This skill is not for new programs."),
+            ("Should not be used for new programs.", "Should not be used for new programs."),
+            ("Ports code. It must not be used for maps.", "It must not be used for maps."),
+            ("Never used for maps.", "Never used for maps."),
+            ("It does not support maps.", "It does not support maps."),
+            ("This skill does not support maps, but towns.", "This skill does not support maps,"),
             ("Reads \"a; b\" files, not for maps.", "not for maps."),
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
@@ -565,6 +571,8 @@ mod tests {
             "Do not stop until clippy passes.",
             "Does not only translate idioms.",
             "Never used Terraform before? This explains it.",
+            "It must not be lost.",
+            "Use it when a library does not support Windows.",
             "For keyword research, see references/keywords.md.",
             "For openings, use the opening book in this skill.",
             "For PDF forms, use this skill.",

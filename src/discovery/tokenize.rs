@@ -17,6 +17,12 @@ const REMEMBERED: usize = 20_000;
 /// Number of letters of a word that is read in addition to its camelCase parts.
 const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 3..=24;
 
+/// Ending of contractions with `not`.
+pub(crate) const NEGATION: &str = "n't";
+
+/// Endings of contractions: `don't`, `we'd`.
+const CONTRACTIONS: [&str; 6] = [NEGATION, "'d", "'ll", "'m", "'re", "'ve"];
+
 thread_local! {
     static STEMS: RefCell<FastMap<String, String>> = RefCell::default();
 }
@@ -28,7 +34,7 @@ pub(crate) struct Word {
     pub start: u32,
     /// Byte after the last.
     pub end: u32,
-    /// Lower case, without apostrophes: `sheets`, `csharp`, `表格`.
+    /// Lower case, without apostrophes except in contractions: `sheets`, `csharp`, `表格`, `we'd`.
     pub text: String,
     /// The form in the index: `sheet`, `csharp`, `表格`.
     pub stem: String,
@@ -64,7 +70,8 @@ impl Words {
             if let Some(stem) = stems.get(word) {
                 return stem.clone();
             }
-            let folded = fold_accents(word);
+            // A single letter is not a word without its accent.
+            let folded = if word.chars().nth(1).is_some() { fold_accents(word) } else { Cow::Borrowed(word) };
             let mut stem = self.stemmer.stem(&folded).into_owned();
             // The stemmer reduces the double consonant of `adding`, but keeps that of `add`.
             if let (Some(last), [_, second, third, ..]) = (stem.chars().nth(1), folded.as_bytes())
@@ -88,21 +95,46 @@ impl Words {
         out
     }
 
-    /// Like [`Self::each`]; a word that camelCase splits follows its parts, marked with `true`: `SwiftUI` is read as
-    /// `swift`, `ui` and `swiftui`.
+    /// Like [`Self::each`]; a word that camelCase splits follows its parts, marked with `true`, and its parts of one or
+    /// two letters are omitted: `SwiftUI` is read as `swift` and `swiftui`, `PDFs` as `pdf` and `pdfs`.
     pub fn each_and_joined(&self, text: &str, mut take: impl FnMut(Word, bool)) {
-        let mut run = Run::default();
+        let mut parts: Vec<Word> = Vec::new();
         self.each(text, |word| {
-            if run.parts == 0 || run.end != word.start {
-                run.joined(self, &mut take);
-                run = Run { start: word.start, ..Run::default() };
+            if parts.last().is_some_and(|last| last.end != word.start) {
+                self.take_run(text, &mut parts, &mut take);
             }
-            run.parts += 1;
-            run.end = word.end;
-            run.text.push_str(&word.text);
-            take(word, false);
+            parts.push(word);
         });
-        run.joined(self, &mut take);
+        self.take_run(text, &mut parts, &mut take);
+    }
+
+    /// Takes adjacent words without a separator.
+    fn take_run(&self, text: &str, parts: &mut Vec<Word>, take: &mut impl FnMut(Word, bool)) {
+        let joined = self.joined(text, parts);
+        let is_split = joined.is_some() && parts.len() > 1;
+        for part in parts.drain(..).filter(|part| !is_split || part.text.len() >= *JOINED_LETTERS.start()) {
+            take(part, false);
+        }
+        if let Some(joined) = joined {
+            take(joined, true);
+        }
+    }
+
+    /// Returns the entire word of which these are the parts, if it has another stem.
+    fn joined(&self, text: &str, parts: &[Word]) -> Option<Word> {
+        let (start, end) = (parts.first()?.start, parts.last()?.end);
+        if let [only] = parts
+            && only.text.len() == (end - start) as usize
+        {
+            return None;
+        }
+        let text = slice(text, start as usize..end as usize).to_ascii_lowercase();
+        if !JOINED_LETTERS.contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
+            return None;
+        }
+        let (stem, stop) = (self.stem(&text), self.is_stop(&text));
+        let is_other = parts.len() > 1 || parts.first().is_some_and(|part| part.stem != stem);
+        is_other.then_some(Word { start, end, text, stem, stop })
     }
 
     /// Calls `take` with each word of a text, in order.
@@ -131,8 +163,7 @@ impl Words {
                 if !c.is_alphanumeric() && !is_mark(c) || is_unspaced(c) {
                     break;
                 }
-                let next = slice(text, at + c.len_utf8()..).chars().next();
-                if border(last, c, next) {
+                if border(last, c, slice(text, at + c.len_utf8()..)) {
                     break;
                 }
                 end = at + c.len_utf8();
@@ -166,16 +197,26 @@ impl Words {
                     tail = mark.len_utf8() + letters;
                 }
             }
-            let mut lowercase = slice(text, start..end + tail).to_lowercase();
+            let written = slice(text, start..end + tail);
+            let mut lowercase = written.to_lowercase();
             let mut stop = self.stops.contains(&lowercase);
+            let mut is_contraction = false;
             if tail > 0 {
                 lowercase = lowercase.replace('’', "'");
                 stop |= self.stops.contains(&lowercase);
+                is_contraction = CONTRACTIONS.iter().any(|ending| lowercase.ends_with(ending));
+                // A negation is not a stop word: `can't verify` is another task than `verify`.
+                stop |= is_contraction && !lowercase.ends_with(NEGATION);
                 let cut = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
                 stop |= self.stops.contains(cut);
-                lowercase = cut.replace('\'', "");
+                if !is_contraction {
+                    lowercase = cut.replace('\'', "");
+                }
+            } else if is_plural_abbreviation(written) {
+                lowercase.pop();
             }
-            let stem = self.stem(&lowercase);
+            // `we'd` is not a form of `wed`.
+            let stem = if is_contraction { lowercase.clone() } else { self.stem(&lowercase) };
             take(Word { start: start as u32, end: (end + tail) as u32, text: lowercase, stem, stop });
             let until = end + tail;
             while chars.peek().is_some_and(|&(at, _)| at < until) {
@@ -203,28 +244,6 @@ impl Words {
         for pair in ends.windows(2) {
             give(pair[0].0, pair[1].1);
         }
-    }
-}
-
-/// Adjacent words without a separator.
-#[derive(Default)]
-struct Run {
-    start: u32,
-    end: u32,
-    parts: u32,
-    text: String,
-}
-
-impl Run {
-    /// Calls `take` with the joined word if there are several parts.
-    fn joined(&self, words: &Words, take: &mut impl FnMut(Word, bool)) {
-        let text = &self.text;
-        let is_word = JOINED_LETTERS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic());
-        if self.parts < 2 || !is_word {
-            return;
-        }
-        let (stem, stop) = (words.stem(text), words.is_stop(text));
-        take(Word { start: self.start, end: self.end, text: text.clone(), stem, stop }, true);
     }
 }
 
@@ -304,12 +323,24 @@ pub(crate) fn is_cut_by_markup(text: &str, word: Range<usize>) -> bool {
         || (right.len() < after.len() && right.starts_with(char::is_alphanumeric))
 }
 
-/// Returns whether a camelCase boundary precedes `c`: `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
-fn border(last: char, c: char, next: Option<char>) -> bool {
+/// Returns whether a camelCase boundary precedes `c`: `aB` → `a B`, `ABc` → `A Bc`, but not `URLs` → `UR Ls`; ASCII
+/// only.
+fn border(last: char, c: char, rest: &str) -> bool {
     if !c.is_ascii_uppercase() {
         return false;
     }
-    last.is_ascii_lowercase() || (last.is_ascii_uppercase() && next.is_some_and(|n| n.is_ascii_lowercase()))
+    let mut rest = rest.chars();
+    let next = rest.next();
+    let ends = rest.next().is_none_or(|c| !c.is_alphanumeric() || c.is_ascii_uppercase());
+    last.is_ascii_lowercase()
+        || (last.is_ascii_uppercase()
+            && next.is_some_and(|next| next.is_ascii_lowercase() && !(next == 's' && ends)))
+}
+
+/// Returns whether a word is an abbreviation in capitals with a plural ending: `URLs`.
+fn is_plural_abbreviation(written: &str) -> bool {
+    let capitals = written.strip_suffix('s').unwrap_or_default();
+    capitals.len() > 1 && capitals.bytes().all(|b| b.is_ascii_uppercase())
 }
 
 /// Returns whether a character belongs to a script written without spaces between words: Han, Hiragana, Katakana,
@@ -359,8 +390,68 @@ mod tests {
     fn apostrophes_go_after_the_stop_list_was_asked() {
         assert_eq!(
             words("I’m on the user's team, don't"),
-            ["I’m/im!", "on/on", "the/the!", "user's/user", "team/team", "don't/dont!"]
+            ["I’m/i'm!", "on/on", "the/the!", "user's/user", "team/team", "don't/don't!"]
         );
+    }
+
+    #[test]
+    fn contractions_are_words_of_their_own() {
+        assert_eq!(
+            words("We’d wed, she'll shell, can't cant, they've, O'Reilly"),
+            [
+                "We’d/we'd!",
+                "wed/wed",
+                "she'll/she'll!",
+                "shell/shell",
+                "can't/can't",
+                "cant/cant",
+                "they've/they've!",
+                "O'Reilly/oreilli"
+            ]
+        );
+    }
+
+    #[test]
+    fn plurals_of_abbreviations_are_whole() {
+        assert_eq!(
+            words("URLs, VMs' IDs; the PDFs_CTEs URLsFromHTML HTMLParser DNSes"),
+            [
+                "URLs/url",
+                "VMs/vm",
+                "IDs/id",
+                "the/the!",
+                "PDFs/pdf",
+                "CTEs/cte",
+                "URLs/url",
+                "From/from",
+                "HTML/html",
+                "HTML/html",
+                "Parser/parser",
+                "DN/dn",
+                "Ses/ses"
+            ]
+        );
+    }
+
+    #[test]
+    fn short_parts_of_a_word_are_not_words() {
+        let words = Words::new(HashSet::new());
+        let read = |text: &str| {
+            let mut out = Vec::new();
+            words.each_and_joined(text, |word, is_joined| {
+                out.push(format!("{}{}", word.text, if is_joined { "+" } else { "" }));
+            });
+            out
+        };
+        assert_eq!(read("iOS FsUnit, LaTeX"), ["ios+", "unit", "fsunit+", "latex+"]);
+        assert_eq!(read("PDFs and URLs"), ["pdf", "pdfs+", "and", "url"]);
+        assert_eq!(read("pH of OAuth2"), ["p", "h", "of", "o", "auth2"]);
+        assert_eq!(read("user's C++"), ["user", "cpp"]);
+    }
+
+    #[test]
+    fn single_letters_keep_their_accents() {
+        assert_eq!(words("ä über"), ["ä/ä", "über/uber"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::reading::Reading;
 use super::sorting::Ranked;
+use super::tokenize::{fold_accents, is_unspaced};
 
 /// Minimum share of a request's content words that the first result must contain if the request is in another
 /// language.
@@ -32,7 +33,7 @@ fn is_weak(reading: &Reading, at: usize) -> bool {
 /// Content words of a request, as words; a character of a script without spaces counts as half a word.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
-    /// Number of words and pairs of characters.
+    /// Number of words, and of characters of scripts without spaces.
     words: usize,
     halves: usize,
 }
@@ -43,14 +44,15 @@ impl Extent {
         let mut characters = BTreeSet::new();
         for at in words {
             let word = &reading.words[at].word;
-            out.words += 1;
-            if reading.is_pair(at) {
+            if word.text.starts_with(is_unspaced) {
                 let start = word.start as usize;
                 characters.extend(word.text.char_indices().map(|(offset, _)| start + offset));
             } else {
+                out.words += 1;
                 out.halves += 2;
             }
         }
+        out.words += characters.len();
         out.halves += characters.len();
         out
     }
@@ -72,7 +74,9 @@ struct Evidence {
     matched_as_written: Extent,
     /// Number of those that are not in a script without spaces, whose pairs of characters match by chance.
     matched_spaced: usize,
-    /// Whether at least half of the words that occur anywhere in the skill were read as others.
+    /// Words of the request that occur anywhere in the skill.
+    found: BTreeSet<usize>,
+    /// Whether at least half of them were read as others.
     is_mostly_corrected: bool,
     /// Whether all content words that occur in the skill say nothing by themselves, and none is in its name or tags.
     is_weak: bool,
@@ -82,7 +86,7 @@ impl Evidence {
     fn new(query: &QueryContext<'_>, terms: &[ScoreTerm]) -> Self {
         let reading = query.reading;
         let content = |a: &&ScoreTerm| match a.row {
-            Row::Word(at) => reading.is_content(at),
+            Row::Word(at) => reading.is_evidence(at),
             Row::Pair(..) | Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
@@ -92,7 +96,7 @@ impl Evidence {
             _ => false,
         };
         let matched_word = |a: &ScoreTerm| match a.row {
-            Row::Word(at) if a.kind == TermKind::Term && reading.is_content(at) => {
+            Row::Word(at) if a.kind == TermKind::Term && reading.is_evidence(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
             }
             _ => None,
@@ -103,7 +107,7 @@ impl Evidence {
             !reading.is_corrected(at) && !foreign
         };
         let anywhere = |a: &ScoreTerm| match a.row {
-            Row::Word(at) if a.kind == TermKind::Term && reading.is_content(at) => Some(at),
+            Row::Word(at) if a.kind == TermKind::Term && reading.is_evidence(at) => Some(at),
             _ => None,
         };
         let found: BTreeSet<usize> = terms.iter().filter_map(anywhere).collect();
@@ -123,6 +127,7 @@ impl Evidence {
             is_weak: !found.is_empty()
                 && found.iter().all(|at| is_weak(reading, *at))
                 && !terms.iter().any(is_label),
+            found,
         }
     }
 }
@@ -141,21 +146,24 @@ pub(crate) fn verdict(
 ) -> (Verdict, Option<Confidence>) {
     let reading = query.reading;
     let content: Vec<usize> =
-        (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
+        (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_evidence(*at)).collect();
     // A request in the language of most skills is not in a foreign language.
     let own = query.cx.index.language();
     let language = reading.language.filter(|language| match own {
         Some(_) if *language == Language::Undetermined => false,
         own => own != Some(*language),
     });
+    // The language as the reason why nothing fits: it is enough that most skills are in another one.
+    let foreign = language.filter(|language| query.cx.index.is_foreign(*language));
     let nothing_known = !content.iter().any(|at| known(*at));
     let Some((first, terms)) = ranked.first() else {
-        let reason = match language {
+        let reason = match foreign {
             Some(_) => VerdictReason::Language,
             None if content.is_empty() => VerdictReason::StopWords,
             None => VerdictReason::NothingKnown,
         };
-        return (with_sentence(query, None, Fit::None, reason, language, None, false), None);
+        let languages = foreign.map(|language| (language, own));
+        return (with_sentence(query, None, Fit::None, reason, languages, None, false), None);
     };
     let entry = query.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
@@ -163,11 +171,6 @@ pub(crate) fn verdict(
     let rules = &query.cx.weights.rules;
     // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
     let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
-    // A single word of several, or one of a body alone, may match by chance, which requires a higher score.
-    let by_chance = !evidence.exact && evidence.matched < content.len().min(2);
-    let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
-    // A preference of the policy changes the order, not whether a skill fits.
-    let base = base + evidence.preferred;
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;
         language.is_some_and(|language| language.has_function_word(text, &query.router.lexicon))
@@ -188,6 +191,12 @@ pub(crate) fn verdict(
         (request, skill) => request.is_some() && request == skill,
     };
     let spoken = same_language && shares_words;
+    // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
+    // characters of a script without spaces is not one word of several.
+    let by_chance = !evidence.exact && !spoken && evidence.matched < content.len().min(2);
+    let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
+    // A preference of the policy changes the order, not whether a skill fits.
+    let base = base + evidence.preferred;
     let mut fitted = query.cx.profile.confidence.at(query.cx.index.ranked());
     if spoken {
         fitted = fitted.scaled(query.cx.weights.unread_language);
@@ -202,7 +211,9 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
-    } else if is_foreign && (confidence.fit == Fit::None || !(shares_words || shares_spaced)) {
+    } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced))
+        || (foreign.is_some() && confidence.fit == Fit::None)
+    {
         (Fit::None, VerdictReason::Language)
     } else if !content.is_empty() && nothing_known {
         (Fit::None, VerdictReason::NothingKnown)
@@ -216,6 +227,9 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
+    } else if !spoken && (same_language || may_be_foreign(query, &content, &evidence, &known)) {
+        // The embedding does not cover the language, and few of the words are shared.
+        (Fit::Low, VerdictReason::Fits)
     } else {
         (fit_as_written, VerdictReason::Fits)
     };
@@ -224,20 +238,60 @@ pub(crate) fn verdict(
         confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fit_threshold));
     }
     confidence.fit = fit;
-    let language = language.filter(|_| !(evidence.exact || same_language));
+    // If no language is that of most skills, the first result is in another one than the request.
+    let languages = match (fit, foreign) {
+        _ if evidence.exact => None,
+        (Fit::None, Some(language)) => Some((language, own)),
+        (Fit::None, None) if reason != VerdictReason::Language => None,
+        _ => language.filter(|_| is_foreign).map(|language| (language, entry.and_then(|e| e.language))),
+    };
     let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
     let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
-    (with_sentence(query, skill, fit, reason, language, second, evidence.is_weak), Some(confidence))
+    (with_sentence(query, skill, fit, reason, languages, second, evidence.is_weak), Some(confidence))
 }
 
-/// Completes the verdict with its sentence.
+/// Returns whether a request may be in another language although none was detected: it has no English stop word, but
+/// an unknown word in lower case, an accented word that the first result does not contain, or a function word of
+/// another language.
+fn may_be_foreign(
+    query: &QueryContext<'_>,
+    content: &[usize],
+    evidence: &Evidence,
+    known: impl Fn(usize) -> bool,
+) -> bool {
+    /// Fewest letters of an unknown word, which may be an abbreviation otherwise.
+    const LETTERS: usize = 4;
+    let reading = query.reading;
+    let lexicon = &query.router.lexicon;
+    let is_foreign = |at: usize| {
+        let (read, written) = (&reading.words[at], reading.written(at));
+        if read.name || (evidence.found.contains(&at) && !reading.is_corrected(at)) {
+            return false;
+        }
+        let is_lower = written.chars().all(char::is_lowercase);
+        let is_unknown = !reading.is_corrected(at) && !known(at);
+        let lower = written.to_lowercase();
+        let is_accented = fold_accents(&lower) != lower && (is_lower || is_unknown);
+        is_accented || (is_unknown && is_lower && written.chars().nth(LETTERS - 1).is_some())
+    };
+    let is_function_word = |at: usize| {
+        let text = &reading.words[at].word.text;
+        reading.written(at).chars().all(char::is_lowercase)
+            && lexicon.function_words.contains_key(text)
+            && !lexicon.english_words.contains(text)
+    };
+    !reading.words.iter().any(|read| read.word.stop)
+        && content.iter().any(|at| is_foreign(*at) || is_function_word(*at))
+}
+
+/// Completes the verdict with its sentence; `languages` are those of the request and of the skills if they differ.
 fn with_sentence(
     query: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
     reason: VerdictReason,
-    language: Option<Language>,
+    languages: Option<(Language, Option<Language>)>,
     close_second: Option<skills_skill::SkillId>,
     is_weak: bool,
 ) -> Verdict {
@@ -245,14 +299,18 @@ fn with_sentence(
         Some(language) => language.name(&query.router.lexicon),
         None => ("en".to_owned(), "English".to_owned()),
     };
-    let skills = name(query.cx.index.language());
-    let request = language.map(|language| name(Some(language)));
-    // Unknown words with accents alone are weaker evidence than function words.
-    let has_function_word = |language: Language| {
-        let mut words = query.reading.words.iter();
-        words.any(|read| language.has_function_word(&read.word.text, &query.router.lexicon))
+    let request = languages.map(|(request, _)| name(Some(request)));
+    let skills = name(languages.and_then(|(_, skills)| skills));
+    let is_certain = languages.is_none_or(|(request, _)| is_certain(query, request));
+    let whose = if query.cx.index.is_in_one_language() {
+        "the skills are"
+    } else if languages.is_some_and(|(request, _)| query.cx.index.is_foreign(request)) {
+        "most skills are"
+    } else {
+        "the first result is"
     };
-    let is_certain = language.is_none_or(|l| l != Language::Undetermined || has_function_word(l));
+    let mut words = 0..query.reading.words.len();
+    let has_content = words.any(|at| query.reading.is_evidence(at));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
@@ -264,15 +322,19 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) if is_weak => {
             "no skill fits: only stop words, numbers or single letters match".to_owned()
         }
-        (Fit::None, VerdictReason::StopWords) => "no skill fits: only stop words match".to_owned(),
+        (Fit::None, VerdictReason::StopWords) if has_content => {
+            "no skill fits: only stop words match".to_owned()
+        }
+        (Fit::None, VerdictReason::StopWords) => {
+            "no skill fits: the request contains only stop words".to_owned()
+        }
         (Fit::None, VerdictReason::NothingKnown) => {
             "no skill fits: no searched skill contains a word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
-            "no skill fits: the request {} in {}; {} are in {}",
+            "no skill fits: the request {} in {}; {whose} in {}",
             if is_certain { "is" } else { "may be" },
             request.as_ref().map_or("another language", |(_, name)| name.as_str()),
-            if query.cx.index.is_in_one_language() { "the skills" } else { "most skills" },
             skills.1
         ),
         (Fit::None, _) => "no skill fits".to_owned(),
@@ -287,6 +349,24 @@ fn with_sentence(
     Verdict { skill_id, fit, reason, language, sentence }
 }
 
+/// Returns whether the language of a request is certain: it has a script of its own, or more function words than the
+/// words in the request that skills have, which may be English words beside a name (`de bruijn graph`).
+fn is_certain(query: &QueryContext<'_>, language: Language) -> bool {
+    let reading = query.reading;
+    let words = || (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
+    let lexicon = &query.router.lexicon;
+    let is_function_word = |at: usize| {
+        let text = &reading.words[at].word.text;
+        language.has_function_word(text, lexicon) && !lexicon.english_words.contains(text)
+    };
+    let is_own = |at: usize| {
+        let word = &reading.words[at].word;
+        reading.written(at).is_ascii() && !is_function_word(at) && query.cx.documents(&word.stem) > 0
+    };
+    !matches!(language, Language::Listed(_) | Language::Undetermined)
+        || words().filter(|at| is_function_word(*at)).count() > words().filter(|at| is_own(*at)).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::adjust::{Adjustment, Adjustments};
@@ -296,6 +376,7 @@ mod tests {
     use super::super::router::Router;
     use super::super::weights::Weights;
     use super::*;
+    use skills_skill::IndexText;
 
     fn router(skills: &[(&str, &str)]) -> Router {
         let mut router = Router::new(Weights::shipped().unwrap().patient());
@@ -455,9 +536,133 @@ mod tests {
         let answer = ask(&router, "写一封催款邮件");
         assert_eq!(answer.results[0].skill_id.as_str(), "youjian");
         assert_ne!(answer.verdict.reason, VerdictReason::Language, "{}", answer.verdict.sentence);
-        // Where a part of the skills is in the language of the request, "the skills are in Japanese" is wrong.
-        let sentence = ask(&router, "预订一张火车票").verdict.sentence;
-        assert!(sentence.contains("; most skills are in Japanese"), "{sentence}");
+        // A part of the skills is in the language of the request.
+        let verdict = ask(&router, "预订一张火车票").verdict;
+        assert_ne!(verdict.reason, VerdictReason::Language, "{}", verdict.sentence);
+        assert_eq!(verdict.language, None);
+        router.update(Vec::new(), &["youjian", "biaoge", "tupian"].map(skills_skill::SkillId::new));
+        // One of six is still not few.
+        let verdict = ask(&router, "预订一张火车票").verdict;
+        assert_ne!(verdict.reason, VerdictReason::Language, "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn a_single_skill_in_the_language_of_a_request_does_not_hide_it() {
+        let mut skills: Vec<Document> = (0..20)
+            .map(|n| Document::new(format!("s{n}"), format!("s{n}"), format!("Plans trip number {n}.")))
+            .collect();
+        skills.push(Document::new("persona", "persona", "Writes a persona. 用户说“写作总结会议”时。"));
+        skills.push(Document::new("fanyi", "fanyi", "把合同和信件整理成目录。"));
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        router.update(skills, &[]);
+        for intent in ["翻译这份文件", "预订一张火车票", "整理厨房"] {
+            let verdict = ask(&router, intent).verdict;
+            assert_eq!(
+                verdict.sentence, "no skill fits: the request is in Chinese; most skills are in English",
+                "{intent}"
+            );
+        }
+        let verdict = ask(&router, "整理合同和信件").verdict;
+        assert_eq!((verdict.fit > Fit::None, verdict.language), (true, None), "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn english_words_beside_a_foreign_name_leave_the_language_open() {
+        let router = router(&[
+            ("graphs", "Assembly of a graph, van der graph, slides and forces: asks about a book report."),
+            ("tables", "Makes a table of a recipe."),
+        ]);
+        for intent in [
+            "de bruijn graph assembly",
+            "van der waals forces",
+            "slides about don quijote de la mancha",
+            "mein kampf book report",
+            "sur la table recipe",
+            "ask dan about zorblat",
+        ] {
+            let sentence = ask(&router, intent).verdict.sentence;
+            assert!(!sentence.contains("the request is in"), "{intent}: {sentence}");
+        }
+        let sentence = ask(&router, "Wie kann ich meine Webseite verbessern?").verdict.sentence;
+        assert!(sentence.contains("the request is in German"), "{sentence}");
+    }
+
+    #[test]
+    fn short_requests_without_spaces_find_their_skill() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = [
+            ("bushu", "部署应用到服务器，配置容器和持续集成。"),
+            ("ceshi", "编写单元测试和集成测试。"),
+            ("shencha", "审查代码，查找错误和安全漏洞，并提出改进建议。"),
+            ("fanyi", "把文档翻译成英文、日文或中文，保持原有格式。"),
+            ("huiyi", "整理会议记录，列出决定和待办事项。"),
+            ("jianli", "修改和优化简历，准备面试问题。"),
+            ("lvxing", "规划旅行路线，安排酒店、火车和景点。"),
+            ("biaoge", "从PDF文件中提取表格并保存为CSV。当用户需要处理PDF表格时使用。"),
+            ("shujuku", "优化数据库查询，设计表结构和索引。"),
+            ("tubiao", "根据数据绘制图表，例如折线图和柱状图。"),
+            ("youjian", "撰写商务邮件、催款邮件和通知。用于给客户或同事写信。"),
+            ("zhouba", "生成周报和月报，总结工作进展。"),
+        ];
+        let with_body = |(name, text): (&str, &str)| {
+            let body = IndexText { headings: Vec::new(), body: "按步骤完成。".to_owned() };
+            Document { text: Some(body), ..Document::new(name, name, text) }
+        };
+        router.update(skills.map(with_body).to_vec(), &[]);
+        for (intent, wanted) in [
+            ("翻译", "fanyi"),
+            ("测试", "ceshi"),
+            ("写周报", "zhouba"),
+            ("优化慢查询", "shujuku"),
+            ("修改我的简历", "jianli"),
+        ] {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        // Less than half of the words is not enough for more than low confidence.
+        let answer = ask(&router, "从PDF和PDF中提取PDF的PDF作者姓名出生日期和家庭住址并发送短信");
+        assert!(answer.fit <= Fit::Low, "{}", answer.verdict.sentence);
+        for intent in
+            ["时使用", "当用户", "面包多少钱", "谢谢", "我头疼", "今天天气怎么样", "容器坏了怎么办才好呢"]
+        {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+    }
+
+    #[test]
+    fn repeated_words_are_not_a_pair() {
+        let router = router(&[("tests", "Runs a test. Test test test, and again a test test.")]);
+        let score = |intent: &str| ask(&router, intent).results[0].score;
+        assert!((score("test test test") - score("test")).abs() < 1e-9);
+    }
+
+    #[test]
+    fn stop_words_without_a_match_are_not_said_to_match() {
+        let verdict = ask(&router(&[]), "hello").verdict;
+        assert_eq!(verdict.sentence, "no skill fits: the request contains only stop words");
+    }
+
+    #[test]
+    fn foreign_words_beside_product_names_are_not_certain() {
+        let router = router(&[
+            ("pods", "Kubernetes pod security for a cluster: audits each Kubernetes pod."),
+            ("redis", "Manages a Redis cache: Redis cache keys."),
+        ]);
+        for intent in [
+            "kubernetes pod hatası",
+            "Kubernetes Pod stürzt",
+            "Redis Cache leeren",
+            "kubernetes pod überwachen",
+        ] {
+            let answer = ask(&router, intent);
+            assert!(answer.fit <= Fit::Low, "{intent}: {}", answer.verdict.sentence);
+        }
+        for intent in ["kubernetes pod security", "manage a redis cache for Zoë"] {
+            let answer = ask(&router, intent);
+            assert!(answer.fit > Fit::Low, "{intent}: {}", answer.verdict.sentence);
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
         match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
             Some(idf) => ideal += weight * idf,
             // A name is an object of the task, not the task itself.
-            None if content && !read.name => ideal += rarity(n, 0),
+            None if content && !read.name => ideal += rarity(n, 0) * unknown_words(reading, cx, at),
             None => {}
         }
         if !keys.is_empty() {
@@ -91,7 +91,18 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     (out, ideal)
 }
 
-/// Collects adjacent content stems of a request that are also adjacent in some skill.
+/// Returns how many words an unknown word counts as: an unknown pair of characters counts half for each character that
+/// no known pair contains, because pairs across two words are unknown.
+fn unknown_words(reading: &Reading, cx: &Context<'_>, at: usize) -> f64 {
+    if !reading.is_pair(at) {
+        return 1.0;
+    }
+    let is_known_before = reading.continues_run(at) && cx.documents(&reading.words[at - 1].word.stem) > 0;
+    let is_last = at + 1 == reading.words.len() || !reading.continues_run(at + 1);
+    f64::from(u8::from(!is_known_before) + u8::from(is_last)) / 2.0
+}
+
+/// Collects adjacent content stems of a request that are also adjacent in some skill. A repeated word is not a pair.
 fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     let n = cx.index.len();
     let content: Vec<usize> = (0..reading.words.len())
@@ -103,6 +114,9 @@ fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
         let [first, second] = [two[0], two[1]].map(|at| &reading.words[at].word);
         let ids = [first, second].map(|w| cx.index.vocabulary.find(&w.stem));
         let [Some(a), Some(b)] = ids else { continue };
+        if a == b {
+            continue;
+        }
         let key = Key::pair(a, b);
         if seen.contains(&key) {
             continue;
