@@ -30,7 +30,10 @@ struct Own {
 }
 
 /// How a server is started.
+#[derive(Clone)]
 struct Settings {
+    /// Port on this machine; none for only a socket.
+    port: Option<u16>,
     /// Of its environment.
     variables: Vec<(&'static str, PathBuf)>,
     /// Arguments, in addition to those of every server.
@@ -71,13 +74,13 @@ impl Server {
     pub fn start_with(variables: Vec<(&'static str, PathBuf)>) -> Option<Self> {
         // What a test does has to survive the server, not the machine.
         let arguments = &["-c", "fsync=off", "-c", "max_connections=200"];
-        Self::start_in(Path::new("/tmp"), Settings { variables, arguments })
+        Self::start_in(Path::new("/tmp"), Settings { port: None, variables, arguments })
     }
 
     /// The same, where each commit is made durable before it is acknowledged, in this folder.
     pub fn start_durable(parent: &Path) -> Option<Self> {
         let arguments = &["-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "max_connections=400"];
-        Self::start_in(parent, Settings { variables: Vec::new(), arguments })
+        Self::start_in(parent, Settings { port: None, variables: Vec::new(), arguments })
     }
 
     fn start_in(parent: &Path, settings: Settings) -> Option<Self> {
@@ -90,11 +93,7 @@ impl Server {
             );
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in(parent).unwrap();
-        if is_root() {
-            let changed = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
-            assert!(changed.success(), "the account {ACCOUNT} owns the folder");
-        }
+        let folder = folder_in(parent);
         let data = folder.path().join("data");
         let made = program(&programs, "initdb")
             .args([
@@ -114,13 +113,49 @@ impl Server {
             .status()
             .unwrap();
         assert!(made.success(), "initdb: {made}");
+        Some(Self::start_on(folder, programs, settings))
+    }
+
+    /// A server on a folder with data.
+    fn start_on(folder: tempfile::TempDir, programs: PathBuf, settings: Settings) -> Self {
         let process = spawn(&programs, folder.path(), &settings);
         let socket = folder.path().display().to_string().replace('/', "%2F");
-        let address = format!("postgres://tests@{socket}/postgres");
+        let port = settings.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let address = format!("postgres://tests@{socket}{port}/postgres");
         let own = Own { folder, programs, settings, process };
         let server = Self { address, own: Some(own), next_schema: AtomicU32::new(0) };
         server.wait_until_ready();
-        Some(server)
+        server
+    }
+
+    /// The same as [`Self::start`] with a standby that has each commit before it is acknowledged; none, with a message,
+    /// if the test cannot start servers.
+    pub fn start_replicated() -> Option<(Self, Self)> {
+        let arguments = &["-c", "fsync=off", "-c", "max_connections=200"];
+        let settings = Settings { port: Some(free_port()), variables: Vec::new(), arguments };
+        let primary = Self::start_in(Path::new("/tmp"), settings.clone())?;
+        let Some(own) = &primary.own else {
+            eprintln!("skipped: the server of SKILLS_TEST_POSTGRES is not replicated by a test");
+            return None;
+        };
+        let folder = folder_in(Path::new("/tmp"));
+        let copied = program(&own.programs, "pg_basebackup")
+            .args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf", "-d", &primary.address, "-D"])
+            .arg(folder.path().join("data"))
+            .current_dir(folder.path())
+            .status()
+            .unwrap();
+        assert!(copied.success(), "pg_basebackup: {copied}");
+        let settings = Settings { port: Some(free_port()), ..settings };
+        let standby = Self::start_on(folder, own.programs.clone(), settings);
+        primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        primary.sql("SELECT pg_reload_conf()");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") != "1" {
+            assert!(Instant::now() < deadline, "the standby does not follow");
+            std::thread::yield_now();
+        }
+        Some((primary, standby))
     }
 
     fn wait_until_ready(&self) {
@@ -176,10 +211,21 @@ impl Server {
 
     /// Stops the server as a crash does, and starts it again.
     pub fn restart(&mut self) {
-        self.stop(Signal::QUIT);
+        self.crash();
         let own = self.own.as_mut().expect("a server of our own");
         own.process = spawn(&own.programs, own.folder.path(), &own.settings);
         self.wait_until_ready();
+    }
+
+    /// Stops the server as a crash does.
+    pub fn crash(&mut self) {
+        self.stop(Signal::QUIT);
+    }
+
+    /// Host and port for an address.
+    pub fn endpoint(&self) -> String {
+        let port = self.own.as_ref().and_then(|own| own.settings.port).expect("a server with a port");
+        format!("127.0.0.1:{port}")
     }
 
     fn stop(&mut self, signal: Signal) {
@@ -191,14 +237,32 @@ impl Server {
     }
 }
 
+/// A folder of the account that the server runs as.
+fn folder_in(parent: &Path) -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in(parent).unwrap();
+    if is_root() {
+        let changed = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
+        assert!(changed.success(), "the account {ACCOUNT} owns the folder");
+    }
+    folder
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 fn spawn(programs: &Path, folder: &Path, settings: &Settings) -> Child {
     let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
-    program(programs, "postgres")
+    let mut server = program(programs, "postgres");
+    match settings.port {
+        Some(port) => server.args(["-c", "listen_addresses=127.0.0.1", "-p", &port.to_string()]),
+        None => server.args(["-c", "listen_addresses="]),
+    };
+    server
         .arg("-D")
         .arg(folder.join("data"))
         .arg("-k")
         .arg(folder)
-        .args(["-c", "listen_addresses="])
         .args(settings.arguments)
         .envs(settings.variables.iter().map(|(name, value)| (*name, value)))
         .current_dir(folder)

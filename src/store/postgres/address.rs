@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{StoreError, Unavailability};
@@ -122,6 +122,10 @@ impl PostgresAddress {
         config.user(&user);
         if config.get_hosts().is_empty() {
             config.host("localhost");
+        }
+        // Of several servers one is the primary; a standby would refuse every write.
+        if config.get_hosts().len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let database = config.get_dbname().unwrap_or(&user).to_owned();
         config.dbname(&database);

@@ -449,6 +449,19 @@ async fn all_completed(store: &Postgres, runs: &[RunId]) {
     assert!(health.is_sound(), "{health:?}");
 }
 
+async fn wait_until_completed(store: &Postgres) {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
+        if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{counts:?}");
+        let seen = store.newest_event().await.unwrap_or(0);
+        let _ = store.wait(seen, 100).await;
+    }
+}
+
 fn soak() -> u32 {
     std::env::var("SKILLS_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
@@ -485,21 +498,66 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
             }
         }
     }
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
-        if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "{counts:?}");
-        let seen = store.newest_event().await.unwrap_or(0);
-        let _ = store.wait(seen, 100).await;
-    }
+    wait_until_completed(&store).await;
     stop.store(true, Ordering::SeqCst);
     for worker in workers {
         worker.await.unwrap();
     }
     all_completed(&store, &launched).await;
+}
+
+/// Addresses name the servers in either order: each connection is to the one that accepts writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_promoted_standby_loses_and_repeats_nothing() {
+    let Some((mut primary, standby)) = Server::start_replicated() else { return };
+    let (_, schema) = primary.store();
+    let mut stores = Vec::new();
+    for (first, second) in [(&primary, &standby), (&standby, &primary)] {
+        let hosts = format!("{},{}", first.endpoint(), second.endpoint());
+        let address = format!("postgres://tests@{hosts}/postgres?options=-csearch_path%3D{schema}");
+        stores.push(Arc::new(open(&address).await));
+    }
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let workers: Vec<_> = (0..4)
+        .map(|n| {
+            let store = Arc::clone(&stores[n % 2]);
+            tokio::spawn(work(store, format!("w{n}"), Arc::clone(&stop), Arc::clone(&done)))
+        })
+        .collect();
+    let mut launched = Vec::new();
+    for n in 0..120 {
+        let launch = store_kit::launch(n);
+        let run = launch.id.clone();
+        // An unacknowledged run may exist or not; it is not counted.
+        if stores[n as usize % 2].launch(launch).await.is_ok() {
+            launched.push(run);
+        }
+        if n == 60 {
+            let deadline = Instant::now() + TIMEOUT;
+            while done.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
+                tokio::task::yield_now().await;
+            }
+            let promoted = tokio::task::block_in_place(|| {
+                primary.crash();
+                standby.sql("SELECT pg_promote()")
+            });
+            assert_eq!(promoted, "t");
+            let began = Instant::now();
+            for store in &stores {
+                while let Err(error) = store.probe().await {
+                    assert!(began.elapsed() < TIMEOUT, "{error}");
+                }
+            }
+            eprintln!("ready {} ms after the promotion", began.elapsed().as_millis());
+        }
+    }
+    wait_until_completed(&stores[0]).await;
+    stop.store(true, Ordering::SeqCst);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert!(launched.len() > 100, "{} acknowledged", launched.len());
+    all_completed(&stores[1], &launched).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
