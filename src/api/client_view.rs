@@ -529,7 +529,9 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
             for (at, state) in states {
                 candidates[at].state = state;
             }
-            either.hidden.extend(losers);
+            // A copy in the catalog is shown with its id and description.
+            let shown = same.iter().copied().find(|at| candidates[*at].id.is_some()).unwrap_or(winner);
+            either.hidden.extend(same.iter().filter(|at| **at != shown));
             continue;
         }
         let path = candidates[winner].found.file.clone();

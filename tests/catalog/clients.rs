@@ -464,6 +464,9 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
         ("repo/.agents/skills/c-within", "within"),
         ("repo/.agents/skills/twice", "twice"),
         ("home/.agents/skills/twice", "twice"),
+        // Only OpenCode reads this folder.
+        ("repo/.agents/skills/node_modules/first", "outside"),
+        ("repo/.agents/skills/outside", "outside"),
     ] {
         scene.skill(folder, name, &format!("from {folder}"));
     }
@@ -478,12 +481,13 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
     assert_eq!(from("codex", "twice").await, ["repo/.agents/skills/twice", "home/.agents/skills/twice"]);
     assert_eq!(from("gemini-cli", "twice").await, ["repo/.agents/skills/twice"]);
     assert_eq!(from("opencode", "within").await.len(), 1, "one of the three");
+    assert_eq!(from("opencode", "outside").await, ["repo/.agents/skills/outside"], "the copy in the catalog");
     let view = scene.core("repo").await.client_view("opencode").await.unwrap();
     let either = view.entries.iter().filter(|entry| matches!(&entry.state, ClientViewState::Either(_)));
-    assert_eq!(either.count(), 5, "each copy is said to be undefined: {:?}", view.entries);
+    assert_eq!(either.count(), 6, "each copy is said to be undefined: {:?}", view.entries);
     // A name keeps the place of the copy that came first, which is the weakest.
     let gemini = scene.names("gemini-cli", "repo").await;
-    assert_eq!(gemini, ["twice", "within"]);
+    assert_eq!(gemini, ["twice", "outside", "within"]);
 }
 
 #[tokio::test]
