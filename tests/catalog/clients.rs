@@ -487,7 +487,7 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
     assert_eq!(either.count(), 6, "each copy is said to be undefined: {:?}", view.entries);
     // A name keeps the place of the copy that came first, which is the weakest.
     let gemini = scene.names("gemini-cli", "repo").await;
-    assert_eq!(gemini, ["twice", "outside", "within"]);
+    assert_eq!(gemini, ["twice", "within", "outside"]);
 }
 
 #[tokio::test]
