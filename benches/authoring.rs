@@ -66,7 +66,8 @@ fn main() {
         })
         .take(QUERIES)
         .collect();
-    let mut router = Router::new(Weights::shipped().expect("the shipped weights").patient());
+    let mut router =
+        Router::new(Weights::shipped().expect("the shipped weights").with_generous_time_limits());
     router.update(documents.clone(), &[]);
     if let Some(joined) = router.joined() {
         router.adopt(joined);

@@ -16,7 +16,7 @@ use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
 use skills_tui::widgets::render::render;
 use support::answers::{INTENT, fits};
-use support::catalogues::{catalog, detail, levels, skill};
+use support::catalogs::{catalog, detail, levels, skill};
 use support::screen::Screen;
 
 const SKILLS: usize = 4_483;

@@ -15,7 +15,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use skills_api::{Client as _, CoreParts, Local, SessionClient as _, SettingsChange};
 use skills_config::{Config, Env};
-use skills_session::{ComposeInput, Form, Instructions, Listed, ToolNameFormat, catalogue_text, compose};
+use skills_session::{ComposeInput, Form, Instructions, Listed, ToolNameFormat, catalog_text, compose};
 use tokio::runtime::Runtime;
 
 /// Skills of the public collection that is measured elsewhere, too.
@@ -92,7 +92,7 @@ fn sessions(c: &mut Criterion) {
     group.bench_function("compose the text", |b| {
         b.iter(|| {
             black_box(compose(&ComposeInput {
-                available: &catalogue_text(&listed, Form::Xml, ToolNameFormat::Dotted),
+                available: &catalog_text(&listed, Form::Xml, ToolNameFormat::Dotted),
                 active: &[],
                 agent: None,
                 own: &[],

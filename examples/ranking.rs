@@ -36,7 +36,7 @@ fn main() {
         }
         _ => panic!("usage: ranking DATA CORPUS [WEIGHTS]"),
     };
-    let weights = weights.patient();
+    let weights = weights.with_generous_time_limits();
     let strangers = strangers(data);
     println!(
         "| set | skills | requests | P@1 | hit@5 | MRR@10 | kept | rejected | at 90 % | at 94 % | at 98 % |"

@@ -40,7 +40,7 @@ struct Measured {
 impl Measured {
     fn take(&mut self, skills: Vec<Document>, queries: &[Case], strangers: &[Case]) {
         let ids: HashSet<_> = skills.iter().map(|d| d.id.clone()).collect();
-        let router = filled(skills, &Weights::shipped().unwrap().patient());
+        let router = filled(skills, &Weights::shipped().unwrap().with_generous_time_limits());
         let profiles = &router.weights().profiles;
         let profile = if router.bodies() * 2 >= router.len() { &profiles.bodies } else { &profiles.short };
         self.used = profile.confidence.at(router.len()).fit_threshold;

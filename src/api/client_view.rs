@@ -19,7 +19,8 @@ use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin};
 use skills_session::Listed;
 use skills_skill::client::{
-    AsRead, Bundled, BundledListing, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
+    Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
+    read,
 };
 use skills_skill::{MAX_BYTES, RefusalReason, RejectedBundle, Skill, SkillId};
 
@@ -101,7 +102,7 @@ impl SkillFiles {
 struct Candidate<'a> {
     place: usize,
     found: Found,
-    read: AsRead,
+    read: ClientEntry,
     skill: Option<&'a Arc<Skill>>,
     id: Option<&'a SkillId>,
     state: ClientViewState,
@@ -339,7 +340,7 @@ fn candidate<'a>(
     let folder = found.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut one = Candidate {
         place: which,
-        read: AsRead { name: folder.clone(), ..AsRead::default() },
+        read: ClientEntry { name: folder.clone(), ..ClientEntry::default() },
         found,
         skill,
         id,
@@ -380,11 +381,11 @@ fn candidate<'a>(
         return one;
     }
     match read(profile, &file, &folder) {
-        Taken::Dropped { why, common } => {
+        ParseOutcome::Dropped { why, common } => {
             one.leave_out(ClientViewState::Dropped(why), common);
             one.help = too_large(profile, &one.found.real).map(|_| SMALLER.to_owned());
         }
-        Taken::Listed(read) => {
+        ParseOutcome::Listed(read) => {
             one.state = match (&read.unknown, &read.repaired) {
                 (Some(unknown), _) => ClientViewState::Unknown(unknown.clone()),
                 (None, Some(how)) => ClientViewState::Repaired(how.clone()),
@@ -435,7 +436,7 @@ fn bundled<'a>(
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
     let unpacked = bundled.folder.as_ref().filter(|_| !config.demo);
     let unpacked = unpacked.map(|folder| config.dirs.home.join(folder));
-    let make = |found: Found, read: AsRead, skill: Option<&'a Arc<Skill>>| Candidate {
+    let make = |found: Found, read: ClientEntry, skill: Option<&'a Arc<Skill>>| Candidate {
         place,
         found,
         read,
@@ -453,7 +454,7 @@ fn bundled<'a>(
         let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
         let one = |found: Found| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
-            let Taken::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
+            let ParseOutcome::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
             };
             let skill = known.skill(&found);
@@ -477,7 +478,7 @@ fn bundled<'a>(
         let description = ".".repeat(characters.saturating_sub(breaks)) + &"\n".repeat(breaks);
         let location = bundled.location_of(&skill.name);
         let file = PathBuf::from(location);
-        let read = AsRead { name: skill.name.clone(), description, ..AsRead::default() };
+        let read = ClientEntry { name: skill.name.clone(), description, ..ClientEntry::default() };
         make(Found { real: file.clone(), file, at }, read, None)
     });
     own.collect()

@@ -402,7 +402,7 @@ mod tests {
     use skills_discovery::{Document, EvalOptions, Weights, outcomes};
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let mut skills = vec![
             Document::new("pdf", "pdf-tables", "Extracts tables from PDF files into spreadsheets."),
             Document::new("mail", "mail-writer", "Writes and sends short mails to colleagues."),

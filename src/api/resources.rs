@@ -25,7 +25,7 @@ pub const MAIN: &str = "SKILL.md";
 
 /// A file in the manifest of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromisedFile {
+pub struct ManifestFile {
     /// Path inside the skill, with `/` as separator.
     pub path: String,
     /// Size in bytes.
@@ -36,11 +36,11 @@ pub struct PromisedFile {
 
 /// The manifest of a skill: all of its files, and its frontmatter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Promise {
+pub struct SkillManifest {
     /// All fields of the frontmatter; `None` if it is not readable YAML.
     pub frontmatter: Option<Map<String, Value>>,
     /// All files, the main one first.
-    pub files: Vec<PromisedFile>,
+    pub files: Vec<ManifestFile>,
 }
 
 /// A file's content.
@@ -79,7 +79,7 @@ pub fn main_path(skill: &Skill) -> &str {
 /// # Errors
 /// Returns `payload_too_large` beyond the limits; `not_found` if the skill no longer exists; `not_implemented` if the
 /// core is remote.
-pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise, Error> {
+pub async fn manifest(core: &SharedClient, skill: &Arc<Skill>) -> Result<SkillManifest, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
     read_blocking(move || {
@@ -88,10 +88,10 @@ pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise,
         for path in paths(&skill)? {
             let bytes = bytes(&skill, &path, left)?;
             left = left.saturating_sub(bytes.len() as u64);
-            files.push(PromisedFile { size: bytes.len() as u64, digest: Digest::of(&bytes), path });
+            files.push(ManifestFile { size: bytes.len() as u64, digest: Digest::of(&bytes), path });
         }
         let source = detail::source(&skill)?;
-        Ok(Promise { frontmatter: skills_skill::frontmatter_json(&source), files })
+        Ok(SkillManifest { frontmatter: skills_skill::frontmatter_json(&source), files })
     })
     .await
 }
@@ -115,7 +115,7 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
 /// Returns the paths of all files of a skill, the main one first.
 ///
 /// # Errors
-/// Same as [`promise`].
+/// Same as [`manifest`].
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
@@ -125,7 +125,7 @@ pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String
 /// Returns the entries of a folder of a skill; of the skill's own folder if `folder` is empty.
 ///
 /// # Errors
-/// Returns `not_found` for anything other than a folder with files; otherwise same as [`promise`].
+/// Returns `not_found` for anything other than a folder with files; otherwise same as [`manifest`].
 pub async fn children(core: &SharedClient, skill: &Arc<Skill>, folder: &str) -> Result<Vec<Child>, Error> {
     let files = files(core, skill).await?;
     let found = within(&files, folder);

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn held_out_queries_are_never_part_of_a_prompt() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let own = Document::new("pdf", "pdf-tables", "Extracts tables from PDF files.");
         let other = Document::new("mail", "mail-writer", "Writes short mails. Not for newsletters.");
         router.update(vec![own.clone(), other], &[]);

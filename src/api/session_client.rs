@@ -10,7 +10,7 @@ use super::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionSummary, SessionView,
     SettingsChange, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, MessageRole, Payload};
 
 /// Which sessions a caller may use. A session belongs to the principal who created it; for others it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub trait SessionClient: Send + Sync + 'static {
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
 
     /// Appends a message.
-    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error>;
+    async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error>;
 
     /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name if the session offers those).
     /// The call and its result are appended to the transcript, even failed ones.

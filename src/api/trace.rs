@@ -9,9 +9,9 @@ use skills_skill::Digest;
 /// (<https://www.w3.org/TR/trace-context/#trace-id>).
 #[must_use]
 pub fn new_trace_id() -> String {
-    static MADE: AtomicU64 = AtomicU64::new(0);
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    trace_id(since.as_nanos(), std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+    trace_id(since.as_nanos(), std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Time, process and a counter make the id unique; a digest spreads it over all bytes.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::client_view::shadowed_by;
-use super::foreign::{foreign, is_named, linked_description};
+use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
 use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
@@ -321,7 +321,7 @@ fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c
         description: linked_description(views, refusal).unwrap_or_default(),
         is_refused: true,
     });
-    let foreign = foreign(views, catalog).into_iter().map(|(id, one)| Subject {
+    let foreign = uncataloged_bundles(views, catalog).into_iter().map(|(id, one)| Subject {
         id,
         location: &one.location,
         description: &one.description,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::client_view::shadowed_by;
-use super::foreign::{foreign, is_named, linked_description};
+use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery,
@@ -582,7 +582,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
 
 /// Returns a bundle that clients find and that the catalog does not contain.
 fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Option<Subject> {
-    let all = foreign(views, catalog);
+    let all = uncataloged_bundles(views, catalog);
     let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
     let evidence = "in no root of this catalog: only its frontmatter is read, and it is not ranked";

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::AuditAction;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, grouped};
 use skills_api::{AuditFilter, AuditReport, CoreParts};
 use skills_base::audit::Line;
 use skills_skill::safe_text;
 
 /// Runs `skills audit …`.
-pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Exit, Failure> {
     match action {
         AuditAction::Verify => {
             let client = cx.open(CoreParts::Catalog).await?;
@@ -24,7 +24,11 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 cx.out.raw(text.as_bytes())?;
             }
             let is_complete = report.unchecked.is_none();
-            Ok(if report.verification.is_intact() && is_complete { Done::Fine } else { Done::Findings })
+            Ok(if report.verification.is_intact() && is_complete {
+                Exit::Success
+            } else {
+                Exit::ChecksFailed
+            })
         }
         AuditAction::Show(args) => {
             let filter = AuditFilter {
@@ -44,7 +48,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 }
                 cx.out.raw(text.as_bytes())?;
             }
-            Ok(Done::Fine)
+            Ok(Exit::Success)
         }
     }
 }

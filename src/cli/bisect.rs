@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::BisectArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{BisectJob, Bisection, WinnerChange};
 use skills_discovery::Hit;
@@ -14,7 +14,7 @@ use skills_skill::{SkillId, safe_text};
 const SHORT_ID: usize = 10;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let job = BisectJob {
         request: super::discover::intent(&args.request)?,
@@ -29,7 +29,7 @@ pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Done, Failure> {
         let text = render(&found, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if found.change.is_some() { Done::Fine } else { Done::Findings })
+    Ok(if found.change.is_some() { Exit::Success } else { Exit::ChecksFailed })
 }
 
 fn name(id: Option<&SkillId>) -> String {

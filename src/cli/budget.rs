@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::dialog::{clean, sentences};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
 /// Runs `skills budget`.
-pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Exit, Failure> {
     if let Some(BudgetAction::Fit(args)) = &args.action {
         return super::budget_fit::run(cx, args).await;
     }
@@ -28,7 +28,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
                 if cx.is_plain() { labeled_one(&view, args.all) } else { one(&view, args.all, cx.out.look) };
             cx.out.raw(text.as_bytes())?;
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let mut views = vec![core.budget(None, args.window).await?];
     for (client, _) in core.client_profiles().await? {
@@ -40,7 +40,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
         let text = if cx.is_plain() { labeled(&views) } else { all(&views, cx.out.look) };
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Returns the notes about folders that clients do not search and are shown as if they did.
@@ -321,7 +321,7 @@ fn order(cx: &mut Context, composed: &[String]) -> Result<(), Failure> {
 }
 
 /// Runs `skills agents`.
-pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure> {
+pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     let found = core.agents().await?;
     match &args.action {
@@ -376,5 +376,5 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
             }
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }

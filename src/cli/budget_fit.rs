@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::BudgetFitArgs;
 use super::draft::diff;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
 use skills_api::{
     BudgetFit, BudgetFitRequest, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
@@ -17,7 +17,7 @@ use skills_skill::safe_text;
 const MAX_LISTED: usize = 20;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     if args.write && core.here().is_none() {
         return Err(Failure::usage("--write changes files of this machine; remove --connect or --write"));
@@ -37,7 +37,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
         if args.write {
             cx.reporter().say("nothing is written: a list does not fit or a golden query is lost");
         }
-        return Ok(Done::Findings);
+        return Ok(Exit::ChecksFailed);
     }
     if !has_changes {
         cx.reporter().say("nothing to change: every list fits already");
@@ -45,7 +45,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
         cx.reporter().say("nothing is written; --write applies the change");
     }
     if !args.write {
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     for description in &fit.descriptions {
         let new = NewDescription {
@@ -70,7 +70,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
         write_overrides(overrides)?;
         cx.reporter().say(&format!("wrote {}", safe_text::line(&overrides.file.display().to_string())));
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn label(level: FitLevel) -> &'static str {

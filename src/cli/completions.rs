@@ -2,12 +2,12 @@
 
 use super::Context;
 use super::args::{self, CompletionsArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 
 /// Runs the command.
-pub fn run(cx: &mut Context, args: &CompletionsArgs) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::command(), "skills", &mut script);
     cx.out.raw(&script)?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }

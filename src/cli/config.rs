@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ConfigAction;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TextStyle, counted};
 use skills_api::{Code, Error};
 use skills_base::private_files;
@@ -38,7 +38,7 @@ struct Checked {
 }
 
 /// Runs the command.
-pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Exit, Failure> {
     match action {
         ConfigAction::Path => path(cx),
         ConfigAction::Check => check(cx),
@@ -46,7 +46,7 @@ pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Done, Failure> {
     }
 }
 
-fn path(cx: &mut Context) -> Result<Done, Failure> {
+fn path(cx: &mut Context) -> Result<Exit, Failure> {
     // The locations are known even if a file is invalid.
     let usual = Config::defaults(&cx.cwd, &cx.env);
     let files = match cx.config() {
@@ -62,17 +62,17 @@ fn path(cx: &mut Context) -> Result<Done, Failure> {
         let paths =
             Paths { user: &user, files: &files, data: &dirs.data, cache: &dirs.cache, state: &dirs.state };
         cx.out.value(&paths)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     for file in std::iter::once(&user).chain(files.iter().filter(|file| **file != user)) {
         let shown = file.display().to_string();
         let line = cx.out.links.file(shown.clone(), &shown, file);
         cx.out.line(line)?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-fn check(cx: &mut Context) -> Result<Done, Failure> {
+fn check(cx: &mut Context) -> Result<Exit, Failure> {
     let (errors, valid) = skills_config::check(&cx.cwd, &cx.env);
     let mut mistakes: Vec<String> = errors.iter().map(ToString::to_string).collect();
     mistakes.extend((cx.adapters.settings_problems)(&cx.config().unwrap_or(valid)));
@@ -104,10 +104,10 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
             counted(found, "error", "errors")
         )));
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-fn edit(cx: &mut Context) -> Result<Done, Failure> {
+fn edit(cx: &mut Context) -> Result<Exit, Failure> {
     let usual = Config::defaults(&cx.cwd, &cx.env);
     let file = usual.dirs.config_file();
     if !file.exists() {

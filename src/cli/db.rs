@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Context;
 use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, MigrateArgs, RestoreArgs};
 use super::context::Backend;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
 use super::runs::{ask, clock};
 use skills_api::{Code, CoreParts, Error, Local, RunClient as _, StoreHealth, StoreReset};
@@ -32,7 +32,7 @@ struct Purged {
 }
 
 /// Runs `skills db …`.
-pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Exit, Failure> {
     match action {
         DbAction::Create => create(cx).await,
         DbAction::Check => check(cx).await,
@@ -45,7 +45,7 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
     }
 }
 
-async fn create(cx: &mut Context) -> Result<Done, Failure> {
+async fn create(cx: &mut Context) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     client.store().require_writable().await?;
     let place = client.store().place()?;
@@ -54,12 +54,12 @@ async fn create(cx: &mut Context) -> Result<Done, Failure> {
     } else {
         cx.out.line(safe_text::line(&place))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-async fn check(cx: &mut Context) -> Result<Done, Failure> {
+async fn check(cx: &mut Context) -> Result<Exit, Failure> {
     let client = Backend::Here { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
-    let Some(local) = client.here() else { return Ok(Done::Fine) };
+    let Some(local) = client.here() else { return Ok(Exit::Success) };
     let found = local.store().health().await?;
     if cx.out.json {
         cx.out.value(&found)?;
@@ -67,7 +67,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
         let text = super::runs::invocation(&cx.global, None).completed_in(&render(&found, cx.out.look));
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if found.health.is_sound() { Done::Fine } else { Done::Findings })
+    Ok(if found.health.is_sound() { Exit::Success } else { Exit::ChecksFailed })
 }
 
 fn render(found: &StoreHealth, look: TerminalCaps) -> String {
@@ -108,7 +108,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     out
 }
 
-async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
+async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Exit, Failure> {
     let file = cx.cwd.join(&args.file);
     if file.exists() {
         let message = format!("{} already exists; choose another file", file.display());
@@ -124,17 +124,17 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
         let line = cx.out.links.file(format!("{shown}, {}", size(bytes)), &shown, &file);
         cx.out.line(line)?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> {
+async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Exit, Failure> {
     let file = cx.cwd.join(&args.from);
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
     let client = cx.open(CoreParts::Catalog).await?;
     let done = client.store().import(&file).await?;
     if cx.out.json {
         cx.out.value(&done)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let width = done.tables.iter().map(|of| of.table.len()).max().unwrap_or(0);
     for TableRows { table, rows } in &done.tables {
@@ -147,10 +147,10 @@ async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> 
         safe_text::line(&done.from)
     ))?;
     cx.out.line(format!("from now on, start all processes with the store {}", safe_text::line(&done.to)))?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
+async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let place = client.store().place()?;
@@ -162,7 +162,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     print_replaced(cx, &done, "created an empty store")
 }
 
-async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> {
+async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Exit, Failure> {
     let file = cx.cwd.join(&args.file);
     std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
     let client = cx.open(CoreParts::Catalog).await?;
@@ -177,19 +177,19 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> 
     print_replaced(cx, &done, "restored the store")
 }
 
-fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Done, Failure> {
+fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(done)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     cx.out.line(format!("{what} {} (id {})", safe_text::line(&done.place), done.id))?;
     for file in &done.previous_files {
         cx.out.line(format!("  old file: {}", safe_text::line(&file.display().to_string())))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
+async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     let place = client.store().place()?;
     if !args.yes {
@@ -201,7 +201,7 @@ async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     } else {
         cx.out.line(format!("{} is the store {id}", safe_text::line(&place)))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn confirm(question: &str) -> Result<(), Failure> {
@@ -212,7 +212,7 @@ fn confirm(question: &str) -> Result<(), Failure> {
     Err(Error::new(Code::ConfirmationRequired, "nothing was changed").into())
 }
 
-async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
+async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Failure> {
     let before_ms = args.before_ms(clock::now_ms());
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
@@ -225,7 +225,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
 }
 
 /// Runs `skills audit-purge`.
-pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
+pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Failure> {
     let before_ms = args.before_ms(clock::now_ms());
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
@@ -240,7 +240,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
     let purged = client.audit_log().purge(before_ms).await?;
     if cx.out.json {
         cx.out.value(&purged)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line", "lines");
     let what = format!("deleted {lines} from the audit log, and recorded data of");
@@ -259,14 +259,14 @@ fn agreed(question: &str) -> Result<(), Failure> {
     Err(Error::new(Code::ConfirmationRequired, "nothing was deleted").into())
 }
 
-fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Done, Failure> {
+fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(&Purged { runs, before_ms })?;
     } else {
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
         cx.out.line(format!("{what} {runs}"))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Returns how many runs ended before a time.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::DescribeArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, cells, counted, fit, size, tokens, wrap};
 use skills_api::{CoreParts, LevelTokens, SkillDetail};
@@ -21,12 +21,12 @@ struct Described<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.describe(&args.skill).await?;
     if args.source {
         source(cx, &detail.source)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let levels = client.levels(vec![detail.summary.skill_id.clone()]).await?;
     if cx.out.json {
@@ -37,7 +37,7 @@ pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure>
         let text = cx.out.links.file(render(&detail, levels.first(), cx.out.look), &shown, location);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Prints the file unchanged into a pipe; for a terminal, control sequences are escaped.

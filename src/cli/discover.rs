@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use super::args::DiscoverArgs;
 use super::context::Backend;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took, wrap};
 use super::{Context, bar, breakdown};
 use skills_api::{Code, CoreParts, Error, usual_request};
@@ -13,13 +13,13 @@ use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Reques
 use skills_skill::safe_text;
 
 /// Note shown with every ranking.
-pub const WHOSE_RANKING: &str = "Ranking of this router; a client's model may choose differently.";
+pub const RANKING_DISCLAIMER: &str = "Ranking of this router; a client's model may choose differently.";
 
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure> {
     let intent = intent(&args.intent)?;
     if !cx.out.json && (cx.global.line_mode || cx.config()?.line_mode) {
         return super::line_mode::run(cx, &intent).await;
@@ -55,10 +55,10 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
                 text += &breakdown::render(place + 1, hit, cx.out.look);
             }
         }
-        let _ = writeln!(text, "\n{}", cx.out.ink(TextStyle::Muted, WHOSE_RANKING));
+        let _ = writeln!(text, "\n{}", cx.out.ink(TextStyle::Muted, RANKING_DISCLAIMER));
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if answer.fit == Fit::None { Done::Findings } else { Done::Fine })
+    Ok(if answer.fit == Fit::None { Exit::ChecksFailed } else { Exit::Success })
 }
 
 /// Returns the request from the command line, or from standard input for a single `-`.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Context;
 use super::context::connect;
 use super::dialog::{capitalized, clean, sentences};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, fit, wrap};
 use super::runs::invocation;
 use skills_api::{Check, CoreParts, Health};
@@ -19,7 +19,7 @@ struct Report<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let client = cx.open_here(CoreParts::Index).await?;
     let mut checks = client.checkup().await?;
@@ -44,7 +44,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
         cx.out.raw(text.as_bytes())?;
     }
     let worst = checks.iter().map(|check| check.health).max();
-    Ok(if worst == Some(Health::Problem) { Done::Findings } else { Done::Fine })
+    Ok(if worst == Some(Health::Problem) { Exit::ChecksFailed } else { Exit::Success })
 }
 
 /// Returns the value of `COLORTERM`.

@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::Context;
 use super::args::DraftArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{CoreParts, DraftReport, DraftRequest, NewDescription, SavedDescription, save_description};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 const MAX_LABEL: usize = 40;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
     let saves = args.write || args.propose;
     let option = if args.propose { "--propose" } else { "--write" };
     if saves && args.description.is_none() && args.when_to_use.is_none() {
@@ -86,7 +86,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
             }
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Renders the changed lines.

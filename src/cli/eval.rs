@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
-use super::failure::{Done, Failure, warn};
+use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED, SkillQuery};
 use skills_config::{Config, RankPolicy};
@@ -20,7 +20,7 @@ use skills_skill::{SkillId, safe_text};
 const MAX_LOST_QUERIES: usize = 30;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let usual = if config.policy == RankPolicy::Strict { Policy::Strict } else { Policy::Blended };
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| cx.cwd.join(path));
@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         warn(&evaluation.warnings);
     }
     let worse = evaluation.regressions.as_ref().is_some_and(|worse| !worse.is_empty());
-    Ok(if worse { Done::Findings } else { Done::Fine })
+    Ok(if worse { Exit::ChecksFailed } else { Exit::Success })
 }
 
 async fn evaluate(config: &Config, job: &EvalJob) -> Result<Evaluation, Error> {
@@ -72,7 +72,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Evaluates at each change of a skill or golden set, until it is interrupted. The first evaluation is printed
 /// completely, later ones as differences.
-async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, Failure> {
+async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, Failure> {
     let local = Local::open(config.clone())?;
     let mut events = local.events();
     local.wait_for_catalog().await?;
@@ -107,7 +107,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
                 event = events.recv() => match event {
                     Ok(Event::Catalog(_)) | Err(RecvError::Lagged(_)) => break,
                     Ok(_) => {}
-                    Err(RecvError::Closed) => return Ok(Done::Fine),
+                    Err(RecvError::Closed) => return Ok(Exit::Success),
                 },
                 () = tokio::time::sleep(POLL_INTERVAL) => {
                     if stamps(&files) != stamped {

@@ -11,11 +11,11 @@ use skills_skill::safe_text;
 
 /// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum Exit {
     /// Exit code 0.
-    Fine,
+    Success,
     /// Exit code 1: findings, no skill fits, a metric got worse, a run failed or was denied.
-    Findings,
+    ChecksFailed,
     /// Exit code 5: a run waits for approval or a signal.
     Waiting,
     /// Exit code 130, as shells return after Ctrl-C: the user left, and the run is unchanged.
@@ -88,12 +88,12 @@ fn next_step(error: &Error) -> &'static str {
 }
 
 /// Ends the process: prints the failure, if any, and returns the exit code.
-pub fn end(result: Result<Done, Failure>, json: bool, look: TerminalCaps) -> ExitCode {
+pub fn end(result: Result<Exit, Failure>, json: bool, look: TerminalCaps) -> ExitCode {
     match result {
-        Ok(Done::Fine) => ExitCode::SUCCESS,
-        Ok(Done::Findings) => ExitCode::from(1),
-        Ok(Done::Waiting) => ExitCode::from(5),
-        Ok(Done::Left) => ExitCode::from(130),
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::ChecksFailed) => ExitCode::from(1),
+        Ok(Exit::Waiting) => ExitCode::from(5),
+        Ok(Exit::Left) => ExitCode::from(130),
         // The reader has closed the pipe (`skills list | head`), which is not an error.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {

@@ -9,7 +9,7 @@ use super::args::{
     GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
 };
 use super::context::Backend;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use serde_json::json;
 use skills_api::{
@@ -32,7 +32,7 @@ const MAX_IMPORT_BYTES: u64 = 16 << 20;
 const MAX_PAIRS: usize = 10;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Exit, Failure> {
     match &args.action {
         GoldenAction::List(args) => list(cx, args).await,
         GoldenAction::Explain(args) => explain(cx, args).await,
@@ -85,7 +85,7 @@ async fn report(cx: &mut Context, skill: Option<&String>) -> Result<GoldenReport
     Ok(core.golden_report(request).await?)
 }
 
-async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Done, Failure> {
+async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Exit, Failure> {
     let mut report = report(cx, args.skill.as_ref()).await?;
     if args.failing {
         report.results.retain(|result| result.state.is_failing());
@@ -97,7 +97,7 @@ async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Done, Failure> 
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if has_failing { Done::Findings } else { Done::Fine })
+    Ok(if has_failing { Exit::ChecksFailed } else { Exit::Success })
 }
 
 fn name(id: Option<&SkillId>) -> String {
@@ -189,7 +189,7 @@ impl ExpectArgs {
     }
 }
 
-async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Failure> {
+async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Exit, Failure> {
     let text = super::discover::intent(std::slice::from_ref(&args.query))?;
     let core = cx.reach(CoreParts::Index).await?;
     let queries = own_queries(cx, &core)?;
@@ -217,7 +217,7 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Fai
         let text = explained(&explanation, is_lost, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if is_lost { Done::Findings } else { Done::Fine })
+    Ok(if is_lost { Exit::ChecksFailed } else { Exit::Success })
 }
 
 fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps) -> String {
@@ -288,7 +288,7 @@ fn words_of(expected: Option<&Hit>, first: Option<&Hit>) -> Vec<String> {
     labels.into_iter().map(|(label, _)| label).collect()
 }
 
-async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
+async fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Exit, Failure> {
     if args.expect.is_empty() {
         return Err(Failure::usage("state what the query expects: --expect SKILL, --none or --not SKILL"));
     }
@@ -320,7 +320,7 @@ async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
     }
 }
 
-fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Done, Failure> {
+fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Exit, Failure> {
     let file = file(cx, args.file.as_ref())?;
     let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
     let Some(at) = known.iter().position(|case| case.query == args.query) else {
@@ -332,16 +332,16 @@ fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Done, Failure> {
     done(cx, &file, &json!({"file": escaped(&file), "queries": cases.len()}), "removed from")
 }
 
-fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) -> Result<Done, Failure> {
+fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(value)?;
     } else {
         cx.reporter().say(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
-fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
+fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
     let to = file(cx, args.to.as_ref())?;
     let mut cases: Vec<Case> = Vec::new();
     for source in &args.files {
@@ -388,10 +388,10 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
         }
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if conflicts > 0 { Done::Findings } else { Done::Fine })
+    Ok(if conflicts > 0 { Exit::ChecksFailed } else { Exit::Success })
 }
 
-async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Done, Failure> {
+async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Exit, Failure> {
     let report = report(cx, args.skill.as_ref()).await?;
     let mut results = report.results;
     results.sort_by_key(|result| (result.source.unwrap_or(usize::MAX), result.place));
@@ -406,5 +406,5 @@ async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Done, Failu
         text
     };
     cx.out.raw(text.as_bytes())?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }

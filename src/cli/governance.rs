@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::GovernanceArgs;
-use super::failure::{Done, Failure, warn};
+use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
 use skills_skill::safe_text;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let filter = GovernanceFilter {
         skill: args.skill.clone(),
@@ -32,7 +32,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
         warn(&list.warnings);
     }
     let below = args.require.is_some_and(|least| list.skills.iter().any(|skill| skill.state < least));
-    Ok(if below { Done::Findings } else { Done::Fine })
+    Ok(if below { Exit::ChecksFailed } else { Exit::Success })
 }
 
 fn ink(state: QualityState) -> TextStyle {

@@ -4,16 +4,16 @@ use serde_json::json;
 
 use super::Context;
 use super::args::{KeysAction, NewKeyArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use skills_api::new_key;
 
 /// Runs the command.
-pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Exit, Failure> {
     let KeysAction::New(args) = action;
     make(cx, args)
 }
 
-fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
+fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
     let name = args.name.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(Failure::usage("a key needs a name, without control characters: skills keys new ci"));
@@ -29,5 +29,5 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
         cx.reporter().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
         cx.reporter().say(&format!("  {}", stored.line()));
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }

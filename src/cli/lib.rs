@@ -58,7 +58,7 @@ use self::args::{Cli, Command, DbAction, DbArgs, RunsAction, RunsArgs, SessionAc
 pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
 use self::busy_indicator::BusyIndicator;
 pub use self::context::{Context, connect};
-pub use self::failure::{Done, Failure};
+pub use self::failure::{Exit, Failure};
 pub use self::output::Out;
 pub use self::runs::invocation;
 use skills_api::{Code, Error};
@@ -69,11 +69,11 @@ use skills_skill::safe_text;
 #[derive(Clone, Copy)]
 pub struct Adapters {
     /// Opens the workbench, or plays a demonstration in it.
-    pub workbench: fn(&mut Context, RingBuffer, Option<&DemoArgs>) -> Result<Done, Failure>,
+    pub workbench: fn(&mut Context, RingBuffer, Option<&DemoArgs>) -> Result<Exit, Failure>,
     /// Serves HTTP until the process receives a termination signal.
-    pub serve: fn(&mut Context, &ServeArgs) -> Result<Done, Failure>,
+    pub serve: fn(&mut Context, &ServeArgs) -> Result<Exit, Failure>,
     /// Serves MCP over standard input and output.
-    pub mcp: fn(&Context, &McpArgs) -> Result<Done, Failure>,
+    pub mcp: fn(&Context, &McpArgs) -> Result<Exit, Failure>,
     /// Problems of the key bindings and the theme, with file and line.
     pub settings_problems: fn(&Config) -> Vec<String>,
     /// Returns the `OpenAPI` document of the service.
@@ -140,7 +140,7 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
     if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
-fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
+fn run(cli: Cli, adapters: Adapters) -> Result<Exit, Failure> {
     let mut env = Env::of_process().map_err(|error| config::failure(&error))?;
     let cwd = std::env::current_dir()
         .map_err(|e| Failure::usage(format!("cannot read the working directory: {e}")))?;
@@ -256,7 +256,7 @@ fn is_long(command: &Command) -> bool {
     )
 }
 
-fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
+fn dispatch(cx: &mut Context, command: Command) -> Result<Exit, Failure> {
     let _busy = (is_long(&command) && cx.shows_progress()).then(BusyIndicator::start);
     // One thread drives a command; heavy computation uses the blocking pool and rayon's.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -292,7 +292,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
         Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
         // They have their own runtimes.
-        Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
+        Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Exit::Success),
         Command::Keys(args) => keys::run(cx, &args.action),
         Command::Verify(args) => runtime.block_on(verify::run(cx, &args)),
         Command::Openapi(args) => schema::openapi(cx, &args),

@@ -6,7 +6,7 @@ use std::io::{BufRead, Write};
 use super::Context;
 use super::context::Backend;
 use super::dialog::{Dialog, capitalized, clean};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use skills_api::{CheckResult, CoreParts, WhyCheck, WhyReport, WhyRequest, usual_request, why};
 use skills_discovery::{Answer, Fit, Hit, Request};
 
@@ -51,12 +51,12 @@ impl<'t> Reply<'t> {
 }
 
 /// Runs the dialog on standard input and output. Without a request, it prompts for one first.
-pub async fn run(cx: &mut Context, intent: &str) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, intent: &str) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let usual = usual_request(&cx.config()?);
     let mut dialog = Dialog::of_terminal();
     let mut next = (!intent.trim().is_empty()).then(|| intent.trim().to_owned());
-    let mut done = Done::Fine;
+    let mut done = Exit::Success;
     loop {
         let Some(intent) = (match next.take() {
             Some(intent) => Some(intent),
@@ -66,7 +66,7 @@ pub async fn run(cx: &mut Context, intent: &str) -> Result<Done, Failure> {
         };
         let request = Request { intent: intent.clone(), limit: MAX_LISTED, typing: false, ..usual.clone() };
         let answer = client.discover(request).await?;
-        done = if answer.fit == Fit::None { Done::Findings } else { Done::Fine };
+        done = if answer.fit == Fit::None { Exit::ChecksFailed } else { Exit::Success };
         dialog.results(&intent, &answer)?;
         if !dialog.choose(&client, &intent, &answer).await? {
             return Ok(done);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::dialog::{capitalized, clean, sentences};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{
     Code, CoreParts, Error, LintBaseline, LintFinding, LintJob, LintReport, LintRule, LintStyle, RuleCount,
@@ -16,7 +16,7 @@ use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
     let format = if cx.out.json { LintFormat::Json } else { args.format };
     if args.rules {
         return rules(cx, format);
@@ -38,7 +38,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
             let message =
                 format!("{}: {}", file.display(), counted(report.findings.len(), "finding", "findings"));
             cx.out.line(message)?;
-            return Ok(Done::Fine);
+            return Ok(Exit::Success);
         }
         LintBaseline::read(&file)?.apply(&mut report, &folder);
     }
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
         LintFormat::Sarif => cx.out.value(&lint_sarif(&report, &cx.cwd))?,
         LintFormat::Github | LintFormat::Text => print(cx, &report, args, &home)?,
     }
-    Ok(if failed { Done::Findings } else { Done::Fine })
+    Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
 }
 
 /// Returns the path to lint: the given one, or the file of the skill with this id.
@@ -229,7 +229,7 @@ fn summary(report: &LintReport, fixing: bool) -> String {
 }
 
 /// `skills lint --rules`.
-fn rules(cx: &mut Context, format: LintFormat) -> Result<Done, Failure> {
+fn rules(cx: &mut Context, format: LintFormat) -> Result<Exit, Failure> {
     let rules = lint_rules();
     match format {
         LintFormat::Text => {
@@ -243,7 +243,7 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Done, Failure> {
             return Err(Failure::usage("--rules prints text, or JSON with --format json"));
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn described(rule: &LintRule, look: TerminalCaps) -> String {

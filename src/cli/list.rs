@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Context;
 use super::args::ListArgs;
 use super::dialog::{clean, sentences};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
 use skills_api::{
     ClientView, ClientViewEntry, ClientViewState, CoreParts, ListFilter, SkillList, SkillSummary,
@@ -28,7 +28,7 @@ struct SeenBy<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let filter = ListFilter {
         domain: args.domain.clone(),
@@ -61,7 +61,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
             cx.out.raw(text.as_bytes())?;
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Sorts the skills in the order in which a client lists them; those that it does not list come last.

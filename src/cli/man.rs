@@ -5,10 +5,10 @@ use std::fs;
 
 use super::Context;
 use super::args::{self, EXIT_CODES, ManArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 
 /// Runs the command.
-pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Exit, Failure> {
     match &args.dir {
         None => cx.out.raw(&page(&args::command())?)?,
         Some(dir) => {
@@ -20,7 +20,7 @@ pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Done, Failure> {
             }
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Returns every page by file name (`skills.1`, `skills-discover.1`, `skills-config-path.1`).

@@ -3,7 +3,7 @@
 use super::Context;
 use super::args::{self, Cli};
 use super::dialog::{Dialog, clean};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::{dispatch, missing_store};
 
 /// The entries: a number, and the words of the command.
@@ -11,9 +11,9 @@ const ENTRIES: [(&str, &[&str]); 4] =
     [("1", &["runs"]), ("2", &["discover"]), ("3", &["why"]), ("4", &["list"])];
 
 /// Runs the menu on standard input and output until the user quits.
-pub fn run(cx: &mut Context) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context) -> Result<Exit, Failure> {
     loop {
-        let Some(words) = choose()? else { return Ok(Done::Fine) };
+        let Some(words) = choose()? else { return Ok(Exit::Success) };
         match command(cx, &words) {
             Ok(_) => {}
             Err(Failure::Core(error)) => {
@@ -60,11 +60,11 @@ fn choose() -> Result<Option<Vec<String>>, Failure> {
 }
 
 /// Runs a command with the options of this call.
-fn command(cx: &mut Context, words: &[String]) -> Result<Done, Failure> {
+fn command(cx: &mut Context, words: &[String]) -> Result<Exit, Failure> {
     let words = std::iter::once("skills").chain(words.iter().map(String::as_str));
     let cli = args::command().try_get_matches_from(words).and_then(|found| Cli::of(&found));
     let cli = cli.map_err(|error| Failure::usage(error.to_string()))?;
-    let Some(command) = cli.command else { return Ok(Done::Fine) };
+    let Some(command) = cli.command else { return Ok(Exit::Success) };
     cx.missing_store = missing_store(&command);
     let done = dispatch(cx, command)?;
     cx.out.flush()?;

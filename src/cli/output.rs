@@ -101,7 +101,7 @@ impl TerminalCaps {
 }
 
 /// Environment that determines the capabilities.
-struct Surroundings<'a> {
+struct TerminalEnvironment<'a> {
     terminal: bool,
     no_color: bool,
     term: Option<&'a str>,
@@ -109,7 +109,7 @@ struct Surroundings<'a> {
     columns: Option<usize>,
 }
 
-impl Surroundings<'_> {
+impl TerminalEnvironment<'_> {
     fn look(&self) -> TerminalCaps {
         let dumb = self.terminal && matches!(self.term, Some("dumb" | "") | None);
         let utf8 = self.locale.is_none_or(|locale| {
@@ -138,7 +138,7 @@ fn look_of(terminal: bool, global_no_color: bool) -> TerminalCaps {
     } else {
         env("COLUMNS").and_then(|columns| columns.parse().ok())
     };
-    Surroundings {
+    TerminalEnvironment {
         terminal,
         no_color: global_no_color || env("NO_COLOR").is_some(),
         term: term.as_deref(),
@@ -331,8 +331,14 @@ pub fn took(us: u64, unicode: bool) -> String {
 mod tests {
     use super::*;
 
-    fn around(terminal: bool, term: &'static str) -> Surroundings<'static> {
-        Surroundings { terminal, no_color: false, term: Some(term), locale: Some("C.UTF-8"), columns: None }
+    fn around(terminal: bool, term: &'static str) -> TerminalEnvironment<'static> {
+        TerminalEnvironment {
+            terminal,
+            no_color: false,
+            term: Some(term),
+            locale: Some("C.UTF-8"),
+            columns: None,
+        }
     }
 
     #[test]
@@ -340,7 +346,7 @@ mod tests {
         assert!(around(true, "xterm-256color").look().color);
         assert!(!around(false, "xterm-256color").look().color);
         assert!(!around(true, "dumb").look().color);
-        assert!(!Surroundings { no_color: true, ..around(true, "xterm") }.look().color);
+        assert!(!TerminalEnvironment { no_color: true, ..around(true, "xterm") }.look().color);
         assert_eq!(TextStyle::Bad.paint("x", false), "x");
     }
 
@@ -348,7 +354,7 @@ mod tests {
     fn signs_follow_locale_and_console() {
         assert!(around(true, "xterm").look().unicode);
         assert!(!around(true, "linux").look().unicode);
-        assert!(!Surroundings { locale: Some("C"), ..around(true, "xterm") }.look().unicode);
+        assert!(!TerminalEnvironment { locale: Some("C"), ..around(true, "xterm") }.look().unicode);
     }
 
     #[test]

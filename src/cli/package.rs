@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::Context;
 use super::args::{PackagePrepareArgs, PackageValidateArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{CoreParts, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
 /// Runs `skills package-prepare`.
-pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done, Failure> {
+pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Exit, Failure> {
     let path = cx.cwd.join(&args.skill);
     // A folder requires no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
@@ -34,7 +34,7 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
 }
 
 /// Runs `skills package-validate`.
-pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
+pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Exit, Failure> {
     let report = skills_api::package_validate(&cx.cwd.join(&args.file))?;
     print_report(cx, &report, "valid", "is not a valid package", Some(&args.file))
 }
@@ -45,14 +45,14 @@ fn print_report(
     verb: &str,
     refusal: &str,
     file: Option<&Path>,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(report)?;
     } else {
         let text = render(report, verb, refusal, file, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if report.good() { Done::Fine } else { Done::Findings })
+    Ok(if report.good() { Exit::Success } else { Exit::ChecksFailed })
 }
 
 fn render(

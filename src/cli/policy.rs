@@ -4,27 +4,27 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::{ExplainPolicyArgs, PolicyAction};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{CoreParts, PolicyExplanation, PolicyReport};
 use skills_registry::policy::Effect;
 use skills_skill::safe_text;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Exit, Failure> {
     match action {
         PolicyAction::Explain(args) => explain(cx, args).await,
         PolicyAction::Check => check(cx).await,
     }
 }
 
-async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Failure> {
+async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Failure> {
     let needs = if args.intent.is_some() { CoreParts::Index } else { CoreParts::Catalog };
     let local = cx.open(needs).await?;
     let report = local.policies().explain(args.skill.as_deref(), args.intent.as_deref()).await?;
     if cx.out.json {
         cx.out.value(&report)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let look = cx.out.look;
     let mut out = head(&report, look);
@@ -35,7 +35,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Fai
         out += "no rule matches any skill\n";
     }
     cx.out.raw(out.as_bytes())?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn head(report: &PolicyReport, look: TerminalCaps) -> String {
@@ -93,7 +93,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
     out
 }
 
-async fn check(cx: &mut Context) -> Result<Done, Failure> {
+async fn check(cx: &mut Context) -> Result<Exit, Failure> {
     let local = cx.open(CoreParts::Catalog).await?;
     let report = local.policies().explain(None, None).await?;
     let idle = report.rules.iter().filter(|rule| rule.skills == 0).count();
@@ -115,5 +115,5 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
         }
         cx.out.raw(out.as_bytes())?;
     }
-    Ok(if idle > 0 { Done::Findings } else { Done::Fine })
+    Ok(if idle > 0 { Exit::ChecksFailed } else { Exit::Success })
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Context;
 use super::args::{ApproveProposalArgs, ProposalActionArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
 use super::draft::golden;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use super::runs::{Caller, ask, clock};
 use skills_api::{
@@ -21,7 +21,7 @@ use skills_skill::safe_text;
 const SHORT_DIGEST: usize = 8;
 
 /// Runs `skills propose`.
-pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failure> {
+pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Exit, Failure> {
     let diff = if args.diff.as_os_str() == "-" {
         std::io::read_to_string(std::io::stdin())
             .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?
@@ -46,7 +46,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
         cx.out.raw(text.as_bytes())?;
         report_created(cx, &view);
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Reports a new proposal and the command that approves it.
@@ -61,7 +61,7 @@ pub fn report_created(cx: &Context, view: &ProposalView) {
 }
 
 /// Runs `skills proposals`.
-pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Exit, Failure> {
     match action {
         ProposalsAction::List(args) => list(cx, args).await,
         ProposalsAction::Show(args) => {
@@ -73,7 +73,7 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Fai
                 let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
                 cx.out.raw(text.as_bytes())?;
             }
-            Ok(Done::Fine)
+            Ok(Exit::Success)
         }
         ProposalsAction::Approve(args) => {
             let ApproveProposalArgs { order, proposal_digest, base_digest } = args;
@@ -86,7 +86,7 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Fai
     }
 }
 
-async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Done, Failure> {
+async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let filter = ProposalFilter {
         state: args.state.clone(),
@@ -101,14 +101,14 @@ async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Done, Failur
         let text = render_list(&list, clock::now_ms(), cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 async fn decide(
     cx: &mut Context,
     args: &ProposalActionArgs,
     mut order: ProposalAction,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let view = client.proposal(&args.proposal).await?;
     let state = view.summary.state;
@@ -170,7 +170,7 @@ async fn decide(
         let line = format!("proposal {} {}", ordered.proposal.proposal_id, ordered.note);
         cx.out.line(safe_text::line(&line))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn state_ink(state: ProposalState) -> TextStyle {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
 use skills_discovery::{
@@ -20,7 +20,7 @@ const MAX_LISTED: usize = 20;
 const WAIT_MS: u64 = 1_000;
 
 /// `skills rivals [SKILL]`.
-pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure> {
+pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     let Some(skill) = &args.skill else {
         let report = complete(cx, &*core, None).await?;
@@ -30,7 +30,7 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure
             let text = losers(&report.map, args.all, cx.out.look);
             cx.out.raw(text.as_bytes())?;
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     };
     let report = core.rivals(skill).await?;
     if cx.out.json {
@@ -39,11 +39,11 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure
         let text = rivals_text(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// `skills collisions [SKILL [SKILL]]`.
-pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done, Failure> {
+pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     if let [first, second] = args.skills.as_slice() {
         let pair = core.compare_skills(first, second).await?;
@@ -53,7 +53,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done,
             let text = pair_text(&pair, cx.out.look);
             cx.out.raw(text.as_bytes())?;
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let report = complete(cx, &*core, args.skills.first().cloned()).await?;
     let baseline = args.baseline.as_ref().map(|file| cx.cwd.join(file));
@@ -61,7 +61,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done,
         write_baseline(&report.map, file)?;
         let found = counted(report.severe, "collision", "collisions");
         cx.out.line(format!("{}: {found}", file.display()))?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let baseline = baseline.as_deref().map(CollisionBaseline::read).transpose()?;
     let new: Option<Vec<&Collision>> =
@@ -81,7 +81,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done,
         let text = map_text(&report, new.as_deref(), args.all, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if failed { Done::Findings } else { Done::Fine })
+    Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
 }
 
 fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {

@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use super::Context;
 use super::args::{ScaffoldArgs, ScriptWord};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
 /// Runs the command.
-pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
     if let Some(problem) = args.id.as_deref().and_then(skills_api::id_problem) {
         return Err(Failure::usage(problem));
     }
@@ -41,7 +41,7 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
         let text = render(&made, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn language(word: ScriptWord) -> ScriptLanguage {

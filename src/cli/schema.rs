@@ -5,16 +5,16 @@ use std::path::Path;
 
 use super::Context;
 use super::args::{OpenapiArgs, SchemaArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 
 /// Prints or checks the schema of a skill's frontmatter.
-pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Done, Failure> {
+pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Exit, Failure> {
     let schema = skills_api::schema()?;
     print_or_check(cx, &schema, args.check.as_deref(), "skills schema")
 }
 
 /// Prints or checks the `OpenAPI` document of the service.
-pub fn openapi(cx: &mut Context, args: &OpenapiArgs) -> Result<Done, Failure> {
+pub fn openapi(cx: &mut Context, args: &OpenapiArgs) -> Result<Exit, Failure> {
     print_or_check(cx, (cx.adapters.openapi_document)(), args.check.as_deref(), "skills openapi")
 }
 
@@ -23,10 +23,10 @@ fn print_or_check(
     document: &str,
     check: Option<&Path>,
     command: &str,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let Some(path) = check else {
         cx.out.raw(document.as_bytes())?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     };
     let copy = fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
     let drifted = skills_api::schema_drift(&copy, document)
@@ -42,5 +42,5 @@ fn print_or_check(
             }
         }
     }
-    Ok(if drifted.is_none() { Done::Fine } else { Done::Findings })
+    Ok(if drifted.is_none() { Exit::Success } else { Exit::ChecksFailed })
 }

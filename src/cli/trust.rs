@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Context;
 use super::args::TrustArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
@@ -40,7 +40,7 @@ struct Listed<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
     let local = cx.open(CoreParts::Catalog).await?;
     if args.list || args.what.is_empty() {
         return list(cx, &local).await;
@@ -87,7 +87,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
         cx.out
             .line(format!("{word} the current content of {}", counted(pinned.len(), "folder", "folders")))?;
     }
-    Ok(if blocked.is_empty() { Done::Fine } else { Done::Findings })
+    Ok(if blocked.is_empty() { Exit::Success } else { Exit::ChecksFailed })
 }
 
 /// Reports that everything is already trusted, or why the rest cannot be.
@@ -95,7 +95,7 @@ fn nothing_to_ask(
     cx: &mut Context,
     subjects: &[TrustSubject],
     blocked: &[TrustSubject],
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     if let Some(first) = blocked.first() {
         let why = first.obstacle.as_deref().unwrap_or_default();
         let message = format!("{} cannot be trusted: {why}", first.place.display());
@@ -106,7 +106,7 @@ fn nothing_to_ask(
     } else {
         cx.out.line("already trusted; no changes made")?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Prompts on the terminal. Without one, the command fails with exit code 5.
@@ -207,7 +207,7 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
     ink.paint(&safe_text::line(&text), look.color)
 }
 
-async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
+async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
     let pins = local.trust_pins().list().await?;
     let changed = pins.iter().any(|(_, state)| state.summary() == TrustSummary::Changed);
     let named: Vec<PathBuf> = local.trust_pins().trust().named().to_vec();
@@ -246,10 +246,10 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
         }
         cx.out.raw(out.as_bytes())?;
     }
-    Ok(if changed { Done::Findings } else { Done::Fine })
+    Ok(if changed { Exit::ChecksFailed } else { Exit::Success })
 }
 
-fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Done, Failure> {
+fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Exit, Failure> {
     let mut gone = Vec::new();
     for wanted in what {
         gone.extend(local.trust_pins().revoke(wanted)?);
@@ -261,5 +261,5 @@ fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Done, Fail
             cx.out.line(format!("no longer trusted: {}", safe_text::line(&folder.display().to_string())))?;
         }
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }

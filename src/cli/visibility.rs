@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::VisibilityArgs;
 use super::dialog::{clean, sentences};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
 use skills_api::{
     CoreParts, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
@@ -16,7 +16,7 @@ use skills_skill::safe_text;
 const MIN_COLUMN_WIDTH: usize = 6;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     let request = VisibilityRequest {
         skill: args.skill.clone(),
@@ -42,7 +42,7 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failur
             .iter()
             .any(|cell| matches!(cell.state, Visibility::Full | Visibility::Cut | Visibility::Undefined))
     };
-    Ok(if one.is_some_and(|row| !is_shown(row)) { Done::Findings } else { Done::Fine })
+    Ok(if one.is_some_and(|row| !is_shown(row)) { Exit::ChecksFailed } else { Exit::Success })
 }
 
 fn ink(state: Visibility) -> TextStyle {

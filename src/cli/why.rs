@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::WhyArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let intent = super::discover::intent(&args.intent)?;
     let core = cx.reach(CoreParts::Index).await?;
     let request = WhyRequest {
@@ -28,7 +28,7 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
         let text = cx.out.links.file(render(&report, cx.out.look), &shown, &report.location);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if report.wins { Done::Fine } else { Done::Findings })
+    Ok(if report.wins { Exit::Success } else { Exit::ChecksFailed })
 }
 
 fn label(check: CheckKind) -> &'static str {

@@ -9,7 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::file::{place, wrong};
 use super::{ConfigError, expand};
-use skills_skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, ServiceTarget};
 
 /// Allowed keys of a service.
 const ALLOWED: &str = "allowed: one of `url` (with `headers`), `command` (with `args` and `env`) and `script`, and `timeout_seconds`";
@@ -63,7 +63,7 @@ pub(super) fn endpoint(
                     "allowed: an address such as http://127.0.0.1:8080/v1 or https://api.example.com";
                 return Err(wrong(place(file, url.referenced), message, allowed));
             }
-            Reach::Http { url: url.value, headers: layer.headers.unwrap_or_default() }
+            ServiceTarget::Http { url: url.value, headers: layer.headers.unwrap_or_default() }
         }
         (None, Some(command), None) => {
             if command.value.trim().is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn endpoint(
                 command.value
             };
             let (args, env) = (layer.args.unwrap_or_default(), layer.env.unwrap_or_default());
-            Reach::Command { program, args, env }
+            ServiceTarget::Command { program, args, env }
         }
         (None, None, Some(script)) => {
             let path = expand(&script.value, folder, home);
@@ -87,7 +87,7 @@ pub(super) fn endpoint(
                 );
                 return Err(wrong(place(file, script.referenced), message, "allowed: …/scripts/NAME.py"));
             };
-            Reach::Script { bundle, script }
+            ServiceTarget::Script { bundle, script }
         }
         (None, None, None) => {
             let message = format!("`services.{id}` has no `url`, `command` or `script`");
@@ -164,12 +164,12 @@ mod tests {
         let chat = &config.services["chat"];
         assert_eq!(chat.timeout, Some(Duration::from_millis(2500)));
         assert!(
-            matches!(&chat.reach, Reach::Http { url, headers } if url == "https://api.example.com/v1" && headers["Authorization"] == "Bearer ${KEY}")
+            matches!(&chat.reach, ServiceTarget::Http { url, headers } if url == "https://api.example.com/v1" && headers["Authorization"] == "Bearer ${KEY}")
         );
         assert!(
-            matches!(&config.services["files"].reach, Reach::Command { program, args, .. } if program == "mcp-files" && args.len() == 2)
+            matches!(&config.services["files"].reach, ServiceTarget::Command { program, args, .. } if program == "mcp-files" && args.len() == 2)
         );
-        assert!(matches!(&config.services["py"].reach, Reach::Script { bundle, script }
+        assert!(matches!(&config.services["py"].reach, ServiceTarget::Script { bundle, script }
             if bundle.ends_with("skill-workbench/tools") && script == Path::new("scripts/call.py")));
         assert_eq!(config.bindings["text.classify"], "b1");
         assert_eq!(config.conformance.to_string(), "strict");

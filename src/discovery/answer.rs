@@ -272,7 +272,8 @@ pub enum Fit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Lead {
+#[schemars(rename = "Lead")]
+pub enum Margin {
     /// No other skill has a similar score.
     Clear,
     /// The second result has a similar score.
@@ -293,7 +294,7 @@ pub struct Confidence {
     #[serde(rename = "sure_from")]
     pub medium_threshold: f64,
     /// Lead of the first result over the second.
-    pub lead: Lead,
+    pub lead: Margin,
 }
 
 /// Basis of a verdict.

@@ -340,7 +340,7 @@ mod tests {
     use skills_skill::Role;
 
     pub(crate) fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = [
             (
                 "stripe-billing",
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn clusters_are_named_by_what_tells_them_apart() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = [
             ("using-stripe", "Use Stripe to bill customers with subscriptions and invoices."),
             ("new-stripe", "Use Stripe to bill customers with subscriptions and invoices of Stripe."),
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_a_common_name_has_that_of_its_strongest_skill() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = [
             (
                 "terraform",
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_cluster_never_outgrows_the_screen() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = (0..60).map(|n| {
             let text = format!(
                 "Deploys services to Kubernetes clusters in region {n}. Rolls back failed deployments."

@@ -1,6 +1,6 @@
 //! Confidence: a fitted function of the score, reported as a label.
 
-use super::answer::{Confidence, Fit, Lead};
+use super::answer::{Confidence, Fit, Margin};
 use super::weights::Fitted;
 
 /// Computes the confidence from the first score, of which `base` are rule terms, and its margin over the second
@@ -21,7 +21,7 @@ pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) ->
         p_fit: fitted.p_fit(z),
         fit_threshold: fitted.fit_threshold + base,
         medium_threshold: fitted.medium_threshold + base,
-        lead: if margin >= fitted.lead { Lead::Clear } else { Lead::Ambiguous },
+        lead: if margin >= fitted.lead { Margin::Clear } else { Margin::Ambiguous },
     }
 }
 
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_near_second_makes_it_ambiguous() {
-        assert_eq!(confidence(&FITTED, 2.0, 0.29, 0.0).lead, Lead::Ambiguous);
-        assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY, 0.0).lead, Lead::Clear);
+        assert_eq!(confidence(&FITTED, 2.0, 0.29, 0.0).lead, Margin::Ambiguous);
+        assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY, 0.0).lead, Margin::Clear);
     }
 
     #[test]

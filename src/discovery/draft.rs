@@ -18,7 +18,7 @@ impl Router {
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
-            weights: self.weights.clone().patient(),
+            weights: self.weights.clone().with_generous_time_limits(),
             words: self.words.clone(),
             lexicon: self.lexicon.clone(),
             model: self.model.clone(),
@@ -144,7 +144,8 @@ pub struct Advice {
 
 /// Share of the queries of one half of the golden set with an expected skill first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct HalfFigures {
+#[schemars(rename = "HalfFigures")]
+pub struct SplitMetrics {
     /// Its queries that have a skill.
     pub queries: usize,
     /// Currently.
@@ -158,9 +159,9 @@ pub struct HalfFigures {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Split {
     /// Queries that a rewrite prompt may contain.
-    pub prompt: HalfFigures,
+    pub prompt: SplitMetrics,
     /// Queries that it never contains.
-    pub held_out: HalfFigures,
+    pub held_out: SplitMetrics,
 }
 
 impl Split {
@@ -169,7 +170,7 @@ impl Split {
 
     fn new(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> Self {
         let half = |wanted: bool| {
-            let mut half = HalfFigures::default();
+            let mut half = SplitMetrics::default();
             for ((case, before), after) in cases.iter().zip(before).zip(after) {
                 if matches!(case.expect, Expect::AnyOf(_)) && is_held_out(&case.query) == wanted {
                     half.queries += 1;
@@ -178,7 +179,7 @@ impl Split {
                 }
             }
             let queries = half.queries.max(1) as f64;
-            HalfFigures { before: half.before / queries, after: half.after / queries, ..half }
+            SplitMetrics { before: half.before / queries, after: half.after / queries, ..half }
         };
         Self { prompt: half(false), held_out: half(true) }
     }

@@ -13,7 +13,6 @@ use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::{DIM, dot, normalize};
 use super::field::{self, Counts};
-use super::forms::Forms;
 use super::labels::Labels;
 use super::language::Language;
 use super::lookup::{Found, View};
@@ -24,6 +23,7 @@ use super::segment::{CAPACITY, Key, Posting, Segment};
 use super::sums::Sums;
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
+use super::word_forms::Forms;
 use skills_skill::{EffectMode, Role, SkillId, Status};
 
 /// Number of segments of similar size that are merged into one.
@@ -33,7 +33,7 @@ const FAN: usize = 8;
 pub(crate) const NO_STEM: u32 = u32::MAX;
 
 /// Segment number of an empty slot.
-const NOWHERE: u32 = u32::MAX;
+const NO_SEGMENT: u32 = u32::MAX;
 
 /// The data of a document in addition to its postings.
 #[derive(Debug, Clone)]
@@ -166,7 +166,7 @@ pub(crate) struct Index {
     next_segment: u32,
     /// The documents, shared by copies of the index.
     slots: Vec<Option<Arc<Entry>>>,
-    /// Segment of each slot's document; `NOWHERE` for an empty slot.
+    /// Segment of each slot's document; `NO_SEGMENT` for an empty slot.
     homes: Vec<u32>,
     lengths: Vec<Lengths>,
     facts: Vec<Option<Facts>>,
@@ -437,7 +437,7 @@ impl Index {
         let vector = std::array::from_fn(|i| self.vectors[slot as usize * DIM + i]);
         self.sums.apply(&entry, &vector, false);
         self.vectors[slot as usize * DIM..(slot as usize + 1) * DIM].fill(0);
-        self.homes[slot as usize] = NOWHERE;
+        self.homes[slot as usize] = NO_SEGMENT;
         self.facts[slot as usize] = None;
         self.lengths[slot as usize] = Lengths::default();
         if let Some((_, segment)) = self.segments.iter_mut().find(|(n, _)| *n == entry.home.0) {
@@ -460,7 +460,7 @@ impl Index {
             let local = slots.len() as u16;
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots.push(None);
-                self.homes.push(NOWHERE);
+                self.homes.push(NO_SEGMENT);
                 self.facts.push(None);
                 self.lengths.push(Lengths::default());
                 self.vectors.resize(self.vectors.len() + DIM, 0);

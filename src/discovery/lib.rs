@@ -23,7 +23,6 @@ mod eval;
 mod fast_hash;
 mod field;
 mod filter;
-mod forms;
 mod golden;
 mod groups;
 mod hit;
@@ -52,12 +51,13 @@ mod tokenize;
 mod verdict;
 mod vocabulary;
 mod weights;
+mod word_forms;
 
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy,
-    Fit, Group, Hit, Lead, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage, Signal, SignalSums,
-    TermKind, Verdict, VerdictReason, WordRow,
+    Fit, Group, Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, RequestLanguage, Signal,
+    SignalSums, TermKind, Verdict, VerdictReason, WordRow,
 };
 pub use clusters::{Cluster, MAX_CLUSTER};
 pub use collisions::{
@@ -67,7 +67,7 @@ pub use collisions::{
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use draft::{
-    Advice, AttractingWord, ClauseValue, GoldenChange, GoldenFigures, HalfFigures, Split, advice, advise,
+    Advice, AttractingWord, ClauseValue, GoldenChange, GoldenFigures, Split, SplitMetrics, advice, advise,
     attractions, clause_values, clauses, compare, is_held_out, rank_of,
 };
 pub use embedding::{Embedding, EmbeddingError};

@@ -384,7 +384,7 @@ mod tests {
 
     /// The reason of the skill with this description and body for a request.
     fn reason(intent: &str, description: &str, body: &str) -> String {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let other = |n: usize, text: &str| Document::new(format!("s{n}"), format!("s{n}"), text);
         let with_body = |document: Document, body: &str| Document {
             text: Some(IndexText { headings: Vec::new(), body: body.to_owned() }),

@@ -654,7 +654,7 @@ mod tests {
     }
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(documents(), &[]);
         router
     }

@@ -11,12 +11,12 @@ use super::analysis::PackedPlaces;
 use super::document::Document;
 use super::embedding::DIM;
 use super::field;
-use super::forms::Forms;
 use super::index::{Entry, Index, NO_STEM};
 use super::segment::{CAPACITY, Segment};
 use super::tables::{StoredTables, Tables, numbers, words};
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
+use super::word_forms::Forms;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Format version; incremented with every change of the format, of tokenization, stemming or limits.

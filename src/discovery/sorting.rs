@@ -105,10 +105,10 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
     let mut results = TopResults::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
     let mut sidecars = TopResults::new(limit(request.limit));
     let mut excluded = TopResults::new(limit(query.cx.weights.limits.excluded));
-    let usual = Usual::new(query);
+    let default_rules = DefaultRules::new(query);
     candidates(query, sums, |slot, facts, z, flags| {
         // Most candidates are results far below the last one that is kept.
-        if usual.as_ref().is_some_and(|usual| facts.is_result() && results.is_below(usual.most(z))) {
+        if default_rules.as_ref().is_some_and(|rules| facts.is_result() && results.is_below(rules.most(z))) {
             results.pushed += 1;
             return;
         }
@@ -180,19 +180,19 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
 }
 
 /// The rules of a request that selects no domain or role, under the blended policy, without adjustments.
-struct Usual {
+struct DefaultRules {
     /// The largest sum of rule terms.
     most_terms: f64,
 }
 
-impl Usual {
+impl DefaultRules {
     fn new(query: &QueryContext<'_>) -> Option<Self> {
         let request = query.request;
-        let is_usual = !strict(request)
+        let is_default = !strict(request)
             && query.adjustments.is_empty()
             && request.domain.is_empty()
             && request.role_filter.is_none();
-        is_usual.then(|| Self { most_terms: most_terms(&query.cx.weights.rules) })
+        is_default.then(|| Self { most_terms: most_terms(&query.cx.weights.rules) })
     }
 
     /// Returns the largest score that a candidate can have.

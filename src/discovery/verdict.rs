@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::answer::{Confidence, Fit, Lead, RequestLanguage, TermKind, Verdict, VerdictReason};
+use super::answer::{Confidence, Fit, Margin, RequestLanguage, TermKind, Verdict, VerdictReason};
 use super::confidence::confidence;
 use super::language::Language;
 use super::matcher::{Row, ScoreTerm};
@@ -245,7 +245,7 @@ pub(crate) fn verdict(
         (Fit::None, None) if reason != VerdictReason::Language => None,
         _ => language.filter(|_| is_foreign).map(|language| (language, entry.and_then(|e| e.language))),
     };
-    let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
+    let second = ranked.get(1).filter(|_| confidence.lead == Margin::Ambiguous);
     let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
     (with_sentence(query, skill, fit, reason, languages, second, evidence.is_weak), Some(confidence))
@@ -379,7 +379,7 @@ mod tests {
     use skills_skill::IndexText;
 
     fn router(skills: &[(&str, &str)]) -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = skills.iter().map(|(name, text)| Document::new(*name, *name, *text));
         let others = [
             "Writes short mails to colleagues.",
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn a_result_in_the_language_of_the_request_is_not_foreign() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let chinese = [
             ("youjian", "撰写邮件、催款邮件和通知。"),
             ("biaoge", "整理表格和数据。"),
@@ -553,7 +553,7 @@ mod tests {
             .collect();
         skills.push(Document::new("persona", "persona", "Writes a persona. 用户说“写作总结会议”时。"));
         skills.push(Document::new("fanyi", "fanyi", "把合同和信件整理成目录。"));
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(skills, &[]);
         for intent in ["翻译这份文件", "预订一张火车票", "整理厨房"] {
             let verdict = ask(&router, intent).verdict;
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn short_requests_without_spaces_find_their_skill() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = [
             ("bushu", "部署应用到服务器，配置容器和持续集成。"),
             ("ceshi", "编写单元测试和集成测试。"),

@@ -379,7 +379,7 @@ impl Weights {
     /// Returns the weights with generous time limits, for measurements that must not depend on the load of the
     /// machine.
     #[must_use]
-    pub fn patient(mut self) -> Self {
+    pub fn with_generous_time_limits(mut self) -> Self {
         const MINUTE_MS: u64 = 60_000;
         self.typo.budget_ms = MINUTE_MS;
         self.semantic.budget_ms = MINUTE_MS;

@@ -34,7 +34,7 @@ use skills_store::RunId;
 /// Keep-alive interval, so that a lost connection is noticed.
 const ALIVE: Duration = Duration::from_secs(15);
 /// Reconnect delay for clients.
-const AGAIN: Duration = Duration::from_secs(2);
+const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 /// Events read from the store per page.
 const PAGE: usize = 100;
 /// Maximum number of streams that parse events from the store at the same time: a large event makes all of them read it.
@@ -87,7 +87,7 @@ pub(super) async fn follow(
     let runs = app.feed.subscribe().await?;
     let news = run.is_none().then(|| core.events());
     let log = core.event_log().await?;
-    let mut ready = VecDeque::from([Queued::Frame(Frame::default().retry(AGAIN))]);
+    let mut ready = VecDeque::from([Queued::Frame(Frame::default().retry(RECONNECT_DELAY))]);
     let after = match (requested_after, &run) {
         // A number past the last event comes from another store: there is nothing to resume.
         (Some(requested_after), _) if requested_after > newest => {
@@ -198,7 +198,7 @@ impl Following {
                     Ok(_) | Err(RecvError::Lagged(_)) => self.behind = true,
                     Err(RecvError::Closed) => return None,
                 },
-                news = heard(&mut self.news) => match news {
+                news = next_event(&mut self.news) => match news {
                     Ok(news) => self.ready.push_back(frame(&news)),
                     Err(RecvError::Lagged(_)) => self.read_again().await,
                     Err(RecvError::Closed) => self.news = None,
@@ -275,7 +275,7 @@ impl Following {
 }
 
 /// Receives the next notification; never completes without a receiver.
-async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
+async fn next_event(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
     match news {
         Some(news) => news.recv().await,
         None => std::future::pending().await,

@@ -21,7 +21,7 @@ pub enum NextSteps {
 }
 
 /// Message if the core cannot be reached.
-const NOWHERE: &str = "it can only be decided in this connection, because this server keeps runs and \
+const ONLY_HERE: &str = "it can only be decided in this connection, because this server keeps runs and \
     sessions in memory: use a client that supports elicitation, or start the server with `--store sqlite:FILE`";
 
 impl NextSteps {
@@ -38,7 +38,7 @@ impl NextSteps {
     /// Returns how to decide a waiting run. `asks` is the step and the digest of its inputs, if known.
     pub fn of_run(&self, run: &str, asks: Option<(&str, &str)>) -> String {
         if *self == Self::Nowhere {
-            return format!("Currently, {NOWHERE}");
+            return format!("Currently, {ONLY_HERE}");
         }
         let exact = asks.map_or(Vec::new(), |(step, digest)| vec!["--step", step, "--inputs-digest", digest]);
         let approve = self.line(&[&["runs", "approve", run], &exact[..]].concat());
@@ -53,7 +53,7 @@ impl NextSteps {
     /// Returns the command that confirms and runs a script exactly as requested.
     pub fn of_script(&self, session: &str, args: &RunScriptArguments, digest: &str) -> String {
         if *self == Self::Nowhere {
-            return format!("; {NOWHERE}");
+            return format!("; {ONLY_HERE}");
         }
         let mut words = vec!["session", "run-script", session, args.path.as_str()];
         if let Some(skill) = &args.skill {

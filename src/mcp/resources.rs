@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::answer::meta;
 use super::{page, uri};
-use skills_api::resources::{self, Promise};
+use skills_api::resources::{self, SkillManifest};
 use skills_api::{Code, Error, ErrorBody, SharedClient};
 use skills_skill::{Digest, Skill};
 
@@ -146,20 +146,20 @@ pub async fn skill(core: &SharedClient, address: &str) -> Result<GetSkillResult,
 }
 
 async fn entry(core: &SharedClient, skill: &Arc<Skill>) -> Result<Entry, Error> {
-    entry_of(skill, resources::promise(core, skill).await?)
+    entry_of(skill, resources::manifest(core, skill).await?)
 }
 
-fn entry_of(skill: &Skill, promise: Promise) -> Result<Entry, Error> {
+fn entry_of(skill: &Skill, manifest: SkillManifest) -> Result<Entry, Error> {
     let refused = |why: String| Error::new(Code::InvalidConfiguration, format!("{}: {why}", skill.id));
     let mut frontmatter =
-        promise.frontmatter.ok_or_else(|| refused("its frontmatter is not valid YAML".into()))?;
+        manifest.frontmatter.ok_or_else(|| refused("its frontmatter is not valid YAML".into()))?;
     let mut text = |key: &str| match frontmatter.remove(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
         _ => Err(refused(format!("its frontmatter has no {key}"))),
     };
     let mut entry_frontmatter = SkillFrontmatter::new(text("name")?, text("description")?);
     entry_frontmatter.extra = frontmatter;
-    let files = promise
+    let files = manifest
         .files
         .into_iter()
         .map(|file| SkillResource::new(uri::of(skill, &file.path), written(file.digest), file.size));

@@ -40,7 +40,7 @@ pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, Transiti
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
         Command::Work { fence, report } => apply_report(run, *fence, report),
         Command::Decide(decision) => decide(run, decision),
-        Command::Endorse { decision, by, need } => endorse(run, decision, by, *need),
+        Command::Endorse { decision, by, need } => record_approval(run, decision, by, *need),
         Command::RepeatDecision(decision) => repeat_decision(run, decision),
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
@@ -151,7 +151,12 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
 }
 
 /// Records an approval. The run keeps waiting until as many different people as the rule requires have approved.
-fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Result<Next, TransitionError> {
+fn record_approval(
+    run: &RunSnapshot,
+    decision: &Decision,
+    by: &str,
+    need: u32,
+) -> Result<Next, TransitionError> {
     // Conditions that reject a single approval also reject one of several.
     let decided = decide(run, decision)?;
     let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =

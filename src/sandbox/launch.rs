@@ -37,7 +37,7 @@ pub struct LaunchResult {
     pub stdout: Stream,
     pub stderr: Stream,
     pub timed_out: bool,
-    pub cancelled: bool,
+    pub canceled: bool,
     pub duration: Duration,
     pub leftovers: u32,
     /// The write limit that was reached, if any.
@@ -127,9 +127,9 @@ pub async fn run_isolated(
         (_, true) => Some(ExceededLimit { limit: DiskLimit::Files, allowed: limits.files }),
         _ => stopped.exceeded.or_else(|| find_exceeded_limit(counted?, limits)),
     };
-    let StopReason { timed_out, cancelled, .. } = stopped;
+    let StopReason { timed_out, canceled, .. } = stopped;
     let (leftovers, truncated) = (verdict.leftovers, disk.truncated);
-    Ok(LaunchResult { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
+    Ok(LaunchResult { end, stdout, stderr, timed_out, canceled, duration, leftovers, exceeded, truncated })
 }
 
 /// Runs a script as an ordinary child process: its own process group, a clean environment, and no isolation.
@@ -169,9 +169,9 @@ pub async fn run_unsandboxed(
         (None, signal) => End::Signal(signal.unwrap_or_default()),
     };
     let exceeded = stopped.exceeded.or_else(|| find_exceeded_limit(counted?, limits));
-    let StopReason { timed_out, cancelled, .. } = stopped;
+    let StopReason { timed_out, canceled, .. } = stopped;
     let (leftovers, truncated) = (0, false);
-    Ok(LaunchResult { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
+    Ok(LaunchResult { end, stdout, stderr, timed_out, canceled, duration, leftovers, exceeded, truncated })
 }
 
 /// Controls a running script.
@@ -215,7 +215,7 @@ impl ChildControl {
 #[derive(Clone, Copy, Default)]
 struct StopReason {
     timed_out: bool,
-    cancelled: bool,
+    canceled: bool,
     exceeded: Option<ExceededLimit>,
 }
 
@@ -256,7 +256,7 @@ async fn supervise<T>(
     tokio::select! {
         end = &mut end => return (Some(end), stopped),
         () = tokio::time::sleep(limits.wall) => stopped.timed_out = true,
-        () = cancel.cancelled() => stopped.cancelled = true,
+        () = cancel.cancelled() => stopped.canceled = true,
         found = wait_for_exceeded_limit(counted, *limits) => stopped.exceeded = Some(found),
     }
     // A script that exceeds a write limit gets no grace period to continue.

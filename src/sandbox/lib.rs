@@ -159,7 +159,7 @@ impl Sandbox {
             stdout: ran.stdout,
             stderr: ran.stderr,
             timed_out: ran.timed_out,
-            cancelled: ran.cancelled,
+            canceled: ran.canceled,
             duration: ran.duration,
             exceeded: ran.exceeded,
             leftovers: ran.leftovers,

@@ -25,7 +25,7 @@ pub struct Outcome {
     /// Whether it was stopped because of its time limit.
     pub timed_out: bool,
     /// Whether it was stopped by the caller.
-    pub cancelled: bool,
+    pub canceled: bool,
     /// Time from the start of the helper to the end of the last process.
     pub duration: Duration,
     /// The write limit that was reached, if any; the written files may then be incomplete.

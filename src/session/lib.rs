@@ -36,4 +36,4 @@ pub use tools::{
     Compat, ListArguments, LoadArguments, ReadArguments, ReadSkillArguments, RunScriptArguments, Tool,
     ToolSpec, UnloadArguments, arguments,
 };
-pub use transcript::{Entry, Speaker, Turn};
+pub use transcript::{Entry, MessageRole, Turn};

@@ -12,7 +12,7 @@ use strum::{Display, EnumIter, EnumString};
 
 use super::compose::ToolNameFormat;
 use super::tools::ToolSpec;
-use super::transcript::{Entry, Speaker, Turn};
+use super::transcript::{Entry, MessageRole, Turn};
 
 /// A model service's request form.
 #[derive(
@@ -62,7 +62,7 @@ pub fn payload(
     let mut notes = Vec::new();
     let begins_with_user = transcript
         .first()
-        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
+        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: MessageRole::User, .. }));
     if !begins_with_user {
         // The transcript is append-only, so a conversation that began with a call cannot be fixed.
         let what = if transcript.is_empty() {
@@ -75,7 +75,7 @@ pub fn payload(
     }
     let ends_with_assistant = transcript
         .last()
-        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::Assistant, .. }));
+        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: MessageRole::Assistant, .. }));
     if ends_with_assistant {
         notes.push("the last message is the assistant's, which some models reject".to_owned());
     }
@@ -107,7 +107,7 @@ fn anthropic(
     for entry in transcript {
         match &entry.turn {
             Turn::Message { speaker, text } => {
-                let role = if *speaker == Speaker::User { "user" } else { "assistant" };
+                let role = if *speaker == MessageRole::User { "user" } else { "assistant" };
                 push(role, json!({"type": "text", "text": text}));
             }
             Turn::Call { tool, arguments, result } => {
@@ -234,7 +234,7 @@ mod tests {
 
     fn transcript() -> Vec<Arc<Entry>> {
         let turns = [
-            Turn::Message { speaker: Speaker::User, text: "profile orders.csv".into() },
+            Turn::Message { speaker: MessageRole::User, text: "profile orders.csv".into() },
             Turn::Call {
                 tool: "skills.load".into(),
                 arguments: json!({"names": ["csv-profile"]}),
@@ -245,7 +245,7 @@ mod tests {
                 arguments: json!({"path": "../x"}),
                 result: Err(ToolError::new(ToolFailure::PathEscape, "no")),
             },
-            Turn::Message { speaker: Speaker::Assistant, text: "done".into() },
+            Turn::Message { speaker: MessageRole::Assistant, text: "done".into() },
         ];
         (1..).zip(turns).map(|(number, turn)| Arc::new(Entry { number, at_ms: 0, turn })).collect()
     }

@@ -10,7 +10,7 @@ use super::active::{self, Active, LoadMode, Receipt};
 use super::compose::{Form, Instructions};
 use super::delivered_bodies::in_answers;
 use super::failure::ToolError;
-use super::transcript::{Entry, Speaker, Turn};
+use super::transcript::{Entry, MessageRole, Turn};
 
 /// Default maximum number of active skills.
 pub const DEFAULT_CAP: usize = 8;
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Appends a message.
-    pub fn say(&mut self, at_ms: i64, speaker: Speaker, text: impl Into<String>) -> u64 {
+    pub fn say(&mut self, at_ms: i64, speaker: MessageRole, text: impl Into<String>) -> u64 {
         self.append(at_ms, Turn::Message { speaker, text: text.into() })
     }
 

@@ -20,7 +20,8 @@ use super::failure::ToolError;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Speaker {
+#[schemars(rename = "Speaker")]
+pub enum MessageRole {
     /// The person.
     User,
     /// The model.
@@ -34,7 +35,7 @@ pub enum Turn {
     /// A message was appended.
     Message {
         /// Its author.
-        speaker: Speaker,
+        speaker: MessageRole,
         /// Its text.
         text: String,
     },

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use skills_api::operations::Service;
 use skills_api::{Code, Error, Local, RateLimit};
 use skills_base::private_files;
-use skills_cli::{Context, Done, Failure, ServeArgs};
+use skills_cli::{Context, Exit, Failure, ServeArgs};
 use skills_http::{Authenticator, Server, ServiceKeys, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
@@ -18,7 +18,7 @@ use skills_skill::safe_text;
 const KEY: &str = "SKILLS_API_KEY";
 
 /// Serves until SIGINT or SIGTERM.
-pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
+pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let keys = keys(cx, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,7 +69,7 @@ async fn listen(
     keys: ServiceKeys,
     limit: Option<RateLimit>,
     args: &ServeArgs,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let (authenticator, cors) = (keys, args.cors.clone());
     let keys = authenticator.len();
     let authenticator = (keys > 0).then(|| Arc::new(authenticator) as Arc<dyn Authenticator>);
@@ -123,7 +123,7 @@ async fn listen(
         () = async { end.cancelled().await; shutdown_signal().await } => {}
     }
     tracing::info!(%address, "the service exited");
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// File descriptors reserved for the store, scripts and everything else that is not a connection.

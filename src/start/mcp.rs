@@ -6,13 +6,13 @@ use tokio_util::sync::CancellationToken;
 
 use skills_api::operations::{Principal, Service};
 use skills_api::{Code, Error, Local, account};
-use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
+use skills_cli::{Context, Exit, Failure, Global, McpArgs, connect, invocation};
 use skills_config::{Config, MEMORY_STORE};
 use skills_mcp::{Settings, Transport};
 use skills_skill::safe_text;
 
 /// Serves standard input and output until the client disconnects, over the local core or the configured service.
-pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
+pub fn serve(cx: &Context, args: &McpArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -44,14 +44,14 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     served
 }
 
-async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -> Result<Done, Failure> {
+async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -> Result<Exit, Failure> {
     if let Some(session) = &args.session {
         service.sessions.session(session).await?;
     }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signals(stop.clone()));
     skills_mcp::serve(service, settings(cx, config, args, stop)).await?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationToken) -> Settings {

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
 use skills_base::telemetry::RingBuffer;
-use skills_cli::{Context, DemoArgs, Done, Failure, connect, invocation};
+use skills_cli::{Context, DemoArgs, Exit, Failure, connect, invocation};
 use skills_config::{AuditLog, Config, Dirs, Env, MEMORY_STORE};
 use skills_skill::safe_text;
 use skills_tui::demo::{DemoOptions, Redaction, Script, shipped};
 use skills_tui::keymap::Keymap;
 use skills_tui::theme::{Depth, Themes};
-use skills_tui::{Exit, RunError, Settings};
+use skills_tui::{RunError, Settings};
 
 /// Opens the workbench until the user quits, or plays a demonstration in it.
-pub fn open(cx: &mut Context, log: RingBuffer, demo: Option<&DemoArgs>) -> Result<Done, Failure> {
+pub fn open(cx: &mut Context, log: RingBuffer, demo: Option<&DemoArgs>) -> Result<Exit, Failure> {
     let play = demo.map(|args| play(cx, args)).transpose()?;
     show(cx, log, play)
 }
@@ -56,7 +56,7 @@ fn redaction(env: &Env) -> Redaction {
     Redaction::of(&env.home.to_string_lossy(), &folders, env.get("USER"))
 }
 
-fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done, Failure> {
+fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit, Failure> {
     let mut config = cx.config()?;
     if play.is_some() && config.store.as_deref() == Some(MEMORY_STORE) {
         config.audit = AuditLog::Off;
@@ -90,7 +90,7 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
     // Release the leases of this process so that other workers can claim its runs at once.
     runtime.block_on(async {
         match ended {
-            Ok(Exit::ShutDown) => local.stop_workers_at_once().await,
+            Ok(skills_tui::Exit::ShutDown) => local.stop_workers_at_once().await,
             _ => local.stop_workers().await,
         }
     });
@@ -104,14 +104,14 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
     left(ended)
 }
 
-fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
+fn left(ended: Result<skills_tui::Exit, RunError>) -> Result<Exit, Failure> {
     match ended {
-        Ok(_) => Ok(Done::Fine),
+        Ok(_) => Ok(Exit::Success),
         Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),
         Err(error @ RunError::Terminal(_)) => Err(Failure::usage(error.to_string())),
         Err(error @ RunError::Missed(_)) => {
             eprintln!("skills: {}", safe_text::line(&error.to_string()));
-            Ok(Done::Findings)
+            Ok(Exit::ChecksFailed)
         }
     }
 }

@@ -105,7 +105,8 @@ pub enum Action {
     Launch,
     Compare,
     ShowCheckpoint,
-    ReadWhole,
+    #[strum(serialize = "read-whole")]
+    View,
     ShowBoard,
     SaveView,
     AddTerm,
@@ -127,24 +128,28 @@ pub enum Action {
     ApproveNow,
     DenyNow,
     RunAgain,
-    ItHappened,
+    #[strum(serialize = "it-happened")]
+    MarkCompleted,
     SkipStep,
     FailStep,
     SendNow,
     Undo,
-    DespiteChange,
+    #[strum(serialize = "despite-change")]
+    AllowChangedSkill,
     Notes,
     Mark,
     MarkAll,
     ExtendUp,
     ExtendDown,
-    CarryOut,
+    #[strum(serialize = "carry-out")]
+    Execute,
     // overlays
     Complete,
     FindNext,
     FindPrevious,
     // errors
-    Seen,
+    #[strum(serialize = "seen")]
+    DismissError,
 }
 
 impl Action {

@@ -414,7 +414,7 @@ mod tests {
             rows.iter().map(|(keys, name)| ((*keys).to_owned(), (*name).to_owned())).collect::<Vec<_>>()
         };
         let dialog =
-            [hint(Action::NextPart, "next"), hint(Action::CarryOut, "assign"), hint(Action::Back, "cancel")];
+            [hint(Action::NextPart, "next"), hint(Action::Execute, "assign"), hint(Action::Back, "cancel")];
         let global = [("? F1", "help"), ("^L", "redraw"), ("^Z", "suspend"), ("^C", "quit")];
         let own = [("⇥ ⇤", NEXT_PREVIOUS_FIELD), ("^S", "assign"), ("Esc", "cancel")];
         let rows = help(&[Context::Dialog], &dialog);

@@ -12,7 +12,7 @@ use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, ScriptPreview, Speaker};
+use skills_session::{Api, MessageRole, Payload, ScriptPreview};
 
 /// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ pub enum SessionRequest {
         confirmed: Option<String>,
     },
     /// Append a message.
-    Say(String, Speaker, String),
+    Say(String, MessageRole, String),
     /// Export the session in every format.
     Exports(String),
     /// Write a text to a local file.

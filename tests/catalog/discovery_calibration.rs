@@ -41,7 +41,7 @@ fn short_descriptions_keep_requests_and_reject_strangers() {
 fn shares(set: &Set, strangers: &[Case], n: usize) -> (f64, f64) {
     let (mut fitting, mut accepted, mut strange, mut rejected) = (0, 0, 0, 0);
     for (at, documents) in set.skills.chunks_exact(n).enumerate() {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(documents.to_vec(), &[]);
         let fits = |case: &Case| {
             let request = Request { intent: case.query.clone(), ..Request::default() };

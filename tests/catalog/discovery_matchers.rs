@@ -9,8 +9,9 @@ fn first(router: &Router, intent: &str) -> Option<String> {
 }
 
 fn router(off: &[&str]) -> Router {
-    let mut router =
-        Router::new(Weights::shipped().unwrap().patient()).without_matchers(off.iter().copied()).unwrap();
+    let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits())
+        .without_matchers(off.iter().copied())
+        .unwrap();
     let mut skills = documents();
     skills.push(Document::new("canine", "canine-care", "Feeding plans and walks for puppies."));
     skills.push(Document::new("graph", "graph", "Draws charts of numbers, plots, and figures for papers."));
@@ -46,8 +47,9 @@ fn presence_adds_to_a_score_what_is_lost_without_it() {
 #[test]
 fn task_adds_to_the_skill_whose_verb_is_asked_for() {
     let ask = |off: &[&str]| {
-        let mut router =
-            Router::new(Weights::shipped().unwrap().patient()).without_matchers(off.iter().copied()).unwrap();
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits())
+            .without_matchers(off.iter().copied())
+            .unwrap();
         let review = Document::new("legal", "legal", "Reviews contracts and lists risky terms.");
         let stored =
             Document::new("suppliers", "suppliers", "Stores contracts. The date of the last review is kept.");

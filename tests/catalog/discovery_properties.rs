@@ -81,7 +81,7 @@ prop_compose! {
 }
 
 fn router() -> Router {
-    Router::new(Weights::shipped().unwrap().patient())
+    Router::new(Weights::shipped().unwrap().with_generous_time_limits())
 }
 
 fn ask(router: &Router, intent: &str, with_body: bool) -> Option<Answer> {

@@ -28,7 +28,7 @@ fn languages() -> Languages {
 }
 
 fn filled(documents: Vec<Document>) -> Router {
-    let mut router = Router::new(Weights::shipped().unwrap().patient());
+    let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
     router.update(documents, &[]);
     router
 }

@@ -16,7 +16,7 @@ fn router() -> Router {
             documents.push(Document::from_skill(&skill, Some(text)));
         }
     }
-    let mut router = Router::new(Weights::shipped().unwrap().patient());
+    let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
     router.update(documents, &[]);
     router
 }

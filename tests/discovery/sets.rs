@@ -19,7 +19,7 @@ impl Set {
     /// A router over its skills.
     #[must_use]
     pub fn router(&self) -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(self.skills.clone(), &[]);
         router
     }

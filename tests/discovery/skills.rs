@@ -81,7 +81,7 @@ pub fn documents() -> Vec<Document> {
 /// A router over them.
 #[must_use]
 pub fn router() -> Router {
-    let mut router = Router::new(Weights::shipped().unwrap().patient());
+    let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
     router.update(documents(), &[]);
     router
 }

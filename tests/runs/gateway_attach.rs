@@ -8,7 +8,7 @@ use skills_api::{
     SettingsChange,
 };
 use skills_model::RunState;
-use skills_session::Speaker;
+use skills_session::MessageRole;
 use skills_skill::AttachTarget;
 
 fn reason(error: &Error) -> (Code, String, String, Vec<String>) {
@@ -165,7 +165,7 @@ async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
     let core = place.open().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     core.new_session(SettingsChange::default()).await.unwrap();
-    core.say(&id, Speaker::User, "watch this talk").await.unwrap();
+    core.say(&id, MessageRole::User, "watch this talk").await.unwrap();
     let load = json!({"names": ["notes"]});
     core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
     let choices = core

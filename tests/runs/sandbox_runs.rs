@@ -131,7 +131,7 @@ async fn loader_variables_are_refused_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn a_cancelled_script_is_asked_to_end_and_may_tidy_up() {
+async fn a_canceled_script_is_asked_to_end_and_may_tidy_up() {
     let bundle = Bundle::of("tidy.sh", "trap 'echo tidied; exit 5' TERM\nsleep \"$1\" &\nwait\n");
     for (name, sandbox) in sandboxes() {
         let (mut spec, cancel) = (bundle.spec("tidy.sh"), CancellationToken::new());
@@ -143,7 +143,7 @@ async fn a_cancelled_script_is_asked_to_end_and_may_tidy_up() {
         };
         let (outcome, ()) = tokio::join!(sandbox.run(spec, cancel.clone()), cancelling);
         let outcome = outcome.expect("starts");
-        assert!(outcome.cancelled && !outcome.timed_out, "{name}");
+        assert!(outcome.canceled && !outcome.timed_out, "{name}");
         assert_eq!(outcome.stdout.text(), "tidied\n", "{name}: {:?}", outcome.end);
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use session_place::{Place, call, failure, names, reviewed};
 use skills_api::{AuditFilter, Local, SessionClient as _, SettingsChange};
-use skills_session::{Speaker, ToolFailure};
+use skills_session::{MessageRole, ToolFailure};
 
 #[tokio::test]
 async fn files_are_read_beneath_the_bundle_only() {
@@ -317,12 +317,12 @@ async fn a_session_survives_its_process_and_two_processes_do_not_lose_each_other
     let (one, two) = tokio::join!(
         async {
             for at in 0..20 {
-                first.say(&id, Speaker::User, &format!("one {at}")).await.unwrap();
+                first.say(&id, MessageRole::User, &format!("one {at}")).await.unwrap();
             }
         },
         async {
             for at in 0..20 {
-                second.say(&id, Speaker::Assistant, &format!("two {at}")).await.unwrap();
+                second.say(&id, MessageRole::Assistant, &format!("two {at}")).await.unwrap();
             }
         }
     );

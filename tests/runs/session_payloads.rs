@@ -7,7 +7,7 @@ use crate::session_place;
 use serde_json::{Value, json};
 use session_place::{Place, call};
 use skills_api::{SessionClient as _, SettingsChange};
-use skills_session::{Api, Speaker};
+use skills_session::{Api, MessageRole};
 
 const SHAPES: [(Api, &str); 3] = [
     (Api::Anthropic, include_str!("../fixtures/model_apis/anthropic-messages.schema.json")),
@@ -28,14 +28,14 @@ async fn talk(place: &Place) -> (skills_api::Local, String) {
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
-    core.say(&id, Speaker::User, "do the alpha thing").await.unwrap();
+    core.say(&id, MessageRole::User, "do the alpha thing").await.unwrap();
     call(&core, &id, "skills.list", json!({})).await.result.unwrap();
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap();
     call(&core, &id, "skills.read", json!({"path": "../beta/SKILL.md"})).await.result.unwrap_err();
     call(&core, &id, "skills.read", json!({"path": "references/rules.md"})).await.result.unwrap();
-    core.say(&id, Speaker::User, "and faster").await.unwrap();
-    core.say(&id, Speaker::Assistant, "Done.").await.unwrap();
-    core.say(&id, Speaker::User, "thanks").await.unwrap();
+    core.say(&id, MessageRole::User, "and faster").await.unwrap();
+    core.say(&id, MessageRole::Assistant, "Done.").await.unwrap();
+    core.say(&id, MessageRole::User, "thanks").await.unwrap();
     call(&core, &id, "skills.unload", Value::Null).await.result.unwrap_err();
     (core, id)
 }
@@ -136,8 +136,8 @@ async fn what_a_service_would_refuse_is_told_beside_the_request() {
     let empty = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap();
     assert!(empty.notes[0].contains("no messages"), "{:?}", empty.notes);
     assert!(!wrong(Api::Anthropic, &empty.body).is_empty(), "the check sees it too");
-    core.say(&id, Speaker::User, "hello").await.unwrap();
-    core.say(&id, Speaker::Assistant, "Hello.").await.unwrap();
+    core.say(&id, MessageRole::User, "hello").await.unwrap();
+    core.say(&id, MessageRole::Assistant, "Hello.").await.unwrap();
     let ends = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap();
     assert!(ends.notes[0].contains("last message"), "{:?}", ends.notes);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 use session_place::{Place, call, failure, names};
 use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
-use skills_session::{Api, PartKind, Speaker, ToolFailure};
+use skills_session::{Api, MessageRole, PartKind, ToolFailure};
 
 #[tokio::test]
 async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
@@ -60,10 +60,10 @@ async fn a_call_names_few_skills_and_a_transcript_has_a_maximum_size() {
     }
     let text = "a".repeat(4 << 20);
     for _ in 0..3 {
-        core.say(&id, Speaker::User, &text).await.unwrap();
+        core.say(&id, MessageRole::User, &text).await.unwrap();
     }
     let entries = core.session(&id).await.unwrap().transcript.len();
-    let refused = core.say(&id, Speaker::User, &text).await.unwrap_err();
+    let refused = core.say(&id, MessageRole::User, &text).await.unwrap_err();
     assert_eq!(refused.code, Code::InvalidRequest, "{refused}");
     assert!(refused.message.ends_with("the maximum is 16777216. Create another session"), "{refused}");
     assert_eq!(core.session(&id).await.unwrap().transcript.len(), entries, "nothing was appended");

@@ -7,7 +7,7 @@ mod doors;
 use cli_runs_fixture::RunsFixture;
 use doors::{CallResult, Doors};
 use serde_json::{Value, json};
-use skills_api::operations::{operation, steady};
+use skills_api::operations::{normalize_volatile_fields, operation};
 
 /// One call, in the form of each interface.
 struct Case {
@@ -282,15 +282,21 @@ fn within(full: &Value, small: &Value) -> bool {
 
 fn judge(case: &Case, adapter: &str, expected: &CallResult, actual: &CallResult, wrongs: &mut Vec<String>) {
     let same = match (expected, actual) {
-        (Ok(expected), Ok(actual)) if adapter == "command line" => within(&steady(actual), &steady(expected)),
-        (Ok(expected), Ok(actual)) => steady(actual) == steady(expected),
-        (Err(expected), Err(actual)) => steady(actual) == steady(expected),
+        (Ok(expected), Ok(actual)) if adapter == "command line" => {
+            within(&normalize_volatile_fields(actual), &normalize_volatile_fields(expected))
+        }
+        (Ok(expected), Ok(actual)) => {
+            normalize_volatile_fields(actual) == normalize_volatile_fields(expected)
+        }
+        (Err(expected), Err(actual)) => {
+            normalize_volatile_fields(actual) == normalize_volatile_fields(expected)
+        }
         _ => false,
     };
     if !same {
         let text = |actual: &CallResult| match actual {
-            Ok(value) => format!("ok {}", steady(value)),
-            Err(value) => format!("error {}", steady(value)),
+            Ok(value) => format!("ok {}", normalize_volatile_fields(value)),
+            Err(value) => format!("error {}", normalize_volatile_fields(value)),
         };
         wrongs.push(format!(
             "{} {} by {adapter}:\n  library: {}\n  {adapter}: {}",

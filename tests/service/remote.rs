@@ -21,7 +21,7 @@ use skills_api::{
 };
 use skills_discovery::Request;
 use skills_model::{RunState, Verdict};
-use skills_session::{Api, Speaker};
+use skills_session::{Api, MessageRole};
 use skills_skill::{AttachTarget, SkillId};
 use skills_store::{IdempotencyOutcome, RunFilter};
 use tokio_util::sync::CancellationToken;
@@ -211,7 +211,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     let session =
         there.new_session(SettingsChange { cap: Some(2), ..SettingsChange::default() }).await.unwrap();
     let id = session.session_id.as_str();
-    assert_eq!(there.say(id, Speaker::User, "what is owed?").await.unwrap(), 1);
+    assert_eq!(there.say(id, MessageRole::User, "what is owed?").await.unwrap(), 1);
     let load = json!({ "names": ["notes"], "mode": "add" });
     assert!(there.call_tool(id, "skills.load", load.clone(), None).await.unwrap().result.is_ok());
     same!(here, there, call_tool(id, "skills.none", json!({}), None));

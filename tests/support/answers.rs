@@ -2,7 +2,7 @@
 
 use skills_discovery::{
     Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group,
-    Hit, Lead, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind, Verdict, VerdictReason,
+    Hit, Margin, Mark, MatcherReport, MatcherState, QueryWord, Signal, TermKind, Verdict, VerdictReason,
     WordRow,
 };
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
@@ -232,7 +232,7 @@ pub fn fits() -> Answer {
             p_fit: 0.97,
             fit_threshold: 1.50,
             medium_threshold: 2.0,
-            lead: Lead::Clear,
+            lead: Margin::Clear,
         }),
         words: words(INTENT, &["the", "in", "this", "into", "a"], &[]),
         matchers: vec![link("lexical", MatcherState::Ran), link("semantic", MatcherState::Ran)],
@@ -293,7 +293,7 @@ pub fn none_fits() -> Answer {
             p_fit: 0.02,
             fit_threshold: 1.50,
             medium_threshold: 2.0,
-            lead: Lead::Ambiguous,
+            lead: Margin::Ambiguous,
         }),
         words,
         matchers: vec![

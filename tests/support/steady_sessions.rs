@@ -8,7 +8,7 @@ use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
     SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, MessageRole, Payload};
 
 /// Replaces every id.
 pub const ID: &str = "0198a1b1-1000-7000-8000-00000000cafe";
@@ -63,7 +63,7 @@ impl SessionClient for SteadySessions {
         self.core.configure_session(&self.real, change).await.map(Self::steady)
     }
 
-    async fn say(&self, _session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+    async fn say(&self, _session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
         self.core.say(&self.real, speaker, text).await
     }
 

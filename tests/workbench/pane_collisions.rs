@@ -45,7 +45,7 @@ struct Core {
 
 impl Core {
     fn new() -> Self {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(SKILLS.map(|(id, text)| Document::new(id, id, text)).into(), &[]);
         let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
         Self { router, map }

@@ -30,14 +30,14 @@ use skills_registry::{Registry, Settings, Trust};
 ///
 /// # Errors
 /// Returns `internal_error` if a thread cannot be started or a data file of this program is damaged.
-pub(super) fn compose(mut config: Config, patient: bool) -> Result<Local, Error> {
+pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<Local, Error> {
     let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
     let temporary_cache = ensure_cache(&mut config)?;
     // Its thread reads the cache while the router is built here.
     let settings = Settings::new(&config);
     let build = settings.build.clone();
     let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
-    let router = router(&config, patient)?;
+    let router = router(&config, generous_time_limits)?;
     let cache = |file: &str, kind: &'static str, version: String| {
         (!config.demo).then(|| CacheFile::new(config.dirs.cache.join(file), kind, version))
     };

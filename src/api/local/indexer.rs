@@ -28,7 +28,7 @@ const LARGE_BATCH: usize = 1024;
 /// largest collections, for a good tenth of every request's time.
 const WORTH_JOINING: usize = 500;
 /// Minimum interval between progress events.
-const TELL_EVERY: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// State shared by the thread and the callers.
 pub struct Shared {
@@ -364,7 +364,8 @@ impl Indexer {
         let progress =
             IndexProgress { indexed: total - self.behind.len(), total, done: self.behind.is_empty() };
         self.shared.progress.send_replace(progress);
-        if at_once || self.reported_at.is_none_or(|reported_at| now.duration_since(reported_at) >= TELL_EVERY)
+        if at_once
+            || self.reported_at.is_none_or(|reported_at| now.duration_since(reported_at) >= PROGRESS_INTERVAL)
         {
             self.reported_at = Some(now);
             self.shared.emit(Event::Index(progress));

@@ -60,7 +60,7 @@ use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{Answer, BodyLine, PairReport, Policy, Request, Router, Weights};
 use skills_registry::Catalog;
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, MessageRole, Payload};
 use skills_skill::{Skill, SkillId, client};
 
 pub use self::one_shot::{CoreParts, bisect, eval, lint};
@@ -244,11 +244,11 @@ fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
 /// Returns an empty router with the weights of this program and without the matchers that the settings disable.
 ///
 /// Interactive users prefer an answer without a late matcher; scripts need the same answer whatever else the machine
-/// does, so the matchers of a `patient` router may take their time.
-fn router(config: &Config, patient: bool) -> Result<Router, Error> {
+/// does, so with `generous_time_limits` the matchers may take their time.
+fn router(config: &Config, generous_time_limits: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
-    Router::new(if patient { weights.patient() } else { weights })
+    Router::new(if generous_time_limits { weights.with_generous_time_limits() } else { weights })
         .without_matchers(config.links.off())
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
@@ -422,7 +422,7 @@ impl SessionClient for Local {
         self.sessions.configure_session(session, change).await
     }
 
-    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+    async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
         self.sessions.say(session, speaker, text).await
     }
 
@@ -469,4 +469,4 @@ impl SessionClient for Local {
 
 /// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers with what was
 /// found.
-const SCAN_PATIENCE: Duration = Duration::from_secs(120);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(120);

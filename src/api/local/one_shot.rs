@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::compose::compose;
-use super::{Local, SCAN_PATIENCE, ensure_cache, router, run_blocking};
+use super::{Local, SCAN_TIMEOUT, ensure_cache, router, run_blocking};
 use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::git::router_at;
@@ -39,7 +39,7 @@ impl Local {
                 Ok(indexer)
             }))
         });
-        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.skills.registry.wait_scanned()).await;
+        let scanned = tokio::time::timeout(SCAN_TIMEOUT, local.skills.registry.wait_scanned()).await;
         let catalog = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is incomplete; using the skills found so far");
             local.skills.registry.snapshot()

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{Code, Error, ExecutionOptions, LARGEST_PAGE};
 use skills_model::{Choice, RunState};
-use skills_session::{Api, Speaker};
+use skills_session::{Api, MessageRole};
 use skills_skill::{AttachTarget, Digest, SkillId};
 
 macro_rules! arguments {
@@ -112,7 +112,7 @@ arguments! {
     }
 
     /// A budget.
-    BudgetOf {
+    BudgetArguments {
         /// Id of a client profile; default: the complete catalog.
         #[serde(default)]
         client: Option<String>,
@@ -328,7 +328,7 @@ arguments! {
     }
 
     /// A board.
-    BoardOf {
+    BoardArguments {
         /// Hours back from now, 1 to 336.
         #[serde(default = "shift")]
         #[schemars(range(min = 1, max = 336))]
@@ -336,7 +336,7 @@ arguments! {
     }
 
     /// Runs to distinguish.
-    FacetsOf {
+    FacetsArguments {
         /// A filter as of `run.list`; all runs if empty.
         #[serde(default)]
         #[schemars(length(max = 4_096))]
@@ -344,7 +344,7 @@ arguments! {
     }
 
     /// Output lines of a run.
-    LogOf {
+    LogArguments {
         /// Its id, or a unique prefix or suffix of it.
         run_id: String,
         /// Only those of this step.
@@ -386,7 +386,7 @@ arguments! {
     }
 
     /// A worker to drain.
-    DrainOf {
+    DrainArguments {
         /// Its id, or a unique part of it.
         #[schemars(length(min = 1))]
         worker: String,
@@ -396,7 +396,7 @@ arguments! {
     }
 
     /// A view to save.
-    ViewOf {
+    ViewArguments {
         /// Its name.
         #[schemars(length(min = 1, max = 40))]
         name: String,
@@ -446,7 +446,7 @@ arguments! {
         /// The session.
         session_id: String,
         /// Role of the author.
-        speaker: Speaker,
+        speaker: MessageRole,
         /// The text.
         #[schemars(regex(pattern = r"\S"))]
         text: String,

@@ -50,7 +50,7 @@ pub use answers::{
     ToolReply,
 };
 pub use disclosure::{may_hold_details, remove_details};
-pub use normalize::{difference, steady};
+pub use normalize::{difference, normalize_volatile_fields};
 pub use plain_schema::simplify;
 pub use principal_limits::{
     LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Permit, call_permit, complete_result_permit, event_page_permit,
@@ -763,7 +763,10 @@ async fn refused(
         error => disclosure::without_details(error),
     };
     redact_paths::shorten(&mut error.message);
-    let sheet = error.reason.as_mut().and_then(|reason| reason.get_mut(redact_paths::SHEET)?.as_object_mut());
+    let sheet = error
+        .reason
+        .as_mut()
+        .and_then(|reason| reason.get_mut(redact_paths::DECISION_FIELD)?.as_object_mut());
     if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
         sheet.insert("approver".to_owned(), json!(approver));
     }

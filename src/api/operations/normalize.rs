@@ -17,13 +17,20 @@ const MOVING: &[&str] = &[
 
 /// Replaces volatile values by `…`, including UUIDs in texts.
 #[must_use]
-pub fn steady(value: &Value) -> Value {
+pub fn normalize_volatile_fields(value: &Value) -> Value {
     match value {
-        Value::Array(items) => Value::Array(items.iter().map(steady).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(normalize_volatile_fields).collect()),
         Value::Object(members) => {
             let normalized = members.iter().map(|(key, value)| {
                 let moves = MOVING.contains(&key.as_str()) || key.ends_with("_ms") || key.ends_with("_us");
-                (key.clone(), if moves && !value.is_null() { Value::from("…") } else { steady(value) })
+                (
+                    key.clone(),
+                    if moves && !value.is_null() {
+                        Value::from("…")
+                    } else {
+                        normalize_volatile_fields(value)
+                    },
+                )
             });
             Value::Object(normalized.collect::<Map<_, _>>())
         }
@@ -111,7 +118,7 @@ mod tests {
             "run": { "id": "0198a1b2-0000-7000-8000-00000000ffff", "since_ms": 2, "state": "failed" },
             "message": "run 0198a1b2-0000-7000-8000-00000000ffff failed",
         });
-        assert_eq!(difference(&steady(&one), &steady(&other)), None);
+        assert_eq!(difference(&normalize_volatile_fields(&one), &normalize_volatile_fields(&other)), None);
         let message = difference(&json!({ "a": [1, { "b": 2 }] }), &json!({ "a": [1, { "b": 3 }] }));
         assert_eq!(message.as_deref(), Some(".a[1].b: 2 and 3"));
         assert_eq!(difference(&json!({ "a": 1 }), &json!({})).as_deref(), Some(".a is missing there"));

@@ -1,7 +1,10 @@
 //! Operations for operators: the board, workers, facets, saved views, logs of steps, assignments.
 
-use super::arguments::{Assignment, BoardOf, DrainOf, FacetsOf, LogOf, Nothing, ViewName, ViewOf};
-use super::runs::patient;
+use super::arguments::{
+    Assignment, BoardArguments, DrainArguments, FacetsArguments, LogArguments, Nothing, ViewArguments,
+    ViewName,
+};
+use super::runs::checked_wait;
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{LogRequest, RunCommand};
 
@@ -13,7 +16,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns waiting runs by deadline, runs in progress, failures by reason and completed runs over the last hours, \
                 and the workers.",
-            |context: CallContext, ask: BoardOf| async move { context.service.core.board(ask.hours).await },
+            |context: CallContext, ask: BoardArguments| async move {
+                context.service.core.board(ask.hours).await
+            },
         )
         .tool(),
         Operation::new(
@@ -22,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the fields and values that distinguish the runs matching a filter, with the terms that select \
                 them.",
-            |context: CallContext, ask: FacetsOf| async move {
+            |context: CallContext, ask: FacetsArguments| async move {
                 context.caller.may_filter(Some(&ask.r#where))?;
                 context.service.core.facets(&ask.r#where).await
             },
@@ -32,9 +37,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/log"),
             Scope::Read,
             "Returns complete output lines of a run, optionally of one step or with a text.",
-            |context: CallContext, ask: LogOf| async move {
-                let LogOf { run_id: run, step, text, after, limit, wait_ms } = ask;
-                let wait_ms = patient(wait_ms)?;
+            |context: CallContext, ask: LogArguments| async move {
+                let LogArguments { run_id: run, step, text, after, limit, wait_ms } = ask;
+                let wait_ms = checked_wait(wait_ms)?;
                 context.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
             },
         ),
@@ -64,7 +69,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/workers/drain"),
             Scope::Admin,
             "Lets a worker finish its runs and claim no others, or claim runs again.",
-            |context: CallContext, ask: DrainOf| async move {
+            |context: CallContext, ask: DrainArguments| async move {
                 let by = context.caller.name(None);
                 context.service.core.drain(&ask.worker, ask.drain, by).await
             },
@@ -82,8 +87,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/views"),
             Scope::Run,
             "Saves a filter of runs under a name, for everyone on the store.",
-            |context: CallContext, ask: ViewOf| async move {
-                let ViewOf { name, r#where, by } = ask;
+            |context: CallContext, ask: ViewArguments| async move {
+                let ViewArguments { name, r#where, by } = ask;
                 let by = context.caller.name(by);
                 context.service.core.save_view(&name, Some(&r#where), by).await
             },

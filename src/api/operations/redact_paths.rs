@@ -12,10 +12,10 @@ use skills_skill::prefix;
 /// Characters after which a path may begin.
 const BEFORE: &str = " \n\t`'\"([{<=:,;";
 /// Characters at which a path ends.
-const BEHIND: &str = " \n\t`'\")]}<>,;|";
+const PATH_TERMINATORS: &str = " \n\t`'\")]}<>,;|";
 
-/// Field of a reason with the sheet of a decision.
-pub(super) const SHEET: &str = "decision";
+/// Field of a reason with the preview of a decision.
+pub(super) const DECISION_FIELD: &str = "decision";
 
 /// Maximum size of a caller's text that may be a path, and of all of them, in bytes.
 const MAX_PATH_BYTES: usize = 4 << 10;
@@ -97,10 +97,10 @@ pub(super) async fn redact_error(service: &Service, error: Error, caller_input: 
         suggestions: error.suggestions.iter().map(|text| hide(text)).collect(),
         reason: error.reason.map(|reason| {
             // The decision sheet is not redacted: every caller who may decide can read it on the run.
-            let sheet = reason.get(SHEET).cloned();
+            let sheet = reason.get(DECISION_FIELD).cloned();
             let mut reason = inside(reason, &hide);
             if let (Some(sheet), Some(fields)) = (sheet, reason.as_object_mut()) {
-                fields.insert(SHEET.to_owned(), sheet);
+                fields.insert(DECISION_FIELD.to_owned(), sheet);
             }
             reason
         }),
@@ -169,7 +169,7 @@ fn hidden(
 
 /// Returns the path that a text begins with, without trailing punctuation.
 fn path_at(text: &str) -> &str {
-    let end = text.find(|sign| BEHIND.contains(sign)).unwrap_or(text.len());
+    let end = text.find(|sign| PATH_TERMINATORS.contains(sign)).unwrap_or(text.len());
     let path = text[..end].trim_end_matches(['.', ':', '!', '?']);
     if path.is_empty() { "/" } else { path }
 }
@@ -180,8 +180,8 @@ fn replaced(text: &str, path: &str, name: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(path) {
         let behind = rest[at + path.len()..].chars().next();
-        let is_whole_path =
-            behind.is_none_or(|sign| sign == '/' || sign == '.' || sign == ':' || BEHIND.contains(sign));
+        let is_whole_path = behind
+            .is_none_or(|sign| sign == '/' || sign == '.' || sign == ':' || PATH_TERMINATORS.contains(sign));
         out.push_str(&rest[..at]);
         out.push_str(if is_whole_path { name } else { path });
         rest = &rest[at + path.len()..];

@@ -184,8 +184,11 @@ fn read_operations() -> Vec<Operation> {
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
             |context: CallContext, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
-                let events =
-                    context.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
+                let events = context
+                    .service
+                    .core
+                    .run_events(Some(&run_id), after, limit, checked_wait(wait_ms)?)
+                    .await?;
                 Ok(EventList { events, log: context.service.core.event_log().await? })
             },
         )
@@ -198,7 +201,7 @@ fn read_operations() -> Vec<Operation> {
                 `text/event-stream` is accepted.",
             |context: CallContext, ask: AllEvents| async move {
                 let AllEvents { after, limit, wait_ms } = ask;
-                let mut wait_ms = patient(wait_ms)?;
+                let mut wait_ms = checked_wait(wait_ms)?;
                 if after > context.service.core.newest_event().await? {
                     // The number is from another store, as the caller can see by the log: do not wait for what may
                     // never come.
@@ -345,7 +348,7 @@ fn ordering() -> Vec<Operation> {
 ///
 /// # Errors
 /// Returns `invalid_request` for a longer one, which would otherwise return earlier than expected.
-pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
+pub(super) fn checked_wait(wait_ms: u64) -> Result<u64, Error> {
     const MAX_WAIT_MS: u64 = 60_000;
     if wait_ms > MAX_WAIT_MS {
         let message = format!("invalid `wait_ms` {wait_ms}; the maximum is {MAX_WAIT_MS}");

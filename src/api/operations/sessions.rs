@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answers::{AgentList, AppendReply, SessionList, ToolReply};
 use super::arguments::{
-    AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
+    AtMost, BudgetArguments, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{AgentView, Code, Error, SettingsChange};
@@ -14,7 +14,7 @@ use crate::{AgentView, Code, Error, SettingsChange};
 /// A skill, as it is now or as it is loaded in a session.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LevelsOf {
+struct LevelsArguments {
     /// Id, unambiguous name, or location.
     skill_id: String,
     /// The session in which it is loaded, to return what was loaded there.
@@ -67,7 +67,7 @@ fn read_operations() -> Vec<Operation> {
             Scope::Read,
             "Returns a skill at each disclosure level, with bytes and tokens; with a session, as loaded \
                 there.",
-            |context: CallContext, one: LevelsOf| async move {
+            |context: CallContext, one: LevelsArguments| async move {
                 context.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
             },
         ),
@@ -76,7 +76,7 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/skills/budget"),
             Scope::Read,
             "Returns the catalog under a client's budget: what is truncated and what is omitted.",
-            |context: CallContext, ask: BudgetOf| async move {
+            |context: CallContext, ask: BudgetArguments| async move {
                 context.sessions().budget(ask.client.as_deref(), ask.window).await
             },
         ),

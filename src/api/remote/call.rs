@@ -11,13 +11,14 @@ use super::transport::TransportError;
 use crate::{Code, Error};
 
 /// Pauses before a command with an idempotency key is sent again.
-const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+const RETRY_PAUSES: [Duration; 3] =
+    [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a command with an idempotency key and a lost response waits for the connection before it is sent again.
 const WAITED: Duration = Duration::from_secs(120);
 /// Timeout of calls that may take arbitrarily long.
-pub const PATIENT: Duration = Duration::from_secs(24 * 3600);
+pub const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Arguments of an operation.
 pub type Arguments = Map<String, Value>;
@@ -107,7 +108,7 @@ impl Inner {
     ) -> Result<R, TransportError> {
         let end = Instant::now() + WAITED;
         let mut sent = false;
-        let mut pauses = AGAIN.into_iter();
+        let mut pauses = RETRY_PAUSES.into_iter();
         loop {
             let times = self.link.times();
             let answer = if sent {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::Inner;
-use super::call::{Arguments, PATIENT, arguments, written};
+use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, written};
 use super::transport::TransportError;
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::operations::arguments::{ArtifactContent, ContentEncoding};
@@ -211,7 +211,7 @@ impl Inner {
         fields: Arguments,
         keyed: &Keyed,
     ) -> Result<R, Error> {
-        let patience = if keyed.options.wait { PATIENT } else { self.wire.reading() };
+        let patience = if keyed.options.wait { LONG_CALL_TIMEOUT } else { self.wire.reading() };
         match self.surely(name, fields, patience).await {
             Err(TransportError::Lost(error)) => {
                 let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();

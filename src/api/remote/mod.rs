@@ -7,8 +7,8 @@ mod client;
 mod commands;
 mod connection;
 mod event_buffer;
+mod event_stream;
 mod launches;
-mod news;
 mod operator_client;
 mod run_client;
 mod session_client;
@@ -105,7 +105,8 @@ impl Remote {
 
     /// Starts the event stream at the first use; all subscribers share it.
     fn follow(&self) {
-        self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
+        self.following
+            .get_or_init(|| tokio::spawn(event_stream::follow(Arc::clone(&self.inner))).abort_handle());
     }
 
     /// Subscribes to the state of the connection.

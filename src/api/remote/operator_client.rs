@@ -7,14 +7,16 @@ use async_trait::async_trait;
 
 use super::Remote;
 use super::call::{Arguments, written};
-use crate::operations::arguments::{BoardOf, DrainOf, FacetsOf, LogOf, ViewName, ViewOf};
+use crate::operations::arguments::{
+    BoardArguments, DrainArguments, FacetsArguments, LogArguments, ViewArguments, ViewName,
+};
 use crate::operator_types::ensure_not_configured;
 use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList};
 
 #[async_trait]
 impl OperatorClient for Remote {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
-        self.inner.ask("run.board", written(&BoardOf { hours })?).await
+        self.inner.ask("run.board", written(&BoardArguments { hours })?).await
     }
 
     async fn workers(&self) -> Result<WorkerList, Error> {
@@ -22,11 +24,13 @@ impl OperatorClient for Remote {
     }
 
     async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
-        self.inner.execute("worker.drain", written(&DrainOf { worker: worker.to_owned(), drain })?).await
+        self.inner
+            .execute("worker.drain", written(&DrainArguments { worker: worker.to_owned(), drain })?)
+            .await
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
-        self.inner.ask("run.facets", written(&FacetsOf { r#where: filter.to_owned() })?).await
+        self.inner.ask("run.facets", written(&FacetsArguments { r#where: filter.to_owned() })?).await
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
@@ -44,7 +48,7 @@ impl OperatorClient for Remote {
         let name = name.to_owned();
         let saved = match filter {
             Some(filter) => {
-                let fields = ViewOf { name, r#where: filter.to_owned(), by };
+                let fields = ViewArguments { name, r#where: filter.to_owned(), by };
                 self.inner.execute("view.save", written(&fields)?).await?
             }
             None => self.inner.execute("view.delete", written(&ViewName { name, by })?).await?,
@@ -54,7 +58,7 @@ impl OperatorClient for Remote {
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
         let LogRequest { run, step, text, after, limit, wait_ms } = request;
-        let fields = written(&LogOf { run_id: run, step, text, after, limit, wait_ms })?;
+        let fields = written(&LogArguments { run_id: run, step, text, after, limit, wait_ms })?;
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         self.inner.once("run.log", fields, patience).await.map_err(super::transport::TransportError::error)
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Arguments, PATIENT, written};
+use super::call::{Arguments, LONG_CALL_TIMEOUT, written};
 use super::event_buffer::Backlog;
 use super::{Inner, Remote};
 use crate::operations::arguments::{
@@ -220,7 +220,7 @@ impl Inner {
     async fn completion(&self, run: &str) -> Result<Option<RunRecord>, Error> {
         let times = self.link.times();
         let fields = written(&OneRun { run_id: run.to_owned() })?;
-        match self.once::<RunRecord>("run.settle", fields, PATIENT).await {
+        match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
             Ok(completed) if goes_on(&completed) => {
                 tokio::time::sleep(PAUSE).await;

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::Remote;
 use super::call::{Arguments, arguments, written};
 use crate::operations::arguments::{
-    AtMost, BudgetOf, Composition, Export, Message, OneSession, SessionChange, ToolCall,
+    AtMost, BudgetArguments, Composition, Export, Message, OneSession, SessionChange, ToolCall,
 };
 use crate::operations::{AgentList, AppendReply, SessionList, ToolReply};
 use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LARGEST_PAGE, LevelsView, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, MessageRole, Payload};
 
 #[async_trait]
 impl SessionClient for Remote {
@@ -42,7 +42,7 @@ impl SessionClient for Remote {
         self.inner.execute("session.configure", fields).await
     }
 
-    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+    async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
         let fields = written(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
         Ok(self.inner.execute::<AppendReply>("session.say", fields).await?.entry)
     }
@@ -102,7 +102,7 @@ impl SessionClient for Remote {
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         self.inner
-            .ask("skill.budget", written(&BudgetOf { client: client.map(str::to_owned), window })?)
+            .ask("skill.budget", written(&BudgetArguments { client: client.map(str::to_owned), window })?)
             .await
     }
 

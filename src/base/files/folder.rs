@@ -402,9 +402,9 @@ mod unix {
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
     /// Without read permission: sufficient for metadata, and for resolving names.
     #[cfg(target_os = "linux")]
-    const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+    const LOOKUP: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
     #[cfg(not(target_os = "linux"))]
-    const LOOK: OFlags = READ;
+    const LOOKUP: OFlags = READ;
 
     pub fn is_link_error(error: &io::Error) -> bool {
         error
@@ -418,7 +418,7 @@ mod unix {
     }
 
     pub fn open_folder(real: &Path) -> io::Result<Handle> {
-        Ok(without_links(real, LOOK | OFlags::DIRECTORY)?)
+        Ok(without_links(real, LOOKUP | OFlags::DIRECTORY)?)
     }
 
     pub fn open_listed(real: &Path) -> io::Result<File> {
@@ -549,7 +549,7 @@ mod unix {
     }
 
     pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
-        File::from(beneath(folder, inside, LOOK)?).metadata()
+        File::from(beneath(folder, inside, LOOKUP)?).metadata()
     }
 
     pub fn entries(folder: File, _: &Path) -> io::Result<Vec<Entry>> {
@@ -659,7 +659,7 @@ mod unix {
             Ok(rest) => ("/", rest),
             Err(_) => (".", path),
         };
-        let start = rustix::fs::open(start, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let start = rustix::fs::open(start, LOOKUP | OFlags::DIRECTORY, Mode::empty())?;
         walk(&start, rest, flags)
     }
 
@@ -678,7 +678,7 @@ mod unix {
         };
         let mut at: Option<OwnedFd> = None;
         for name in folders {
-            let step = LOOK | OFlags::DIRECTORY;
+            let step = LOOKUP | OFlags::DIRECTORY;
             at = Some(step_into(at.as_ref().unwrap_or(folder), name, step)?);
         }
         step_into(at.as_ref().unwrap_or(folder), last, flags)
@@ -694,7 +694,7 @@ mod unix {
             // The error for a link depends on the flags and on the system.
             Err(Errno::NOTDIR | Errno::MLINK) if is_link(folder) => Err(Errno::LOOP),
             // With `O_PATH`, the handle is that of the link itself.
-            Ok(fd) if flags.contains(LOOK) => {
+            Ok(fd) if flags.contains(LOOKUP) => {
                 let stat = rustix::fs::fstat(&fd)?;
                 if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
                     return Err(Errno::LOOP);

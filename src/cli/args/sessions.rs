@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use skills_session::{Api, Form, Instructions, Speaker};
+use skills_session::{Api, Form, Instructions, MessageRole};
 
 use super::value_parsers::{InputFileArg, handed_file, parse_name};
 
@@ -163,8 +163,12 @@ pub enum SessionAction {
         /// Text of the message; `-` reads standard input.
         text: String,
         /// Role of the author.
-        #[arg(long = "as", value_parser = parse_name::<Speaker>(&["user", "assistant"]), default_value = "user")]
-        speaker: Speaker,
+        #[arg(
+            long = "as",
+            value_parser = parse_name::<MessageRole>(&["user", "assistant"]),
+            default_value = "user"
+        )]
+        speaker: MessageRole,
     },
     /// Print the instructions of the next call.
     Compose {

@@ -10,7 +10,7 @@ use super::next_steps::invocation;
 use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cut, fit, size, wrap};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
@@ -25,7 +25,7 @@ struct Outcome<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
@@ -57,7 +57,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
             cx.out.raw(text.as_bytes())?;
         }
         let accepted = preview.reason.is_none() && preview.input_problems.is_empty();
-        return Ok(if accepted { Done::Fine } else { Done::Findings });
+        return Ok(if accepted { Exit::Success } else { Exit::ChecksFailed });
     }
     reporter.say(&render(&preview, false, reporter.look));
     let mut attached = client.attach(request).await?;
@@ -74,7 +74,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         } else {
             cx.out.line(&run.id.0)?;
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let steps: Vec<String> =
         contract.iter().flat_map(|view| view.steps.iter().map(|step| step.id.clone())).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cut, fit, grouped};
 use skills_api::{Board, BoardRun, CoreParts, WorkerState, WorkerView};
 use skills_model::RunState;
@@ -44,7 +44,7 @@ impl Thresholds {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let board = client.board(args.hours).await?;
     if cx.out.json {
@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
         let text = render(&board, args.hours, thresholds, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Renders counts, one character per slice: `▁▂▃▄▅▆▇`, or `1` to `7`.

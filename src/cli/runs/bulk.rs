@@ -12,7 +12,7 @@ use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
@@ -47,7 +47,7 @@ pub async fn run(
     yes: bool,
     (command, words): (CommandName, &[&str]),
     order: impl Fn(&RunRecord) -> RunCommand,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
     let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
@@ -150,7 +150,7 @@ async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
     orders: Vec<(Numbered<'_>, RunCommand)>,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
     for (one, order) in orders {
@@ -182,11 +182,11 @@ async fn send(
         let summary = parts.join(", ");
         cx.out.line(if plain { format!("Summary: {summary}.") } else { summary })?;
     }
-    Ok(if all_done { Done::Fine } else { Done::Findings })
+    Ok(if all_done { Exit::Success } else { Exit::ChecksFailed })
 }
 
 /// Approves or denies the pending decision of every run that matches a filter, exactly as listed.
-pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
+pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Exit, Failure> {
     let filter = args.r#where.as_deref().unwrap_or_default();
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
@@ -308,7 +308,7 @@ fn plain_sheets(
     let mut out = chosen.heading();
     for (one, (_, sheet)) in chosen.runs.iter().zip(takes) {
         let _ = writeln!(out, "{}", one.line(now_ms));
-        let _ = writeln!(out, "{}", line_mode::text::sheet(sheet).trim());
+        let _ = writeln!(out, "{}", line_mode::text::decision_preview(sheet).trim());
     }
     for (run, why) in others {
         let _ = writeln!(out, "Skipped: run {}, {}.", status::short(&run.id.0), clean(why));
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::runs::samples::detail;
 
-    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
     fn the_digest_of_a_set_is_that_of_its_decisions_in_any_order() {
@@ -401,7 +401,7 @@ mod tests {
             &[(&detail.run, sheet)],
             &[(&detail.run, "it is failed".to_owned())],
             "0a",
-            LOOK,
+            CAPS,
         );
         assert!(text.starts_with("Approve 1 run:\n"), "{text}");
         assert!(text.contains(&format!("inputs digest {digest}")), "{text}");

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Context;
 use crate::args::{ActivateArgs, ExplainCapabilityArgs};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, wrap};
 use skills_api::{CapabilityExplanation, CoreParts, InputFields};
 use skills_skill::safe_text;
@@ -18,7 +18,7 @@ struct All {
 }
 
 /// Runs `skills explain-capability`.
-pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<Done, Failure> {
+pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let Some(capability) = &args.capability else {
         let capabilities = client.capabilities().await?;
@@ -29,20 +29,20 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
                 cx.out.line(safe_text::line(&id))?;
             }
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     };
     let explanation = client.explain_capability(capability).await?;
     answer(cx, &explanation)?;
     // A capability without a binding exits with 1, for scripts.
-    Ok(if explanation.explanation.chosen.is_some() { Done::Fine } else { Done::Findings })
+    Ok(if explanation.explanation.chosen.is_some() { Exit::Success } else { Exit::ChecksFailed })
 }
 
 /// Runs `skills activate`.
-pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Done, Failure> {
+pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let explanation = client.activate(&args.capability, args.binding.as_deref(), None).await?;
     answer(cx, &explanation)?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), Failure> {

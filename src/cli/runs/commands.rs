@@ -11,7 +11,7 @@ use super::reporter::Reporter;
 use super::{bulk, inputs, launch};
 use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
 use skills_api::{Code, CommandResult, CoreParts, RunClient, RunCommand, RunDetail};
 use skills_model::CommandName;
@@ -26,7 +26,7 @@ struct Outcome<'a> {
 }
 
 /// Runs `skills runs resume`.
-pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure> {
+pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
@@ -58,7 +58,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
 }
 
 /// Runs `skills runs signal`.
-pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
+pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Exit, Failure> {
     let payload = json("--payload", &args.payload, cx)?;
     let Some(name) = &args.name else {
         // The only argument is the name of the signal.
@@ -75,7 +75,7 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
 }
 
 /// Runs `skills runs cancel`.
-pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure> {
+pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let order = |_: &_| RunCommand::Cancel { by: None };
@@ -85,11 +85,11 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
     let mut reporter = cx.reporter();
     let ordered = client.order(run, RunCommand::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Runs `skills runs assign`.
-pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Failure> {
+pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let order = RunCommand::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
     let ordered = client.order(&args.run, order).await?;
@@ -98,22 +98,22 @@ pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Fai
     } else {
         cx.out.line(format!("{}; run {}", safe_text::line(&ordered.note), ordered.run.id))?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Runs `skills runs replay`.
-pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
+pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
     let order = RunCommand::Replay { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 
 /// Runs `skills runs fork`.
-pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
+pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
     let order = RunCommand::Fork { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 
-async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Result<Done, Failure> {
+async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
@@ -128,7 +128,7 @@ async fn send_command(
     order: RunCommand,
     detach: bool,
     reporter: &mut Reporter,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let ordered = client.order(&detail.run.id.0, order).await?;
     go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
 }
@@ -152,7 +152,7 @@ pub async fn go_on(
     steps: &[String],
     detach: bool,
     reporter: &mut Reporter,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let goes_on = is_active(&ordered.run);
     let note = safe_text::line(&ordered.note).into_owned();
     let done = if goes_on && !detach {
@@ -165,7 +165,7 @@ pub async fn go_on(
             // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
                 reporter.say(&safe_text::line(&error.message));
-                Done::Waiting
+                Exit::Waiting
             }
             Err(failure) => return Err(failure),
         }
@@ -182,7 +182,7 @@ pub async fn go_on(
                 TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.color)
             ));
         }
-        Done::Fine
+        Exit::Success
     };
     if cx.out.json {
         let next = completion::next(cx, &ordered.run);

@@ -6,13 +6,13 @@ use super::{clock, status, values};
 use crate::Context;
 use crate::args::CompareArgs;
 use crate::dialog::{clean, sentences};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
     let comparison = compare_runs(&left, &right);
@@ -22,7 +22,7 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> 
         let text = if cx.is_plain() { labeled(&comparison) } else { render(&comparison, cx.out.look) };
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if comparison.same { Done::Fine } else { Done::Findings })
+    Ok(if comparison.same { Exit::Success } else { Exit::ChecksFailed })
 }
 
 /// Renders changes as rows of location, before and after.

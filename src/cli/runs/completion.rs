@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::reporter::Reporter;
 use super::{clock, line_mode, status, values};
 use crate::Context;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::RunClient;
 use skills_model::{Gate, RunState};
@@ -55,7 +55,7 @@ pub async fn work(
 }
 
 /// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
-pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Done, Failure> {
+pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Exit, Failure> {
     let caller = Caller::of(&cx.global);
     reporter.say(&ending(completion, &caller, cx.in_memory(), reporter.labeled, reporter.look));
     if !cx.out.json
@@ -68,7 +68,7 @@ pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Report
         };
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if completion.left { Done::Left } else { status::done(&completion.run) })
+    Ok(if completion.left { Exit::Left } else { status::done(&completion.run) })
 }
 
 /// Renders the state of the run, and the commands that continue from there.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::runs::samples::record;
 
-    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
+    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
     fn caller() -> Caller {
         use clap::Parser as _;
@@ -125,13 +125,13 @@ mod tests {
     }
 
     fn said(state: RunState, left: bool, in_memory: bool) -> String {
-        ending(&Completion { run: record(state), left }, &caller(), in_memory, false, LOOK)
+        ending(&Completion { run: record(state), left }, &caller(), in_memory, false, CAPS)
     }
 
     #[test]
     fn a_labeled_end_has_no_sign() {
         let completion = Completion { run: record(RunState::Completed), left: false };
-        let text = ending(&completion, &caller(), false, true, LOOK);
+        let text = ending(&completion, &caller(), false, true, CAPS);
         assert_eq!(text, "Run: completed in 1 m 00 s");
     }
 

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{bulk, clock, commands, line_mode, sheet, status};
+use super::{bulk, clock, commands, decision_preview, line_mode, status};
 use crate::Context;
 use crate::args::DecideArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Verdict};
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Exit, Failure> {
     let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
@@ -32,9 +32,9 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
-                line_mode::text::sheet(sheet)
+                line_mode::text::decision_preview(sheet)
             } else {
-                sheet::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
+                decision_preview::render(sheet, clock::now_ms(), &TimeZone::system(), reporter.look)
             };
             decision.show(&mut reporter, &text);
         }

@@ -191,7 +191,7 @@ mod tests {
     use crate::runs::samples::{event, record};
     use skills_model::RunState;
 
-    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
+    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
     fn events_are_lines_of_time_kind_step_and_words() {
@@ -225,7 +225,7 @@ mod tests {
                 json!({ "gate": record(RunState::WaitingForSignal).gate }),
             ),
         ];
-        let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, LOOK) + "\n").collect();
+        let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, CAPS) + "\n").collect();
         insta::assert_snapshot!(text, @r"
         09:28:00  run.created      by=ana
         09:28:01  step.started     extract  attempt=1 inputs={file}
@@ -252,8 +252,8 @@ mod tests {
     #[test]
     fn events_of_several_runs_name_theirs_and_a_pipe_gets_it_whole() {
         let one = event(1, "run.created", None, json!({}));
-        assert!(render(&one, true, &TimeZone::UTC, LOOK).contains("  0000abcd  "));
-        let pipe = TerminalCaps { terminal: false, ..LOOK };
+        assert!(render(&one, true, &TimeZone::UTC, CAPS).contains("  0000abcd  "));
+        let pipe = TerminalCaps { terminal: false, ..CAPS };
         assert!(render(&one, true, &TimeZone::UTC, pipe).contains(&one.run.0));
     }
 }

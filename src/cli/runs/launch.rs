@@ -13,7 +13,7 @@ use super::{event_line, inputs};
 use crate::Context;
 use crate::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
 use crate::dialog::clean;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TextStyle, counted};
 use skills_api::{Code, ContractView, CoreParts, Error, ExecutionOptions, LaunchRequest, Launched};
 use skills_skill::safe_text;
@@ -29,7 +29,7 @@ struct Outcome<'a> {
 }
 
 /// Runs `skills run`.
-pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let contract = client.contract(&args.skill).await?;
@@ -43,7 +43,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
         }
         let completion = Completion { run: launched.run.clone(), left: false };
         let done =
-            if cx.out.json { Done::Fine } else { completion::conclude(cx, &completion, &mut reporter)? };
+            if cx.out.json { Exit::Success } else { completion::conclude(cx, &completion, &mut reporter)? };
         answer(cx, &launched, &contract)?;
         return Ok(done);
     }
@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
 }
 
 /// Runs `skills trace`.
-pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
+pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     if args.exec.detach {

@@ -9,7 +9,7 @@ use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsListArgs;
 use crate::dialog::clean;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::{CoreParts, RunClient, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
@@ -24,7 +24,7 @@ const PAGE: usize = 500;
 const MAX_COUNTED: usize = 5_000;
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure> {
     let sort = args.sort.as_deref().map(order).transpose()?;
     let client = cx.reach(CoreParts::Catalog).await?;
     // The first rows of another order than the store's can be on any page.
@@ -65,7 +65,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
             let text = labeled(&page, columns, clock::now_ms());
             let totals = totals(&page, matching, &begin).join(", ");
             cx.out.raw(format!("{text}{totals}.\n").as_bytes())?;
-            return Ok(Done::Fine);
+            return Ok(Exit::Success);
         }
         let text = if columns.is_empty() {
             render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look)
@@ -76,7 +76,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         let text = cx.out.links.runs(text + &footer(&page, matching, cx.out.look, &begin), ids);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Returns whether the list is narrowed.

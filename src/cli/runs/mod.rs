@@ -10,6 +10,7 @@ mod commands;
 mod compare;
 mod completion;
 mod decide;
+mod decision_preview;
 mod event_line;
 mod follow;
 mod inputs;
@@ -21,7 +22,6 @@ mod progress;
 mod reporter;
 #[cfg(test)]
 mod samples;
-mod sheet;
 mod show;
 mod status;
 mod values;
@@ -37,11 +37,11 @@ pub use self::reporter::{Reporter, ask};
 
 use super::Context;
 use super::args::RunsAction;
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use skills_model::Verdict;
 
 /// Runs `skills runs …`.
-pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Done, Failure> {
+pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Exit, Failure> {
     let Some(action) = action else {
         if cx.global.line_mode || cx.config()?.line_mode {
             return line_mode::run(cx).await;

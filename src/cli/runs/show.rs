@@ -6,10 +6,10 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::next_steps::Caller;
-use super::{clock, compare, event_line, line_mode, sheet, status, values};
+use super::{clock, compare, decision_preview, event_line, line_mode, status, values};
 use crate::Context;
 use crate::args::RunsShowArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
 use skills_api::{
     Change, Code, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
@@ -26,7 +26,7 @@ struct Shown<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.run(&args.run).await?;
     let zone = TimeZone::system();
@@ -38,11 +38,11 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
             let text = checkpoint_text(checkpoint, &changes, &zone, cx.out.look);
             cx.out.raw(text.as_bytes())?;
         }
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     if cx.out.json {
         cx.out.value(&detail)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let plain = cx.is_plain();
     let look = if plain { TerminalCaps { color: false, unicode: false, ..cx.out.look } } else { cx.out.look };
@@ -54,7 +54,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
     let id = detail.run.id.0.as_str();
     let text = cx.out.links.runs(text, std::iter::once((id, id)));
     cx.out.raw(text.as_bytes())?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Returns a checkpoint and what its step changed.
@@ -148,7 +148,7 @@ impl Page {
         self.earlier(&mut out, detail);
         if let Some(sheet) = &detail.sheet {
             self.title(&mut out, "pending approval");
-            for line in sheet::render(sheet, self.now_ms, &self.zone, look).lines() {
+            for line in decision_preview::render(sheet, self.now_ms, &self.zone, look).lines() {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }
         }

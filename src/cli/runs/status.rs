@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::clock;
-use crate::failure::Done;
+use crate::failure::Exit;
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::StepState;
 use skills_model::{ApprovalReason, Expiry, Gate, RunState};
@@ -176,12 +176,12 @@ pub fn failed_step(run: &RunRecord) -> Option<String> {
 }
 
 /// Returns how a command that executed a run ends, by the state of the run.
-pub fn done(run: &RunRecord) -> Done {
+pub fn done(run: &RunRecord) -> Exit {
     match run.state {
-        RunState::Pending if run.paused => Done::Waiting,
-        RunState::Completed | RunState::Pending | RunState::Running | RunState::Replaying => Done::Fine,
-        RunState::Failed | RunState::Canceled => Done::Findings,
-        RunState::WaitingForHuman | RunState::WaitingForSignal => Done::Waiting,
+        RunState::Pending if run.paused => Exit::Waiting,
+        RunState::Completed | RunState::Pending | RunState::Running | RunState::Replaying => Exit::Success,
+        RunState::Failed | RunState::Canceled => Exit::ChecksFailed,
+        RunState::WaitingForHuman | RunState::WaitingForSignal => Exit::Waiting,
     }
 }
 
@@ -261,14 +261,17 @@ mod tests {
     #[test]
     fn the_exit_code_tells_the_state() {
         let code = |state| done(&record(state));
-        assert_eq!(code(RunState::Completed), Done::Fine);
-        assert_eq!((code(RunState::Failed), code(RunState::Canceled)), (Done::Findings, Done::Findings));
+        assert_eq!(code(RunState::Completed), Exit::Success);
+        assert_eq!(
+            (code(RunState::Failed), code(RunState::Canceled)),
+            (Exit::ChecksFailed, Exit::ChecksFailed)
+        );
         assert_eq!(
             (code(RunState::WaitingForHuman), code(RunState::WaitingForSignal)),
-            (Done::Waiting, Done::Waiting)
+            (Exit::Waiting, Exit::Waiting)
         );
         let paused_record = RunRecord { paused: true, ..record(RunState::Pending) };
-        assert_eq!((code(RunState::Pending), done(&paused_record)), (Done::Fine, Done::Waiting));
+        assert_eq!((code(RunState::Pending), done(&paused_record)), (Exit::Success, Exit::Waiting));
     }
 
     #[test]

@@ -63,13 +63,13 @@ mod tests {
 
     use super::*;
 
-    const LOOK: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
+    const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
 
     #[test]
     fn outputs_are_rows_of_name_and_value() {
         let value =
             json!({ "total": 1204.5, "booking": "B-1009", "rows": [{ "sum": 1 }], "note": "two\nlines" });
-        insta::assert_snapshot!(rows(&value, 2, LOOK), @r#"
+        insta::assert_snapshot!(rows(&value, 2, CAPS), @r#"
           total    1204.5
           booking  B-1009
           rows     [{"sum":1}]
@@ -81,14 +81,14 @@ mod tests {
     #[test]
     fn large_values_are_indented_json() {
         let value = json!({ "rows": (0..4).map(|i| json!({ "number": i, "text": "a row of a table" })).collect::<Vec<_>>() });
-        let text = rows(&value, 0, LOOK);
+        let text = rows(&value, 0, CAPS);
         assert!(text.starts_with("rows  [\n        {\n"), "{text}");
         assert!(text.lines().all(|line| cells(line) <= 60), "{text}");
     }
 
     #[test]
     fn no_value_acts_on_the_terminal() {
-        let text = rows(&json!({ "a\u{1b}[2J": "b\u{1b}[31m\u{202e}" }), 0, LOOK);
+        let text = rows(&json!({ "a\u{1b}[2J": "b\u{1b}[31m\u{202e}" }), 0, CAPS);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
     }
 }

@@ -10,7 +10,7 @@ use super::reporter::Reporter;
 use super::{clock, event_line, status};
 use crate::Context;
 use crate::args::RunsWatchArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
 use skills_api::CoreParts;
 use skills_model::RunState;
@@ -18,7 +18,7 @@ use skills_skill::safe_text;
 use skills_store::{RunId, RunRecord};
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let zone = TimeZone::system();
@@ -62,11 +62,11 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     };
     let Some(run) = &args.run else {
         follow::watch_all(&*client, &mut tell).await?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     };
     let completion = follow::watch(&*client, run, &mut tell).await?;
     if completion.left {
-        return Ok(Done::Left);
+        return Ok(Exit::Left);
     }
     let look = reporter.look;
     reporter.say(&format!(

@@ -3,7 +3,7 @@
 use super::completion;
 use crate::Context;
 use crate::args::WorkArgs;
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
 use skills_api::{Code, CoreParts};
 use skills_model::RunState;
@@ -13,13 +13,13 @@ use skills_store::{RunFilter, RunPage, RunRecord};
 use super::commands::{last_event, step_names};
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     client.record_expired_waits().await?;
     let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
     let mut worked: Vec<RunRecord> = Vec::new();
-    let mut worst = Done::Fine;
+    let mut worst = Exit::Success;
     for id in &ids {
         let detail = client.run(id).await?;
         let run = &detail.run;
@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let done = completion::conclude(cx, &completion, &mut reporter)?;
         worst = worse(worst, done);
         worked.push(completion.run);
-        if done == Done::Left {
+        if done == Exit::Left {
             break;
         }
     }
@@ -69,12 +69,12 @@ async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure
 }
 
 /// Returns the most severe end of two: left, failed, waiting, success.
-fn worse(one: Done, other: Done) -> Done {
+fn worse(one: Exit, other: Exit) -> Exit {
     let rank = |done| match done {
-        Done::Left => 3,
-        Done::Findings => 2,
-        Done::Waiting => 1,
-        Done::Fine => 0,
+        Exit::Left => 3,
+        Exit::ChecksFailed => 2,
+        Exit::Waiting => 1,
+        Exit::Success => 0,
     };
     if rank(other) > rank(one) { other } else { one }
 }
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_ends_is_told() {
-        assert_eq!(worse(Done::Fine, Done::Waiting), Done::Waiting);
-        assert_eq!(worse(Done::Findings, Done::Waiting), Done::Findings);
-        assert_eq!(worse(Done::Findings, Done::Left), Done::Left);
+        assert_eq!(worse(Exit::Success, Exit::Waiting), Exit::Waiting);
+        assert_eq!(worse(Exit::ChecksFailed, Exit::Waiting), Exit::ChecksFailed);
+        assert_eq!(worse(Exit::ChecksFailed, Exit::Left), Exit::Left);
     }
 }

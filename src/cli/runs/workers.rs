@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use super::{board, clock, commands, line_mode};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit};
 use skills_api::{Code, CoreParts, Error, LogLine, LogRequest, RunDetail, near};
 use skills_skill::safe_text;
@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 const FOLLOW_MS: u64 = 10_000;
 
 /// Runs `skills runs workers`.
-pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, Failure> {
+pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let list = match (&args.drain, &args.undrain) {
         (Some(worker), _) => client.drain(worker, true, None).await?,
@@ -35,11 +35,11 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, F
         };
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Runs `skills runs views`.
-pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failure> {
+pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let list = match (&args.save, &args.delete) {
         (Some(name), _) => client.save_view(name, args.r#where.as_deref(), None).await?,
@@ -48,7 +48,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
     };
     if cx.out.json {
         cx.out.value(&list)?;
-        return Ok(Done::Fine);
+        return Ok(Exit::Success);
     }
     let mut out = String::new();
     let look = cx.out.look;
@@ -67,11 +67,11 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
         out.push_str("no saved views; save one with `skills runs views --save NAME --where FILTER`\n");
     }
     cx.out.raw(out.as_bytes())?;
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Runs `skills runs logs`.
-pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure> {
+pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     if let Some(step) = &args.step {
         has_step(&client.run(&args.run).await?, step)?;
@@ -96,7 +96,7 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure
         cx.out.flush()?;
         let more = page.lines.len() >= PAGE;
         if !(more || (args.follow && page.open)) {
-            return Ok(Done::Fine);
+            return Ok(Exit::Success);
         }
         request.after = page.next;
         request.wait_ms = if more { 0 } else { FOLLOW_MS };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{SessionAction, SessionArgs, SettingsArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use crate::output::grouped;
 use skills_api::{Code, CoreParts, Error, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
@@ -39,7 +39,7 @@ fn chosen(yes: bool, no: bool) -> Option<bool> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     match &args.action {
         SessionAction::New(settings) => {
@@ -123,7 +123,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
         }
         tool => return call(cx, &*core, tool).await,
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 async fn compose(
@@ -133,7 +133,7 @@ async fn compose(
     diff: bool,
     sizes: bool,
     call: bool,
-) -> Result<Done, Failure> {
+) -> Result<Exit, Failure> {
     let view = core.compose(session, call).await?;
     if cx.out.json {
         cx.out.value(&view)?;
@@ -165,7 +165,7 @@ async fn compose(
         // Printed to standard error, so that the bytes of the instructions are unchanged.
         super::failure::print(&show::places(&view, cx.out.look.unicode), false);
     }
-    Ok(Done::Fine)
+    Ok(Exit::Success)
 }
 
 /// Writes a new file; an existing one is only overwritten with `force`.
@@ -186,7 +186,7 @@ fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
 }
 
 /// Calls the five tools like a model would.
-async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction) -> Result<Done, Failure> {
+async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction) -> Result<Exit, Failure> {
     let (session, tool, arguments) = match action {
         SessionAction::Load { session, skills, add } => {
             let mode = if *add { "add" } else { "replace" };
@@ -200,13 +200,13 @@ async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction
             (session, "skills.read", arguments)
         }
         SessionAction::RunScript(args) => return script::run(cx, core, args).await,
-        _ => return Ok(Done::Fine),
+        _ => return Ok(Exit::Success),
     };
     let answer = core.call_tool(session, tool, arguments, None).await?;
     shown(cx, session, &answer)
 }
 
-fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, Failure> {
+fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Exit, Failure> {
     let value = match &answer.result {
         Ok(value) => value,
         Err(error) => {
@@ -258,7 +258,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
         let text = show::receipt(value, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if failed { Done::Findings } else { Done::Fine })
+    Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
 }
 
 /// Rewrites a tool's message in terms of commands.

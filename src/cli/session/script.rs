@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{pairs, shown};
 use crate::Context;
 use crate::args::{InputFileArg, ScriptArgs};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use crate::runs::{Caller, ask};
 use skills_api::{Code, Error, SessionClient};
@@ -19,7 +19,7 @@ use skills_skill::safe_text;
 const LABEL: usize = 12;
 
 /// Runs a script; without a confirmed digest it is shown first.
-pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) -> Result<Exit, Failure> {
     let ScriptArgs { session, path, skill, workdir, .. } = args;
     let arguments = json!({
         "path": path, "skill": skill, "args": args.args, "env": pairs(&args.env)?, "workdir": workdir,

@@ -4,7 +4,7 @@ use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};
 use super::probe::{Probe, ProbeResponse};
 use crate::failure::Failure;
-use skills_api::operations::{difference, steady};
+use skills_api::operations::{difference, normalize_volatile_fields};
 
 /// What to do if the two interfaces of one service differ.
 const ADVICE: &str = "both use the same operations: a proxy may modify one of them, or the skills \
@@ -44,7 +44,8 @@ pub fn compared(
 fn parted(one: &str, response: &ProbeResponse, other: &str, as_told: &ProbeResponse) -> Option<String> {
     match (response, as_told) {
         (Ok(a), Ok(b)) | (Err(a), Err(b)) => {
-            difference(&steady(a), &steady(b)).map(|what| format!("{one} and {other} differ at {what}"))
+            difference(&normalize_volatile_fields(a), &normalize_volatile_fields(b))
+                .map(|what| format!("{one} and {other} differ at {what}"))
         }
         (Ok(_), Err(error)) => Some(format!("{one} succeeds, {other} fails: {}", error["message"])),
         (Err(error), Ok(_)) => Some(format!("{other} succeeds, {one} fails: {}", error["message"])),

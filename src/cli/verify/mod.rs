@@ -13,7 +13,7 @@ use self::check::{Check, Outcome};
 use self::probe::Probe;
 use super::Context;
 use super::args::{Verifier, VerifyArgs};
-use super::failure::{Done, Failure};
+use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_skill::safe_text;
@@ -29,7 +29,7 @@ struct Report<'a> {
 }
 
 /// Runs the command.
-pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Exit, Failure> {
     let address = Address::parse(&args.url)?;
     let key = match (&cx.global.api_key_file, cx.env.get(KEY_VARIABLE)) {
         (Some(file), _) => Some(Key::of_file(file)?),
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Done, Failure> {
         let text = render(&checks, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(if failed == 0 { Done::Fine } else { Done::Findings })
+    Ok(if failed == 0 { Exit::Success } else { Exit::ChecksFailed })
 }
 
 fn count(checks: &[Check], outcome: Outcome) -> usize {

@@ -24,7 +24,7 @@ struct Prepared<'a> {
     /// |Σ v| of the request's pieces.
     sum_length: f64,
     /// |q̂ − share·μ|
-    centred_length: f64,
+    centered_length: f64,
     /// share · μ
     offset: [f64; DIM],
     started: Instant,
@@ -53,7 +53,7 @@ impl Matcher for Semantic {
         let mean = &cx.index.derived.mean;
         let offset = std::array::from_fn(|i| cx.weights.centring * mean.get(i).copied().unwrap_or(0.0));
         let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
-        let centred_length = dot(&query, &query).sqrt();
+        let centered_length = dot(&query, &query).sqrt();
         normalize(&mut query);
         Ok(Some(Box::new(Prepared {
             cx,
@@ -61,7 +61,7 @@ impl Matcher for Semantic {
             reading,
             query,
             sum_length,
-            centred_length,
+            centered_length,
             offset,
             started,
         })))
@@ -130,7 +130,7 @@ impl Scorer for Prepared<'_> {
 
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
         let Some(skill) = self.centered(slot) else { return };
-        let weight = self.cx.profile.meaning / self.centred_length;
+        let weight = self.cx.profile.meaning / self.centered_length;
         for token in &self.reading.pieces {
             let product = self.model.product(token.token, &skill);
             out.push(ScoreTerm {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::super::answer::Correction;
 use super::super::fast_hash::FastMap;
-use super::super::forms::letter_bits;
 use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading, is_acronym};
 use super::super::segment::Key;
 use super::super::tokenize::{Word, fold_accents};
 use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
+use super::super::word_forms::letter_bits;
 use super::{Context, Failure, Matcher, rarity};
 
 /// Corrects misspelled words and completes an unfinished one.
@@ -359,7 +359,7 @@ mod tests {
     }
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let documents = DESCRIPTIONS.iter().enumerate();
         router.update(documents.map(|(at, text)| Document::new(format!("s{at}"), "x", *text)).collect(), &[]);
         router

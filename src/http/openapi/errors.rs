@@ -10,11 +10,11 @@ use skills_api::Code;
 use skills_api::operations::Operation;
 
 /// Statuses that every operation may return.
-const EVERY: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
+const COMMON_STATUSES: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
 /// Statuses of operations with a request body.
-const OF_BODIES: [u16; 3] = [408, 413, 415];
+const BODY_STATUSES: [u16; 3] = [408, 413, 415];
 /// Statuses of operations that are not read-only.
-const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
+const WRITE_STATUSES: [u16; 5] = [412, 428, 501, 502, 504];
 
 /// Returns the codes of each status, in the order of the code table.
 pub(crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
@@ -27,12 +27,12 @@ pub(crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
 
 /// Returns the error statuses of an operation.
 pub(super) fn of(operation: &Operation) -> Vec<u16> {
-    let mut all = EVERY.to_vec();
+    let mut all = COMMON_STATUSES.to_vec();
     if !operation.route.asks_by_query() {
-        all.extend(OF_BODIES);
+        all.extend(BODY_STATUSES);
     }
     if !operation.hints.read_only {
-        all.extend(OF_WORK);
+        all.extend(WRITE_STATUSES);
     }
     all.sort_unstable();
     all

@@ -19,8 +19,8 @@ use skills_api::operations::{Operation, Route, Scope, operations, simplify};
 /// Returns the document, which is generated once.
 #[must_use]
 pub fn document() -> &'static Value {
-    static MADE: LazyLock<Value> = LazyLock::new(made);
-    &MADE
+    static GENERATED: LazyLock<Value> = LazyLock::new(generate);
+    &GENERATED
 }
 
 /// Returns the document as it is checked in: indented, with a final line feed.
@@ -30,7 +30,7 @@ pub fn document_text() -> &'static str {
     &TEXT
 }
 
-fn made() -> Value {
+fn generate() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     let mut parts: Vec<(Direction, Value)> = Vec::new();

@@ -10,7 +10,7 @@ use skills_skill::contract::ContractApprovals;
 /// Whose approval does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum NotBy {
+pub enum ExcludedApprover {
     /// The person who started the run.
     Starter,
 }
@@ -24,7 +24,7 @@ pub struct ApprovalRule {
     /// Number of different people who have to approve.
     pub need: u32,
     /// Whose approval does not count.
-    pub not_by: Option<NotBy>,
+    pub not_by: Option<ExcludedApprover>,
     /// Who may approve, as names of keys and `scope:NAME`; anyone if it is empty.
     pub of: Vec<String>,
     /// Time in seconds after which others are notified of a waiting gate.
@@ -94,7 +94,7 @@ impl RequiredApprovals {
         let mut all = Self::default();
         for rule in rules {
             all.need = all.need.max(rule.need);
-            all.not_by_starter |= rule.not_by == Some(NotBy::Starter);
+            all.not_by_starter |= rule.not_by == Some(ExcludedApprover::Starter);
             if !rule.of.is_empty() {
                 // It opens the list of its own rule only: a further rule must not weaken this one.
                 let list = all.of.len();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
-use super::approvals::{ApprovalRule, NotBy};
+use super::approvals::{ApprovalRule, ExcludedApprover};
 use super::matching::{Criteria, RootPattern};
 use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_skill::{EffectMode, Role};
@@ -99,7 +99,7 @@ struct RawApprovals {
     label: Many<String>,
     except: Many<String>,
     need: Option<u32>,
-    not_by: Option<NotBy>,
+    not_by: Option<ExcludedApprover>,
     of: Many<String>,
     escalate_after: Option<String>,
     escalate_to: Many<String>,

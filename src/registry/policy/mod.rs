@@ -10,7 +10,7 @@ mod load;
 mod matching;
 mod verdict;
 
-pub use approvals::{ApprovalRule, Approver, Escalation, NotBy, RequiredApprovals};
+pub use approvals::{ApprovalRule, Approver, Escalation, ExcludedApprover, RequiredApprovals};
 pub use load::{PolicyError, parse};
 pub use matching::{Criteria, Subject, glob};
 pub use verdict::{Effect, MAX_PREFERENCE, Policy, Rule, RuleMatch, Verdict};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::call::{Call, CallFailure};
 use super::super::value_count::{MAX_JSON_VALUES, has_few_values};
 use super::{BindingCall, BindingContext, BindingFailure, Effect, excerpt};
-use skills_skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, ServiceTarget};
 
 /// Maximum size of a response in bytes.
 const MAX_ANSWER: usize = 8 << 20;
@@ -103,7 +103,7 @@ impl BindingContext {
         let service = &job.offered.binding.service;
         match self.services.get(service) {
             Some(endpoint) => match &endpoint.reach {
-                Reach::Http { url, .. } => Ok((endpoint, url)),
+                ServiceTarget::Http { url, .. } => Ok((endpoint, url)),
                 _ => Err(BindingFailure::before(
                     CallFailure::InvalidConfiguration,
                     format!("service {service} has no `url`"),
@@ -124,7 +124,7 @@ impl BindingContext {
         endpoint: &Endpoint,
         call: &Call,
     ) -> Result<RequestBuilder, BindingFailure> {
-        if let Reach::Http { headers, .. } = &endpoint.reach {
+        if let ServiceTarget::Http { headers, .. } = &endpoint.reach {
             let headers = self
                 .expanded(service, "headers", headers)
                 .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;

@@ -32,7 +32,7 @@ use super::super::value_count::has_few_values;
 use super::http::root_cause;
 use super::request::kind;
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt, stopped_by};
-use skills_skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, ServiceTarget};
 
 /// Maximum number of idle connections per service.
 const MAX_IDLE: usize = 4;
@@ -225,9 +225,9 @@ async fn connect(
     endpoint: &Endpoint,
 ) -> Result<Session, BindingFailure> {
     match &endpoint.reach {
-        Reach::Command { program, args, env } => start(means, job, program, args, env).await,
-        Reach::Http { url, headers } => reach(means, job, url, headers).await,
-        Reach::Script { .. } => Err(BindingFailure::before(
+        ServiceTarget::Command { program, args, env } => start(means, job, program, args, env).await,
+        ServiceTarget::Http { url, headers } => reach(means, job, url, headers).await,
+        ServiceTarget::Script { .. } => Err(BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("service {} has neither `url` nor `command`", job.offered.binding.service),
         )),

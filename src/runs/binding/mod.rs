@@ -20,7 +20,7 @@ use super::broker::{BundleCheck, CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind, ScriptExit};
 use super::capabilities::{Capabilities, RegisteredBinding};
 use skills_sandbox::{Limits, Sandbox};
-use skills_skill::contract::{Endpoint, Protocol, Reach};
+use skills_skill::contract::{Endpoint, Protocol, ServiceTarget};
 use skills_skill::safe_text;
 
 use http::Http;
@@ -234,9 +234,13 @@ impl BindingContext {
                 .or_else(|| script::isolated(&self.sandbox, unsandboxed).err()),
             (Protocol::Builtin, _) => builtin::known(&binding.operation).err(),
             (_, None) => Some(unconfigured(offered, catalog)),
-            (_, Some(Reach::Http { headers, .. })) => self.expanded(service, "headers", headers).err(),
-            (Protocol::Mcp, Some(Reach::Command { env, .. })) => self.expanded(service, "env", env).err(),
-            (Protocol::Mcp, Some(Reach::Script { .. })) => wrong("`url` or `command`"),
+            (_, Some(ServiceTarget::Http { headers, .. })) => {
+                self.expanded(service, "headers", headers).err()
+            }
+            (Protocol::Mcp, Some(ServiceTarget::Command { env, .. })) => {
+                self.expanded(service, "env", env).err()
+            }
+            (Protocol::Mcp, Some(ServiceTarget::Script { .. })) => wrong("`url` or `command`"),
             (Protocol::OpenApi | Protocol::OpenRpc, Some(_)) => wrong("`url`"),
         }
     }
@@ -270,14 +274,14 @@ impl BindingContext {
             },
             (Protocol::Builtin, _) => format!("function {}", binding.operation),
             (Protocol::OpenApi, reach) => openapi::target(binding, reach),
-            (Protocol::OpenRpc, Some(Reach::Http { url, .. })) => {
+            (Protocol::OpenRpc, Some(ServiceTarget::Http { url, .. })) => {
                 format!("method {} at {url}", binding.operation)
             }
             (Protocol::OpenRpc, _) => format!("method {} of service {}", binding.operation, binding.service),
-            (Protocol::Mcp, Some(Reach::Http { url, .. })) => {
+            (Protocol::Mcp, Some(ServiceTarget::Http { url, .. })) => {
                 format!("tool {} at {url}", binding.operation)
             }
-            (Protocol::Mcp, Some(Reach::Command { program, .. })) => {
+            (Protocol::Mcp, Some(ServiceTarget::Command { program, .. })) => {
                 format!("tool {} of {program}", binding.operation)
             }
             (Protocol::Mcp, _) => format!("tool {} of service {}", binding.operation, binding.service),
@@ -292,8 +296,8 @@ impl BindingContext {
         ) {
             (Protocol::Script, _) => format!("sandbox, {}", self.sandbox.report().summary()),
             (Protocol::Builtin, _) => "inside this program, no access".to_owned(),
-            (_, Some(Reach::Http { url, .. })) => http::distance(url),
-            (_, Some(Reach::Command { program, .. })) => {
+            (_, Some(ServiceTarget::Http { url, .. })) => http::distance(url),
+            (_, Some(ServiceTarget::Command { program, .. })) => {
                 format!("your program, not sandboxed: {program}, with only its configured variables")
             }
             (_, _) => "not available: its service is not configured".to_owned(),

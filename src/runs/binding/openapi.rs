@@ -12,13 +12,13 @@ use super::super::call::CallFailure;
 use super::http::{accepted, json};
 use super::request::kind;
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse};
-use skills_skill::contract::{Binding, Reach};
+use skills_skill::contract::{Binding, ServiceTarget};
 
 /// Returns the call target for display.
-pub fn target(binding: &Binding, reach: Option<&Reach>) -> String {
+pub fn target(binding: &Binding, reach: Option<&ServiceTarget>) -> String {
     let (method, path) = operation(binding);
     match reach {
-        Some(Reach::Http { url, .. }) => {
+        Some(ServiceTarget::Http { url, .. }) => {
             format!("{method} {}/{}", url.trim_end_matches('/'), path.trim_start_matches('/'))
         }
         _ => format!("{method} {path} of service {}", binding.service),

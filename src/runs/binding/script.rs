@@ -22,7 +22,7 @@ use skills_sandbox::{
     Channel, End, InputFile, Level, Limits, Outcome, OutputListener, Report, Sandbox, SandboxError, Spec,
     Verify,
 };
-use skills_skill::contract::Reach;
+use skills_skill::contract::ServiceTarget;
 use skills_skill::safe_text;
 
 /// Bytes from the end of stderr that a failure includes.
@@ -38,12 +38,12 @@ pub struct ScriptLocation {
 /// Locates the script of a binding: the one from the configuration, else the file of the bundle.
 pub fn located(
     offered: &RegisteredBinding,
-    reach: Option<&Reach>,
+    reach: Option<&ServiceTarget>,
     catalog: &Capabilities,
 ) -> Result<ScriptLocation, CallObstruction> {
     let (binding, root) = (&offered.binding, offered.place.root());
     match reach {
-        Some(Reach::Script { bundle, script }) => {
+        Some(ServiceTarget::Script { bundle, script }) => {
             if bundle.join(script).is_file() {
                 return Ok(ScriptLocation { bundle: bundle.clone(), script: script.clone() });
             }
@@ -214,7 +214,7 @@ fn not_run(error: &SandboxError, target: &str) -> BindingFailure {
 
 /// Returns the output of a finished script, or its failure.
 fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, Value>, BindingFailure> {
-    if outcome.cancelled {
+    if outcome.canceled {
         return Err(BindingFailure::canceled());
     }
     if outcome.timed_out {

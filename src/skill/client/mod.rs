@@ -6,7 +6,7 @@ mod file;
 mod read;
 
 pub use file::{SkillFile, YamlDefect};
-pub use read::{AsRead, Taken, read};
+pub use read::{ClientEntry, ParseOutcome, read};
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -5,7 +5,7 @@ use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WHEN_TO_USE, 
 
 /// The entry of a file in a client's list, before the list is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AsRead {
+pub struct ClientEntry {
     /// The name under which the skill is listed.
     pub name: String,
     /// Another name that follows in parentheses in the list, unless another skill has it.
@@ -32,9 +32,9 @@ pub struct AsRead {
 
 /// The outcome of reading a file as a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum ParseOutcome {
     /// The skill is listed.
-    Listed(AsRead),
+    Listed(ClientEntry),
     /// The skill is dropped.
     Dropped {
         /// The reason, for this file.
@@ -46,11 +46,11 @@ pub enum Taken {
 
 /// Reads a file as the client does. `folder` is the name of the skill's folder.
 #[must_use]
-pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> Taken {
-    let mut reader = Reader { profile, file, read: AsRead::default() };
+pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> ParseOutcome {
+    let mut reader = Reader { profile, file, read: ClientEntry::default() };
     match reader.all(folder) {
-        Ok(()) => Taken::Listed(reader.read),
-        Err((why, common)) => Taken::Dropped { why, common },
+        Ok(()) => ParseOutcome::Listed(reader.read),
+        Err((why, common)) => ParseOutcome::Dropped { why, common },
     }
 }
 
@@ -60,7 +60,7 @@ type Drop = (String, String);
 struct Reader<'a> {
     profile: &'a Profile,
     file: &'a SkillFile,
-    read: AsRead,
+    read: ClientEntry,
 }
 
 impl Reader<'_> {

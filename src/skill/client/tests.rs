@@ -102,8 +102,8 @@ fn a_list_as_description_is_json_for_openclaw() {
     for text in ["[a, b]", "\n- a\n- b"] {
         let source = format!("---\nname: x\ndescription: {text}\n---\nBody\n");
         match read(openclaw, &SkillFile::of(source.as_bytes()), "x") {
-            Taken::Listed(read) => assert_eq!(read.description, r#"["a","b"]"#, "{text:?}"),
-            dropped @ Taken::Dropped { .. } => panic!("{dropped:?}"),
+            ParseOutcome::Listed(read) => assert_eq!(read.description, r#"["a","b"]"#, "{text:?}"),
+            dropped @ ParseOutcome::Dropped { .. } => panic!("{dropped:?}"),
         }
     }
 }
@@ -114,9 +114,9 @@ fn a_defect_that_quotes_do_not_repair_is_not_one_of_values() {
     let file = SkillFile::of(source.as_bytes());
     assert_eq!(file.defects, [YamlDefect::Other]);
     match read(profile("claude-code").unwrap(), &file, "x") {
-        Taken::Listed(read) => {
+        ParseOutcome::Listed(read) => {
             assert_eq!((read.description.as_str(), read.unknown, read.other_text), ("Title", None, true));
         }
-        dropped @ Taken::Dropped { .. } => panic!("{dropped:?}"),
+        dropped @ ParseOutcome::Dropped { .. } => panic!("{dropped:?}"),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// Address or program of the service.
-    pub reach: Reach,
+    pub reach: ServiceTarget,
     /// Maximum wait for an answer, if it is shorter than the step's timeout.
     pub timeout: Option<Duration>,
 }
@@ -16,7 +16,7 @@ pub struct Endpoint {
 /// How to reach a service. Values of `headers` and `env` may refer to environment variables of this process (`Bearer
 /// ${API_KEY}`), so that no secret has to be in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServiceTarget {
     /// An HTTP address: for `openapi`, `openrpc`, and MCP over streamable HTTP.
     Http {
         /// `http://` or `https://`, without query and fragment; operations are appended to its path.

@@ -16,7 +16,7 @@ mod title;
 mod types;
 
 pub use calls::{KnownCapabilities, KnownContracts, check_binding, check_calls};
-pub use endpoint::{Endpoint, Reach};
+pub use endpoint::{Endpoint, ServiceTarget};
 pub use nesting::{Extent, MAX_CONTRACTS, MAX_DEPTH, MAX_STEPS, Nesting};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};

@@ -106,14 +106,14 @@ fn approvals(reader: &mut Reader<'_>, root: &Node) -> Option<ContractApprovals> 
             "Use an integer.",
         );
     }
-    let not_by = reader.word::<NotBy>(&entry.value, "approvals", "not_by", "starter");
+    let not_by = reader.word::<ExcludedApprover>(&entry.value, "approvals", "not_by", "starter");
     Some(ContractApprovals { need: need as u32, not_by_starter: not_by.is_some() })
 }
 
 /// Whose approval does not count.
 #[derive(strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
-enum NotBy {
+enum ExcludedApprover {
     Starter,
 }
 

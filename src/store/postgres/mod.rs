@@ -357,12 +357,12 @@ pub(crate) struct Attempts(u32);
 
 impl Attempts {
     /// Enough for a short outage, and for conflicts between two transactions.
-    const MOST: u32 = 6;
+    const MAX_RETRIES: u32 = 6;
 
     /// Waits before another attempt (backoff); returns the error after the last one.
     async fn again(&mut self, error: StoreError) -> Option<StoreError> {
         let is_lost = error.unavailability() == Some(Unavailability::Io);
-        if self.0 >= Self::MOST || (error.unavailability().is_some() && !is_lost) {
+        if self.0 >= Self::MAX_RETRIES || (error.unavailability().is_some() && !is_lost) {
             return Some(error);
         }
         let pause = if is_lost { 50 << self.0 } else { 2 << self.0 };

@@ -9,7 +9,7 @@ use skills_model::RunState;
 const FORGET_WORKERS_MS: i64 = 86_400_000;
 
 /// Tables with rows that belong to a run, by their column `run`.
-pub(crate) const OF_RUN: [&str; 7] =
+pub(crate) const RUN_TABLES: [&str; 7] =
     ["steps", "checkpoints", "intents", "events", "signals", "decisions", "idempotency"];
 
 /// Selects runs that ended before the moment `?1`.
@@ -75,7 +75,7 @@ pub(crate) async fn purge<T: Tx>(
     }
     let ids = super::rows::json(&runs)?;
     let of_runs = dialect::texts(T::POSTGRES, "?1");
-    for table in OF_RUN {
+    for table in RUN_TABLES {
         tx.post(action, &format!("DELETE FROM {table} WHERE run IN {of_runs}"), values![&ids]).await?;
     }
     tx.post(action, &format!("DELETE FROM runs WHERE id IN {of_runs}"), values![&ids]).await?;

@@ -94,7 +94,7 @@ impl Executor {
             Action::FullScreen => screen.panes.full_screen = !screen.panes.full_screen,
             Action::SplitNarrower => screen.panes.move_split(-SPLIT_STEP),
             Action::SplitWider => screen.panes.move_split(SPLIT_STEP),
-            Action::Seen => {
+            Action::DismissError => {
                 screen.notices.dismiss();
             }
             _ => match screen.panes.active_mut().and_then(|pane| pane.act(action)) {

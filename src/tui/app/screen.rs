@@ -221,7 +221,7 @@ impl ScreenState {
         self.draw_header(Rect { height: 1, ..screen }, foot, buf, now);
         let (items, fixed, dismiss_key) = self.here(|here| {
             let (items, fixed) = here.footer();
-            let seen = here.keymap.key_for(Action::Seen, &[Context::Error], false);
+            let seen = here.keymap.key_for(Action::DismissError, &[Context::Error], false);
             (items, fixed, seen.map_or_else(String::new, |key| key_name(key, here.glyphs)))
         });
         let hints = self.overlays.top.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));

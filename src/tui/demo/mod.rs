@@ -1,17 +1,17 @@
 //! Demonstrations: a script of keys and captions that drives the workbench as a user would. Results are live, not
 //! recorded; stepping back shows captured frames.
 
-mod cast;
+mod asciicast;
+mod demo_screen;
 mod player;
 mod redact;
 mod script;
-mod stage;
 
-pub use cast::AsciicastWriter;
-pub use player::{Player, Turn};
+pub use asciicast::AsciicastWriter;
+pub use demo_screen::DemoScreen;
+pub use player::{DemoCommand, Player};
 pub use redact::Redaction;
 pub use script::{Input, Script, Step, shipped};
-pub use stage::DemoScreen;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -23,7 +23,7 @@ pub const ROWS: u16 = 2;
 
 /// A presenter's command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum DemoCommand {
     /// The key has no meaning for the player.
     None,
     /// The next step, or the end of the current one.
@@ -106,17 +106,19 @@ impl Player {
     /// Returns the command of a presenter's key. All other input is ignored: during a demonstration only the script
     /// controls the workbench.
     #[must_use]
-    pub fn key(&self, event: &Event) -> Turn {
-        let Event::Key(key) = event else { return Turn::None };
+    pub fn key(&self, event: &Event) -> DemoCommand {
+        let Event::Key(key) = event else { return DemoCommand::None };
         if key.kind == KeyEventKind::Release {
-            return Turn::None;
+            return DemoCommand::None;
         }
         match key.code {
-            KeyCode::Right | KeyCode::PageDown | KeyCode::Enter | KeyCode::Char(' ' | 'n') => Turn::Forward,
-            KeyCode::Left | KeyCode::PageUp | KeyCode::Backspace | KeyCode::Char('p') => Turn::Back,
-            KeyCode::Char('q') | KeyCode::Esc => Turn::Quit,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Turn::Quit,
-            _ => Turn::None,
+            KeyCode::Right | KeyCode::PageDown | KeyCode::Enter | KeyCode::Char(' ' | 'n') => {
+                DemoCommand::Forward
+            }
+            KeyCode::Left | KeyCode::PageUp | KeyCode::Backspace | KeyCode::Char('p') => DemoCommand::Back,
+            KeyCode::Char('q') | KeyCode::Esc => DemoCommand::Quit,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => DemoCommand::Quit,
+            _ => DemoCommand::None,
         }
     }
 

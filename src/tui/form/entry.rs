@@ -195,7 +195,7 @@ impl Entry {
 
     /// Handles a key; returns whether the value may have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
-        if goes_on(key) && self.take_default() {
+        if moves_forward(key) && self.take_default() {
             return true;
         }
         let changed = match &mut self.control {
@@ -267,7 +267,7 @@ fn choice_label(value: &Value) -> String {
 }
 
 /// Returns whether a key moves forward: in an empty field that takes the default.
-fn goes_on(key: KeyEvent) -> bool {
+fn moves_forward(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     matches!(key.code, KeyCode::Right | KeyCode::End)
         || control && matches!(key.code, KeyCode::Char('e' | 'f'))

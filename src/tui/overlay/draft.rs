@@ -548,14 +548,14 @@ impl Overlay for DraftEditor {
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         let was_discarding = std::mem::take(&mut self.discarding);
         let answers =
-            matches!(action, Some(Action::CarryOut | Action::ReloadFile | Action::PageUp | Action::PageDown));
+            matches!(action, Some(Action::Execute | Action::ReloadFile | Action::PageUp | Action::PageDown));
         if self.confirming && !answers {
             // The key answers the question: it is not entered.
             self.confirming = false;
             return Outcome::Stay;
         }
         match action {
-            Some(Action::CarryOut) => return self.save(),
+            Some(Action::Execute) => return self.save(),
             Some(Action::RewritePrompt) => return self.copy_prompt(),
             Some(Action::ReloadFile) => {
                 return if self.take_base() { self.changed() } else { Outcome::Stay };
@@ -651,7 +651,7 @@ impl Overlay for DraftEditor {
 
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
-            Hint { action: Action::CarryOut, label: "write" },
+            Hint { action: Action::Execute, label: "write" },
             Hint { action: Action::NextPart, label: "next field" },
             Hint { action: Action::Back, label: "close" },
             Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
@@ -862,7 +862,7 @@ mod tests {
         let mut editor = editor();
         editor.key(key(KeyCode::Char('!')), None);
         for cancel in 0..3 {
-            editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+            editor.key(key(KeyCode::Null), Some(Action::Execute));
             assert!(editor.confirming);
             let outcome = match cancel {
                 0 => editor.key(key(KeyCode::Char('x')), None),
@@ -905,13 +905,13 @@ mod tests {
     #[test]
     fn writing_shows_the_difference_first() {
         let mut editor = editor();
-        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay, "nothing to write");
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay, "nothing to write");
         editor.key(key(KeyCode::Char('?')), None);
         editor.key(key(KeyCode::Backspace), None);
         editor.key(key(KeyCode::Char('!')), None);
-        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
         assert!(text(&editor).contains("- Reads statements.\n+ Reads statements.!"), "{}", text(&editor));
-        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::Execute)) else {
             panic!()
         };
         let [Effect::WriteDescription { shown, texts: written, .. }] = &effects[..] else {
@@ -947,13 +947,13 @@ mod tests {
         let Outcome::Request(_, effects) = typed else { panic!() };
         let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.when_to_use.as_deref(), Some("On bank statements."));
-        editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+        editor.key(key(KeyCode::Null), Some(Action::Execute));
         assert!(
             text(&editor).ends_with("cancels.\n+ when_to_use: On bank statements.\n"),
             "{}",
             text(&editor)
         );
-        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::Execute)) else {
             panic!()
         };
         let [Effect::WriteDescription { texts, .. }] = &effects[..] else { panic!("{effects:?}") };
@@ -967,7 +967,7 @@ mod tests {
         editor.paste(" And receipts.");
         let other = StatedTexts { description: "Reads all.".to_owned(), ..editor.skill.texts.clone() };
         editor.on_disk = Some(InFile { texts: other, digest: Digest::of(b"y") });
-        editor.key(key(KeyCode::Null), Some(Action::CarryOut));
+        editor.key(key(KeyCode::Null), Some(Action::Execute));
         let shown = text(&editor);
         let difference =
             "- when_to_use: On bank statements.\n+ when_to_use: On bank statements.And receipts.\n";
@@ -994,13 +994,13 @@ mod tests {
             text(&editor)
         );
         // Writing compares with the current text of the file, and replaces exactly that.
-        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
         assert!(
             text(&editor).contains("- Reads bank statements.\n+ Reads statements.!"),
             "{}",
             text(&editor)
         );
-        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+        let Outcome::Request(_, effects) = editor.key(key(KeyCode::Null), Some(Action::Execute)) else {
             panic!()
         };
         let [Effect::WriteDescription { shown, texts: written, .. }] = &effects[..] else {
@@ -1038,6 +1038,6 @@ mod tests {
             editor.key(key(KeyCode::Backspace), None);
         }
         assert!(text(&editor).contains("a description needs text"));
-        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
     }
 }

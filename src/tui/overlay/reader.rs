@@ -286,7 +286,7 @@ impl Overlay for Reader {
                     None => Outcome::Stay,
                 };
             }
-            Some(Action::Back | Action::ReadWhole) => return Outcome::Close,
+            Some(Action::Back | Action::View) => return Outcome::Close,
             Some(Action::Filter) => {
                 self.find = Some(Field::new());
                 0

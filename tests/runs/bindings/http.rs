@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skills_runs::{CallFailure, Caller};
-use skills_skill::contract::{Conformance, Reach};
+use skills_skill::contract::{Conformance, ServiceTarget};
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Server, call};
@@ -21,7 +21,7 @@ async fn method_path_query_body_and_headers_are_as_the_binding_says() {
     let server = Server::start();
     let mut bench = bench(&server);
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer ${API_KEY}".to_owned())]);
-    bench.reach("web", Reach::Http { url: server.url("/v1/"), headers });
+    bench.reach("web", ServiceTarget::Http { url: server.url("/v1/"), headers });
     bench.environment.insert("API_KEY".to_owned(), "s3cret".to_owned());
     bench.bind(
         "b",

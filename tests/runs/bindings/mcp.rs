@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use skills_runs::{Call, CallFailure, Caller};
-use skills_skill::contract::Reach;
+use skills_skill::contract::ServiceTarget;
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Server, alive, call, fixture, until};
@@ -17,7 +17,7 @@ fn bench(arguments: &[&str]) -> Bench {
     let env = BTreeMap::from([("MODE".to_owned(), "${WANTED}".to_owned())]);
     bench.environment.insert("WANTED".to_owned(), "quiet".to_owned());
     bench.environment.insert("SECRET".to_owned(), "not for servers".to_owned());
-    bench.reach("tools", Reach::Command { program: "python3".to_owned(), args, env });
+    bench.reach("tools", ServiceTarget::Command { program: "python3".to_owned(), args, env });
     bench
 }
 
@@ -83,8 +83,11 @@ async fn a_server_that_does_not_start_or_greet_is_named_with_its_last_words() {
     let error = call(&mute.broker(), mute.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamFailure);
     assert!(error.message.contains("MCP initialization failed"), "{error}");
-    let missing =
-        Reach::Command { program: "no-such-mcp-server".to_owned(), args: Vec::new(), env: BTreeMap::new() };
+    let missing = ServiceTarget::Command {
+        program: "no-such-mcp-server".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+    };
     mute.reach("tools", missing);
     let error = call(&mute.broker(), mute.call("x")).await.unwrap_err();
     assert!(error.message.contains("correct `services.tools.command`"), "{error}");
@@ -136,7 +139,7 @@ async fn tools_are_called_over_http_too() {
     let mut bench = Bench::new();
     let headers = BTreeMap::from([("X-Token".to_owned(), "${TOKEN}".to_owned())]);
     bench.environment.insert("TOKEN".to_owned(), "t-1".to_owned());
-    bench.reach("tools", Reach::Http { url: server.url("/mcp"), headers });
+    bench.reach("tools", ServiceTarget::Http { url: server.url("/mcp"), headers });
     bench.bind("b", "tools", "mcp", "anything", "request: {text: input.text}");
     let broker = bench.broker();
     for text in ["plain", "stream"] {
@@ -147,7 +150,10 @@ async fn tools_are_called_over_http_too() {
     bench.bind("b", "tools", "mcp", "unavailable", "");
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamFailure, "{error}");
-    bench.reach("tools", Reach::Http { url: "http://127.0.0.1:9/mcp".to_owned(), headers: BTreeMap::new() });
+    bench.reach(
+        "tools",
+        ServiceTarget::Http { url: "http://127.0.0.1:9/mcp".to_owned(), headers: BTreeMap::new() },
+    );
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamFailure, "{error}");
 }

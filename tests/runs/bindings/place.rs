@@ -13,7 +13,7 @@ use skills_runs::{
     CapabilityFolder, LogLine, Reply,
 };
 use skills_sandbox::{Contents, Sandbox, Setup};
-use skills_skill::contract::{Capability, Conformance, Endpoint, Reach};
+use skills_skill::contract::{Capability, Conformance, Endpoint, ServiceTarget};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -108,10 +108,10 @@ impl Bench {
     }
 
     pub fn http(&mut self, service: &str, url: String) -> &mut Self {
-        self.reach(service, Reach::Http { url, headers: BTreeMap::new() })
+        self.reach(service, ServiceTarget::Http { url, headers: BTreeMap::new() })
     }
 
-    pub fn reach(&mut self, service: &str, reach: Reach) -> &mut Self {
+    pub fn reach(&mut self, service: &str, reach: ServiceTarget) -> &mut Self {
         self.services.insert(service.to_owned(), Endpoint { reach, timeout: None });
         self
     }

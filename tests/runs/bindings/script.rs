@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skills_runs::{Artifacts, Call, CallFailure, Caller};
-use skills_skill::contract::Reach;
+use skills_skill::contract::ServiceTarget;
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Lines, alive, call, until, waived};
@@ -180,7 +180,7 @@ async fn a_script_of_the_person_stands_in_for_a_module_that_did_not_come() {
         "import json, os, sys\nprint(json.dumps({'label': os.environ['SKILLS_OPERATION'] + ' ' + json.load(sys.stdin)['text']}))\n",
     );
     let (bundle, script) = (bench.root().join("adapter"), Path::new("scripts/data.py").to_owned());
-    bench.reach("data_baseline", Reach::Script { bundle, script });
+    bench.reach("data_baseline", ServiceTarget::Script { bundle, script });
     let reply = call(&bench.broker(), bench.call("x")).await.unwrap();
     assert_eq!(reply.outputs["label"], "classify_it x");
 }

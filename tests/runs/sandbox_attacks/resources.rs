@@ -130,7 +130,7 @@ async fn a_script_that_ignores_the_request_to_end_is_killed() {
         spec.limits.grace = Duration::from_millis(700);
         let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
         assert_eq!(outcome.end, End::Signal(9), "{name}: {}", outcome.stderr.text());
-        assert!(outcome.timed_out && !outcome.cancelled, "{name}");
+        assert!(outcome.timed_out && !outcome.canceled, "{name}");
         let left: Vec<_> = outcome.produced.iter().map(|file| file.path.display().to_string()).collect();
         assert_eq!(left, ["heard", "ready"], "{name}: it was asked first");
     }

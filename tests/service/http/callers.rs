@@ -14,7 +14,7 @@ use skills_api::operations::{Caller, Principal, Scope, complete_result_permit, l
 use skills_api::{Code, CoreParts, Error, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
-use skills_skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, ServiceTarget};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::events::Stream;
@@ -124,7 +124,7 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut place = super::troubles::place(&mute);
-    let reach = Reach::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
+    let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let names: [(&str, &[Scope]); 2] =
         [("runner", &[Scope::Read, Scope::Run]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];
@@ -193,7 +193,7 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut place = super::troubles::place(&mute);
-    let reach = Reach::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
+    let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let (secret, boss) = new_key("boss", [Scope::Read, Scope::Admin].into()).unwrap();
     let (run, runner) = new_key("runner", [Scope::Read, Scope::Run].into()).unwrap();

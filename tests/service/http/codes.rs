@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skills_api::operations::{Scope, operation, steady};
+use skills_api::operations::{Scope, normalize_volatile_fields, operation};
 use skills_api::{Code, CoreParts, RateLimit};
 use skills_api::{KeyRing, new_key};
 use skills_http::Settings;
@@ -58,7 +58,7 @@ impl Seen {
         };
         // A failed call of a runtime tool is an entry of the transcript each time.
         let without_details = |error: &Value| {
-            let mut error = steady(error);
+            let mut error = normalize_volatile_fields(error);
             if name == "session.tool" {
                 error.as_object_mut().unwrap().shift_remove("reason");
             }
@@ -268,7 +268,7 @@ async fn callers(seen: &mut Seen) {
     let refused = asks("/v1/skills/ledger/execute", "POST", known()).await;
     seen.note(Code::Forbidden, &refused);
     let response = tools.error("skill.execute", &json!({ "skill_id": "ledger" })).await;
-    assert_eq!(steady(&response), steady(&refused.json()["error"]));
+    assert_eq!(normalize_volatile_fields(&response), normalize_volatile_fields(&refused.json()["error"]));
     while asks("/v1/runs", "GET", known()).await.status == 200 {}
     for (path, method) in [("/v1/runs", "GET"), ("/mcp", "POST")] {
         let answer = asks(path, method, known()).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use skills_skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, ServiceTarget};
 
 use crate::runs_place::Place;
 
@@ -38,7 +38,7 @@ pub fn place(mute: &TcpListener) -> Place {
             &format!("service: {name}\nprotocol: openapi\noperation: POST /ask\n"),
         );
         let (reach, timeout) =
-            (Reach::Http { url, headers: BTreeMap::new() }, Some(Duration::from_millis(200)));
+            (ServiceTarget::Http { url, headers: BTreeMap::new() }, Some(Duration::from_millis(200)));
         place.config.services.insert(name.to_owned(), Endpoint { reach, timeout });
     }
     // Each runs the next one.

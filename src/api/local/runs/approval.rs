@@ -172,7 +172,7 @@ impl Approvals {
 
     /// Returns what a person needs to know to decide the gate of a run; `None` if it waits for no person. `at` is what
     /// it would do next.
-    pub(super) async fn decision_sheet(
+    pub(super) async fn decision_preview(
         self: &Arc<Self>,
         runtime: &Arc<RunRuntime>,
         run: &RunRecord,
@@ -186,7 +186,7 @@ impl Approvals {
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
         super::super::run_blocking(move || {
-            let sheet = decision_preview::sheet(&run, &plan, at.as_ref(), &*runtime.broker, approver);
+            let sheet = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.why =

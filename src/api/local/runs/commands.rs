@@ -251,7 +251,7 @@ impl Commands {
     ) -> Result<Option<Error>, Error> {
         let plan = runtime.plan(&run.contract_digest).await?;
         let (run, at) = self.approvals.at_gate(runtime, run.clone()).await?;
-        let sheet = self.approvals.decision_sheet(runtime, &run, &plan, at.as_ref()).await?;
+        let sheet = self.approvals.decision_preview(runtime, &run, &plan, at.as_ref()).await?;
         let Some(sheet) = sheet else { return Ok(None) };
         let mut body = json!({ "step": sheet.step });
         let mut optional = |name: &str, value: Value| {

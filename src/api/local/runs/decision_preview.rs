@@ -1,4 +1,4 @@
-//! The decision sheet of a gate: what would be executed, by which binding, with which inputs, and whether it can be
+//! The decision preview of a gate: what would be executed, by which binding, with which inputs, and whether it can be
 //! undone.
 
 use serde_json::Value;
@@ -10,9 +10,9 @@ use skills_runs::{Caller, Explanation, PendingGate, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 
-/// Returns the sheet of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do next,
-/// if known.
-pub(super) fn sheet(
+/// Returns the preview of the gate that a run waits at; `None` if it waits for no person. `at` is what it would do
+/// next, if known.
+pub(super) fn preview(
     run: &RunRecord,
     plan: &Plan,
     at: Option<&PendingGate>,

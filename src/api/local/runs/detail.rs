@@ -37,7 +37,7 @@ impl Details {
         let events = newest_events(&*runtime.store, &run.id).await?;
         let records = runtime.store.steps(&run.id).await?;
         let (present, _) = self.plans.present(&run, &plan).await;
-        let mut sheet = self.approvals.decision_sheet(&runtime, &run, &plan, at.as_ref()).await?;
+        let mut sheet = self.approvals.decision_preview(&runtime, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
             sheet.pause = requested_pause(&run, events.iter());
         }

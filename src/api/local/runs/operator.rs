@@ -54,7 +54,7 @@ const MAX_VIEW_FILTER: usize = 4 << 10;
 /// Maximum number of characters of a view's name.
 const MAX_VIEW_NAME: usize = 40;
 /// Interval of the checks for runs to delete or escalate.
-const CARE_INTERVAL: Duration = Duration::from_secs(30);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval of the deletion of ended runs.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
@@ -389,7 +389,7 @@ impl Maintenance {
                 tracing::warn!("escalating approvals: {error}");
             }
             self.store.complete_audit(&runtime).await;
-            tokio::time::sleep(CARE_INTERVAL).await;
+            tokio::time::sleep(MAINTENANCE_INTERVAL).await;
         }
     }
 

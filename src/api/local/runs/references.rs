@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 /// A target, or `target_not_found`, or the reason why its content cannot be passed on.
-type Looked = Result<Found, Error>;
+type TargetLookup = Result<Found, Error>;
 
 fn missing(message: impl Into<String>) -> Error {
     Error::new(Code::TargetNotFound, message)
@@ -52,7 +52,7 @@ impl Targets {
         reference: &str,
         sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
-    ) -> Looked {
+    ) -> TargetLookup {
         let reference = reference.trim();
         if reference.is_empty() {
             return Err(missing(format!("a reference is required; {}", forms(kind, local_files))));
@@ -66,7 +66,7 @@ impl Targets {
         }
     }
 
-    async fn whole_run(&self, runtime: &RunRuntime, reference: &str) -> Looked {
+    async fn whole_run(&self, runtime: &RunRuntime, reference: &str) -> TargetLookup {
         let run = named(runtime, reference, AttachTarget::Run).await?;
         let content = summary(runtime, &run).await?;
         Ok(Found {
@@ -76,7 +76,7 @@ impl Targets {
         })
     }
 
-    async fn output(&self, runtime: &RunRuntime, reference: &str) -> Looked {
+    async fn output(&self, runtime: &RunRuntime, reference: &str) -> TargetLookup {
         let (name, step) = match reference.split_once('/') {
             Some((name, step)) => (name, Some(step)),
             None => (reference, None),
@@ -116,7 +116,7 @@ impl Targets {
         runtime: &RunRuntime,
         reference: &str,
         local_files: Option<&LocalFiles>,
-    ) -> Looked {
+    ) -> TargetLookup {
         let (targets, artifacts) = (self.clone(), Arc::clone(&runtime.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
         super::super::run_blocking(move || {
@@ -155,7 +155,7 @@ impl Targets {
     }
 
     /// Returns a file of a skill: `ID/RELATIVE/PATH`, opened beneath the skill's folder.
-    fn skill_file(&self, reference: &str) -> Looked {
+    fn skill_file(&self, reference: &str) -> TargetLookup {
         let Some((id, path)) = reference.split_once('/') else {
             return Err(missing(format!(
                 "skill:{reference} names no file; a skill's file is skill:ID/RELATIVE/PATH"
@@ -174,7 +174,7 @@ impl Targets {
     }
 
     /// Returns a file in a root or in the working directory, if the caller may name one.
-    fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> Looked {
+    fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> TargetLookup {
         let Some(local_files) = local_files else {
             return Err(missing(format!(
                 "{reference:?} is not an artifact reference, and files of the service's machine are not \
@@ -195,7 +195,7 @@ impl Targets {
         roots.map(|root| root.path.clone()).collect()
     }
 
-    async fn task(&self, runtime: &RunRuntime, reference: &str) -> Looked {
+    async fn task(&self, runtime: &RunRuntime, reference: &str) -> TargetLookup {
         let id = reference.strip_prefix("task:").unwrap_or(reference);
         let targets = self.clone();
         let (items, unreadable) = super::super::run_blocking(move || Ok(targets.work_items())).await?;

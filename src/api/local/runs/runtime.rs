@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::super::SCAN_PATIENCE;
+use super::super::SCAN_TIMEOUT;
 use super::super::temporary_folder;
 use super::audit_entries;
 use super::catalog::CatalogCache;
@@ -302,8 +302,8 @@ impl CapabilityServices {
         }
         let began = Instant::now();
         // An unresponsive folder must not delay a run forever.
-        if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
-            tracing::warn!("cannot reload the skills within {} s", SCAN_PATIENCE.as_secs());
+        if tokio::time::timeout(SCAN_TIMEOUT, self.registry.reread()).await.is_err() {
+            tracing::warn!("cannot reload the skills within {} s", SCAN_TIMEOUT.as_secs());
         }
         self.catalog_cache.doubt();
         match self.refresh().await {
@@ -662,7 +662,7 @@ impl Execute for CurrentEngine {
         if let Some(permissions) = self.permissions.upgrade() {
             let services = &permissions.services;
             // A worker that starts with the program must not find the catalog empty and fail the runs it takes over.
-            let scanned = tokio::time::timeout(SCAN_PATIENCE, services.registry.wait_scanned());
+            let scanned = tokio::time::timeout(SCAN_TIMEOUT, services.registry.wait_scanned());
             tokio::select! {
                 _ = scanned => {}
                 () = cancel.cancelled() => {}

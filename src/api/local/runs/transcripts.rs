@@ -115,12 +115,12 @@ fn entry(entry: &Entry) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::{SessionId, Settings, Speaker, ToolError, ToolFailure};
+    use skills_session::{MessageRole, SessionId, Settings, ToolError, ToolFailure};
 
     #[test]
     fn every_entry_is_handed_over_with_its_result_or_its_error() {
         let mut session = Session::new(SessionId("s".into()), 7, Settings::default());
-        session.say(8, Speaker::User, "profile it");
+        session.say(8, MessageRole::User, "profile it");
         session.called(9, "skills.list", json!({}), Ok(json!({"total": 3})));
         let wrong = ToolError::new(ToolFailure::NotLoaded, "load it first");
         session.called(10, "skills.read", json!({"path": "a"}), Err(wrong));

@@ -12,7 +12,7 @@ use crate::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionAccess, SessionClient,
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker, Tool};
+use skills_session::{Api, MessageRole, Payload, Tool};
 
 /// Maximum number of sessions of a principal.
 const MAX_SESSIONS: u64 = 500;
@@ -91,7 +91,7 @@ impl SessionClient for AccessibleSessions {
         self.sessions.configure_session(&self.permitted(session).await?, change).await
     }
 
-    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+    async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
         let session = self.permitted(session).await?;
         self.ensure_space(0, text.len()).await?;
         self.sessions.say(&session, speaker, text).await

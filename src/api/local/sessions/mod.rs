@@ -28,7 +28,7 @@ use crate::{
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_base::audit::Recorder;
-use skills_session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
+use skills_session::{Active, Api, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
 use skills_store::{Sessions, StoreError};
 
 use self::access::AccessibleSessions;
@@ -328,7 +328,7 @@ impl SessionClient for LocalSessions {
         self.session_view(session).await
     }
 
-    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+    async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
         if text.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "the message is empty"));
         }

@@ -208,7 +208,7 @@ pub(in crate::local) async fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::Speaker;
+    use skills_session::MessageRole;
     use skills_store::Sqlite;
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
         let clock: skills_store::Clock = Arc::new(|| 0);
         let (newer, older) = (Sqlite::in_memory(clock.clone()).unwrap(), Sqlite::in_memory(clock).unwrap());
         let mut session = Session::new(SessionId("a".into()), 0, Settings::default());
-        session.say(0, Speaker::User, "hello");
-        session.say(0, Speaker::User, "what they never said there");
+        session.say(0, MessageRole::User, "hello");
+        session.say(0, MessageRole::User, "what they never said there");
         let lines: Vec<Value> =
             session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
         for (desk, expected) in [(&newer, &lines[..]), (&older, &[])] {

@@ -49,10 +49,10 @@ impl Transcripts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::{Speaker, Turn};
+    use skills_session::{MessageRole, Turn};
 
     fn entry(number: u64) -> Arc<Entry> {
-        let turn = Turn::Message { speaker: Speaker::User, text: format!("message {number}") };
+        let turn = Turn::Message { speaker: MessageRole::User, text: format!("message {number}") };
         Arc::new(Entry { number, at_ms: 0, turn })
     }
 

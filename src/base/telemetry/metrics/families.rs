@@ -103,12 +103,12 @@ pub(super) struct Families {
 }
 
 /// Registers metrics, and records their names.
-struct Book {
+struct MetricRegistrar {
     registry: Registry,
     names: BTreeMap<String, &'static str>,
 }
 
-impl Book {
+impl MetricRegistrar {
     fn counter<M: Metric + Clone>(&mut self, name: &'static str, help: &str, metric: M) -> M {
         let text = name.replace('.', "_");
         self.registry.register(text.clone(), help, metric.clone());
@@ -127,126 +127,136 @@ impl Book {
 impl Families {
     /// Creates all metrics with zero counts.
     pub fn new() -> Self {
-        let mut book = Book { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
-        let key = |book: &mut Book, name, help| book.counter(name, help, Counter::default());
+        let mut registrar =
+            MetricRegistrar { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
+        let key =
+            |registrar: &mut MetricRegistrar, name, help| registrar.counter(name, help, Counter::default());
         let families = Self {
             key_created: key(
-                &mut book,
+                &mut registrar,
                 "runtime.idempotency.created",
                 "Launches whose idempotency key was new",
             ),
             key_reused: key(
-                &mut book,
+                &mut registrar,
                 "runtime.idempotency.reused",
                 "Launches that returned an existing run with the same key and payload",
             ),
             key_conflict: key(
-                &mut book,
+                &mut registrar,
                 "runtime.idempotency.conflict",
                 "Launches rejected because their key was used for another payload",
             ),
             key_expired: key(
-                &mut book,
+                &mut registrar,
                 "runtime.idempotency.expired",
                 "Launches whose key had expired and was reused",
             ),
-            run_transitions: book.counter(
+            run_transitions: registrar.counter(
                 "runtime.run.transitions",
                 "Runs that entered a state",
                 Counters::default(),
             ),
-            steps: book.counter("runtime.steps", "Steps recorded, by outcome", Counters::default()),
-            step_duration: book.seconds(
+            steps: registrar.counter("runtime.steps", "Steps recorded, by outcome", Counters::default()),
+            step_duration: registrar.seconds(
                 "runtime.step.duration",
                 "Time from the start of a step to its record",
                 by_label(),
             ),
-            call_duration: book.seconds(
+            call_duration: registrar.seconds(
                 "runtime.call.duration",
                 "Time of a capability call over all bindings tried",
                 by_label(),
             ),
-            bindings: book.counter("runtime.bindings", "Calls of bindings", Counters::default()),
-            binding_duration: book.seconds(
+            bindings: registrar.counter("runtime.bindings", "Calls of bindings", Counters::default()),
+            binding_duration: registrar.seconds(
                 "runtime.binding.duration",
                 "Time of calls for which this was the only binding tried",
                 by_label(),
             ),
-            operations: book.counter("operations", "Operations of the core", Counters::default()),
-            operation_duration: book.seconds(
+            operations: registrar.counter("operations", "Operations of the core", Counters::default()),
+            operation_duration: registrar.seconds(
                 "operation.duration",
                 "Time of an operation of the core",
                 by_label(),
             ),
-            discovery_duration: book.seconds(
+            discovery_duration: registrar.seconds(
                 "discovery.duration",
                 "Time to rank the skills for a request",
                 latencies(),
             ),
-            link_duration: book.seconds("discovery.link.duration", "Time of a matcher", by_label()),
-            links_left_out: book.counter(
+            link_duration: registrar.seconds("discovery.link.duration", "Time of a matcher", by_label()),
+            links_left_out: registrar.counter(
                 "discovery.links.left_out",
                 "Matchers skipped in a request because of a failure or timeout",
                 Counters::default(),
             ),
-            http_requests: book.counter("http.requests", "HTTP requests", Counters::default()),
-            http_duration: book.seconds("http.duration", "Time of an HTTP request", by_label()),
-            commit_jobs: book.counter(
+            http_requests: registrar.counter("http.requests", "HTTP requests", Counters::default()),
+            http_duration: registrar.seconds("http.duration", "Time of an HTTP request", by_label()),
+            commit_jobs: registrar.counter(
                 "store.commit.jobs",
                 "Changes of the store; several can share a commit",
                 Counter::default(),
             ),
-            commit_duration: book.seconds(
+            commit_duration: registrar.seconds(
                 "store.commit.duration",
                 "Time from the start of a transaction until it is durable",
                 latencies(),
             ),
-            tools: book.counter(
+            tools: registrar.counter(
                 "session.tool.calls",
                 "Runtime tools called by sessions",
                 Counters::default(),
             ),
-            tool_duration: book.seconds("session.tool.duration", "Time of a runtime tool", by_label()),
-            limited: book.counter(
+            tool_duration: registrar.seconds("session.tool.duration", "Time of a runtime tool", by_label()),
+            limited: registrar.counter(
                 "limits.requests",
                 "Requests checked by the rate limiter",
                 Counters::default(),
             ),
-            runs: book.counter("runtime.runs", "Runs in a state now, in the whole store", Gauges::default()),
-            oldest_waiting: book.seconds(
+            runs: registrar.counter(
+                "runtime.runs",
+                "Runs in a state now, in the whole store",
+                Gauges::default(),
+            ),
+            oldest_waiting: registrar.seconds(
                 "runtime.waiting.oldest",
                 "Age of the oldest pending approval; 0 if no run waits",
                 Gauge::default(),
             ),
-            workers: book.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
-            expired_leases: book.counter(
+            workers: registrar.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
+            expired_leases: registrar.counter(
                 "runtime.leases.expired",
                 "Runs whose worker has exited or has not renewed its lease",
                 Gauge::default(),
             ),
-            takeovers: book.counter(
+            takeovers: registrar.counter(
                 "runtime.takeovers",
                 "Runs that this process took over from a lost worker",
                 Counter::default(),
             ),
-            store_errors: book.counter(
+            store_errors: registrar.counter(
                 "store.errors",
                 "Operations of the store that failed",
                 Counters::default(),
             ),
-            labeled_runs: book.counter(
+            labeled_runs: registrar.counter(
                 "runtime.labeled.runs",
                 "Runs launched and ended, by the labels of `runs.metric_labels`",
                 Counters::default(),
             ),
-            uploads: book.counter("artifacts.uploads", "Uploaded artifacts, by outcome", Counters::default()),
-            uploaded_bytes: key(&mut book, "artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
+            uploads: registrar.counter(
+                "artifacts.uploads",
+                "Uploaded artifacts, by outcome",
+                Counters::default(),
+            ),
+            uploaded_bytes: key(&mut registrar, "artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
             label_values: Mutex::default(),
             registry: Registry::default(),
             names: BTreeMap::new(),
             since_ms: jiff::Timestamp::now().as_millisecond(),
         };
-        Self { registry: book.registry, names: book.names, ..families }
+        Self { registry: registrar.registry, names: registrar.names, ..families }
     }
 
     /// Returns the value under which runs with this value of a label are counted.

@@ -16,7 +16,7 @@ use super::clock;
 use crate::Context;
 use crate::context::FullClient;
 use crate::dialog::{Dialog, capitalized, clean};
-use crate::failure::{Done, Failure};
+use crate::failure::{Exit, Failure};
 use skills_api::operations::Scope;
 use skills_api::{CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail};
 use skills_model::{CommandName, RunState, Verdict};
@@ -61,7 +61,7 @@ struct RunsDialog<'a, R, W> {
 }
 
 /// Runs the dialog on standard input and output.
-pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
+pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     // A service that does not tell decides itself what its caller may do.
     let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
@@ -99,7 +99,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         Ok(page)
     }
 
-    async fn list(&mut self) -> Result<Done, Failure> {
+    async fn list(&mut self) -> Result<Exit, Failure> {
         let mut view = 0;
         let mut own: Option<String> = None;
         loop {
@@ -119,7 +119,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 .map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}, {order}", clean(filter)));
             self.heading(&page, &name)?;
             match self.choose(&page).await?.as_str() {
-                "q" => return Ok(Done::Fine),
+                "q" => return Ok(Exit::Success),
                 "v" => (view, own) = ((view + 1) % VIEWS.len(), None),
                 "f" => {
                     let typed = self

@@ -188,14 +188,14 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         out += &values(outputs, Some(MAX_VALUE));
     }
     if let Some(sheet) = &detail.sheet {
-        out += &self::sheet(sheet);
+        out += &decision_preview(sheet);
     }
     out.push('\n');
     out
 }
 
 /// Renders what is to be decided.
-pub fn sheet(sheet: &DecisionPreview) -> String {
+pub fn decision_preview(sheet: &DecisionPreview) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{}", sentences(vec![text]));

@@ -96,7 +96,7 @@ impl Phase {
                 let mut out = vec![hint(Action::Up, "run"), hint(Action::Mark, "include or exclude")];
                 out.extend(text.map(|label| hint(Action::Notes, label)));
                 if runs.changed().next().is_some() {
-                    out.push(hint(Action::DespiteChange, "use the launched version"));
+                    out.push(hint(Action::AllowChangedSkill, "use the launched version"));
                 }
                 out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
                 out
@@ -108,7 +108,7 @@ impl Phase {
             Self::Done => {
                 let mut out = vec![hint(Action::Up, "run")];
                 if runs.changed().next().is_some() {
-                    out.push(hint(Action::DespiteChange, "resume with the launched version"));
+                    out.push(hint(Action::AllowChangedSkill, "resume with the launched version"));
                 }
                 out.push(hint(Action::Back, "close"));
                 out
@@ -218,7 +218,7 @@ impl BulkDialog {
     }
 
     /// Includes the runs whose skill changed, or leaves them out again. After sending, sends the command to them alone.
-    fn despite_change(&mut self) -> Outcome {
+    fn allow_changed_skills(&mut self) -> Outcome {
         let done = self.phase == Phase::Done;
         if !(done || self.phase == Phase::Choosing) || self.runs.changed().next().is_none() {
             return Outcome::Stay;
@@ -267,7 +267,7 @@ impl BulkDialog {
         match action {
             Action::Back | Action::Undo => self.back(),
             Action::SendNow => self.send_now(),
-            Action::DespiteChange => self.despite_change(),
+            Action::AllowChangedSkill => self.allow_changed_skills(),
             _ => self.begin(),
         }
     }
@@ -301,13 +301,13 @@ impl BulkDialog {
         let (action, key, danger) = match self.command {
             CommandName::Approve => (Action::ApproveNow, "A", false),
             CommandName::Deny => (Action::DenyNow, "D", true),
-            CommandName::Cancel => (Action::CarryOut, "^S", true),
-            _ => (Action::CarryOut, "^S", false),
+            CommandName::Cancel => (Action::Execute, "^S", true),
+            _ => (Action::Execute, "^S", false),
         };
         let changed = self.runs.changed().count();
         let despite = |label: &str| {
             let label = format!("{label} {} with the launched version", plural(changed));
-            (changed > 0).then(|| Button::new(Action::DespiteChange, label, "W"))
+            (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label, "W"))
         };
         match self.phase {
             Phase::Choosing => {
@@ -369,7 +369,7 @@ impl Overlay for BulkDialog {
                 }
                 _ => {}
             }
-            if !matches!(action, Some(Action::NextPart | Action::PreviousPart | Action::CarryOut)) {
+            if !matches!(action, Some(Action::NextPart | Action::PreviousPart | Action::Execute)) {
                 return Outcome::Stay;
             }
         }
@@ -473,7 +473,7 @@ impl Overlay for BulkDialog {
         if self.in_text() {
             return vec![
                 hint(Action::NextPart, "next"),
-                hint(Action::CarryOut, verb(self.command).1),
+                hint(Action::Execute, verb(self.command).1),
                 hint(Action::Back, "leave the field"),
             ];
         }

@@ -69,7 +69,7 @@ fn decides(action: Action) -> bool {
         Action::ApproveNow
             | Action::DenyNow
             | Action::RunAgain
-            | Action::ItHappened
+            | Action::MarkCompleted
             | Action::SkipStep
             | Action::FailStep
     )
@@ -205,7 +205,7 @@ impl Decision {
             Action::ApproveNow => self.decide(Verdict::Approve, None),
             Action::DenyNow => self.decide(Verdict::Deny, None),
             Action::RunAgain => self.decide(Verdict::Approve, Some(Choice::Rerun)),
-            Action::ItHappened => self.happened(),
+            Action::MarkCompleted => self.happened(),
             Action::SkipStep => self.decide(Verdict::Approve, Some(Choice::Skip)),
             Action::FailStep => self.decide(Verdict::Approve, Some(Choice::Fail)),
             _ => Outcome::Stay,
@@ -291,7 +291,7 @@ fn button_hints(buttons: &[Button]) -> Vec<Hint> {
         Action::DenyNow => "deny",
         Action::ApproveNow => "approve",
         Action::RunAgain => "run again",
-        Action::ItHappened => "mark completed",
+        Action::MarkCompleted => "mark completed",
         Action::SkipStep => "skip",
         _ => "fail",
     };
@@ -634,7 +634,7 @@ mod tests {
                 Action::ApproveNow,
                 Action::DenyNow,
                 Action::RunAgain,
-                Action::ItHappened,
+                Action::MarkCompleted,
                 Action::SkipStep,
                 Action::FailStep,
             ];

@@ -80,13 +80,13 @@ impl LaunchDialog {
         if self.sent || self.view.blocked.is_some() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
-        vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, "Launch", "^S")]
+        vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, "Launch", "^S")]
     }
 
     fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
-            Action::CarryOut => self.launch(),
+            Action::Execute => self.launch(),
             _ => Outcome::Stay,
         }
     }
@@ -221,7 +221,7 @@ impl Overlay for LaunchDialog {
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, self.button) {
-            (Some(Action::CarryOut), _) => return self.launch(),
+            (Some(Action::Execute), _) => return self.launch(),
             (Some(Action::LeaveField | Action::Back), None) => {
                 self.form.leave();
                 self.button = Some(0);
@@ -319,7 +319,7 @@ impl Overlay for LaunchDialog {
             out.push(Hint { action: Action::Open, label: "select" });
         }
         if self.view.blocked.is_none() {
-            out.push(Hint { action: Action::CarryOut, label: "launch" });
+            out.push(Hint { action: Action::Execute, label: "launch" });
         }
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: "cancel" });

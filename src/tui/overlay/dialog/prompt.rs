@@ -15,7 +15,7 @@ use crate::terminal::MAX_COPY_BYTES;
 use crate::widgets::format::bytes;
 use skills_authoring::golden_file::GoldenEdit;
 use skills_discovery::Case;
-use skills_session::Speaker;
+use skills_session::MessageRole;
 use skills_skill::SkillId;
 use skills_skill::contract::{Field, FieldType};
 
@@ -167,7 +167,8 @@ impl PromptKind {
                 Ok(Effect::Golden(GoldenPaneRequest::Import { path: text("file").to_owned(), skill }))
             }
             Self::Message { session } => {
-                let speaker = if text("as") == "assistant" { Speaker::Assistant } else { Speaker::User };
+                let speaker =
+                    if text("as") == "assistant" { MessageRole::Assistant } else { MessageRole::User };
                 Ok(Effect::Session(SessionRequest::Say(session.clone(), speaker, text("text").to_owned())))
             }
             Self::Script { session, skill, path, .. } => {

@@ -65,13 +65,13 @@ impl PromptDialog {
             PromptKind::Golden(_) => "Add",
             PromptKind::Import => "Import",
         };
-        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, act, "^S")]
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, act, "^S")]
     }
 
     fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
-            Action::CarryOut => self.submit(),
+            Action::Execute => self.submit(),
             _ => Outcome::Stay,
         }
     }
@@ -203,7 +203,7 @@ impl Overlay for PromptDialog {
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         self.said = None;
         match (action, self.button) {
-            (Some(Action::CarryOut), _) => return self.submit(),
+            (Some(Action::Execute), _) => return self.submit(),
             (Some(Action::LeaveField | Action::Back), None) => {
                 self.form.leave();
                 self.button = Some(0);
@@ -300,7 +300,7 @@ impl Overlay for PromptDialog {
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "select" });
         }
-        out.push(Hint { action: Action::CarryOut, label: act });
+        out.push(Hint { action: Action::Execute, label: act });
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: nothing });
         } else {

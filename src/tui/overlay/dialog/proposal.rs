@@ -84,7 +84,7 @@ impl ProposalDialog {
             ProposalCommand::RollBack => {
                 vec![
                     Button::new(Action::Back, "Cancel", "Esc"),
-                    Button::danger(Action::CarryOut, "Roll back", "^S"),
+                    Button::danger(Action::Execute, "Roll back", "^S"),
                 ]
             }
             ProposalCommand::Approve | ProposalCommand::Deny => vec![
@@ -98,7 +98,7 @@ impl ProposalDialog {
     fn press(&mut self, action: Action) -> Outcome {
         let order = match (action, self.command) {
             (Action::Back, _) => return Outcome::Close,
-            (Action::CarryOut, ProposalCommand::RollBack) => ProposalAction::RollBack,
+            (Action::Execute, ProposalCommand::RollBack) => ProposalAction::RollBack,
             (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) => {
                 ProposalAction::Approve {
                     proposal_digest: Some(self.view.proposal_digest),
@@ -173,7 +173,7 @@ impl ProposalDialog {
     /// Returns the keys outside of the notes.
     fn button_hints(&self) -> Vec<Hint> {
         let mut hints = match self.command {
-            ProposalCommand::RollBack => vec![Hint { action: Action::CarryOut, label: "roll back" }],
+            ProposalCommand::RollBack => vec![Hint { action: Action::Execute, label: "roll back" }],
             ProposalCommand::Approve | ProposalCommand::Deny => vec![
                 Hint { action: Action::ApproveNow, label: "approve" },
                 Hint { action: Action::DenyNow, label: "deny" },
@@ -206,7 +206,7 @@ impl Overlay for ProposalDialog {
             (Some(Action::LeaveField | Action::Back), Focus::Notes) => self.focus = Focus::Button(0),
             (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
             (Some(Action::PreviousPart), _) => self.turn(false),
-            (Some(Action::CarryOut), _) => return self.press(Action::CarryOut),
+            (Some(Action::Execute), _) => return self.press(Action::Execute),
             (Some(Action::Open), Focus::Button(at)) => {
                 let action = self.choices().get(at).map_or(Action::Back, |button| button.action);
                 return self.press(action);

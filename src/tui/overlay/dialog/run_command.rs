@@ -138,9 +138,9 @@ impl RunCommandDialog {
         }
         let label = self.kind.labels(&self.run).0;
         let act = if self.kind == RunCommandKind::Cancel {
-            Button::danger(Action::CarryOut, label, "^S")
+            Button::danger(Action::Execute, label, "^S")
         } else {
-            Button::new(Action::CarryOut, label, "^S")
+            Button::new(Action::Execute, label, "^S")
         };
         vec![Button::new(Action::Back, self.kind.closing(), "Esc"), act]
     }
@@ -245,7 +245,7 @@ impl RunCommandDialog {
     fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
-            Action::CarryOut => self.submit(),
+            Action::Execute => self.submit(),
             _ => Outcome::Stay,
         }
     }
@@ -322,7 +322,7 @@ impl Overlay for RunCommandDialog {
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         let across = matches!(key.code, KeyCode::Left | KeyCode::Right);
         match (action, self.focus) {
-            (Some(Action::CarryOut), _) => return self.submit(),
+            (Some(Action::Execute), _) => return self.submit(),
             (action, Focus::Form) => self.in_form(key, action),
             (Some(Action::NextPart), _) if !across => self.turn(true),
             (Some(Action::PreviousPart), _) if !across => self.turn(false),
@@ -398,7 +398,7 @@ impl Overlay for RunCommandDialog {
             Focus::Button(_) => out.push(Hint { action: Action::Open, label: "select" }),
         }
         if self.open() {
-            out.push(Hint { action: Action::CarryOut, label: self.kind.labels(&self.run).1 });
+            out.push(Hint { action: Action::Execute, label: self.kind.labels(&self.run).1 });
         }
         if self.in_text() {
             out.push(Hint { action: Action::NewLine, label: "new line" });

@@ -46,13 +46,13 @@ impl ScriptDialog {
     }
 
     fn choices() -> [Button; 2] {
-        [Button::new(Action::Back, "Cancel", "Esc"), Button::danger(Action::CarryOut, "Run it", "^S")]
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::danger(Action::Execute, "Run it", "^S")]
     }
 
     fn press(&self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
-            Action::CarryOut => {
+            Action::Execute => {
                 let run = SessionRequest::Script {
                     call: self.call.clone(),
                     confirmed: Some(self.sheet.inputs_digest.clone()),
@@ -152,7 +152,7 @@ impl Overlay for ScriptDialog {
         let mut hints = vec![
             Hint { action: Action::NextPart, label: "next" },
             Hint { action: Action::Open, label: "select" },
-            Hint { action: Action::CarryOut, label: "run it" },
+            Hint { action: Action::Execute, label: "run it" },
         ];
         if self.rows > self.scroll.height {
             hints.push(Hint { action: Action::PageDown, label: "scroll" });

@@ -181,7 +181,7 @@ impl Attach {
 
     /// Returns the commands of the focused part.
     fn commands_of_focus(&self) -> Vec<Command> {
-        let attach = Command { blocked: self.blocked(), ..shown_key(Action::CarryOut, "attach") };
+        let attach = Command { blocked: self.blocked(), ..shown_key(Action::Execute, "attach") };
         let next = shown_key(Action::NextPart, "next field");
         let choose = shown_key(Action::Down, "choose");
         match self.compose.focus {
@@ -269,7 +269,7 @@ impl Pane for Attach {
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         let effects = match (action, self.compose.focus) {
-            (Action::CarryOut, _) | (Action::Open, Focus::Button) => self.submit(),
+            (Action::Execute, _) | (Action::Open, Focus::Button) => self.submit(),
             (Action::FocusIntent, _) => self.compose.focus_on(Focus::Reference),
             (Action::ShowRun, _) => self.show_run(),
             (Action::Copy, _) => self.preview.copy(),

@@ -1,9 +1,9 @@
 //! Pane 2: a request, the skills that match it, and why. Every keystroke ranks again; the last successful answer stays
 //! on screen until a newer one arrives.
 
-mod against_view;
 mod ask;
 mod commands;
+mod comparison_view;
 mod history;
 mod intent_view;
 mod keys;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
-pub(crate) use self::against_view::draw_scored;
 use self::ask::PendingRequests;
+pub(crate) use self::comparison_view::draw_scored;
 pub use self::history::History;
 pub use self::listing::Lookup;
 use self::measurements::Measurements;

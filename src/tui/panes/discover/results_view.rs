@@ -10,7 +10,7 @@ use super::ask::PendingRequests;
 use super::history::History;
 use super::result_list::ResultList;
 use super::rows::{Density, Item, Outcome, Row};
-use super::view::{DISCLAIMER, disclaimer};
+use super::view::{RANKING_DISCLAIMER, disclaimer};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{CellRange, stacked};
@@ -188,8 +188,8 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
         inline = inline.max(if label == USUAL || with_label > most { name } else { with_label });
     }
     let label = longest_label;
-    let labelled = longest + 2 + label <= most.min(area.width / 2);
-    let used = if labelled { longest + 2 + label } else { inline.min(most) };
+    let labeled = longest + 2 + label <= most.min(area.width / 2);
+    let used = if labeled { longest + 2 + label } else { inline.min(most) };
     let wanted = area.x + area.width * 31 / 60;
     let score_end = (name_x + used + 1 + score_width).max(wanted);
     let bar = CellRange {
@@ -207,8 +207,8 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
     Layout {
         density,
         name_x,
-        name_room: if labelled { longest } else { score_end.saturating_sub(name_x + 1 + score_width) },
-        label_x: labelled.then(|| score_end - score_width - 1 - label),
+        name_room: if labeled { longest } else { score_end.saturating_sub(name_x + 1 + score_width) },
+        label_x: labeled.then(|| score_end - score_width - 1 - label),
         score_end,
         bar,
         note_x: name_x + out_width + 2,
@@ -444,9 +444,10 @@ pub(super) fn draw_no_request(
         return;
     }
     let skills = counted(skills, "skill");
-    for text in
-        [format!("Describe your task; results for {skills} update as you type."), DISCLAIMER.to_owned()]
-    {
+    for text in [
+        format!("Describe your task; results for {skills} update as you type."),
+        RANKING_DISCLAIMER.to_owned(),
+    ] {
         for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis) {
             painter.line(x, y, &line, width);
             y += 1;

@@ -118,7 +118,7 @@ pub enum Density {
 }
 
 /// Number of results that should be visible without scrolling.
-const IN_SIGHT: usize = 10;
+const MIN_VISIBLE_RESULTS: usize = 10;
 
 impl Density {
     /// Returns the number of lines of description.
@@ -141,7 +141,7 @@ impl Density {
     #[must_use]
     pub fn choose(rows: &[Row], width: u16, height: u16) -> Self {
         let all = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_)))).count();
-        let hits = all.min(IN_SIGHT);
+        let hits = all.min(MIN_VISIBLE_RESULTS);
         let headings = rows.iter().filter(|r| matches!(r, Row::Heading(..))).count();
         let rest = if all > hits { 0 } else { rows.len() - hits + headings };
         let available = usize::from(height);

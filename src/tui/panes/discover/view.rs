@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::ask::Options;
 use super::rows::Item;
 use super::why_view::WhyLayout;
-use super::{Discover, Focus, against_view, intent_view, results_view, why_view};
+use super::{Discover, Focus, comparison_view, intent_view, results_view, why_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -23,11 +23,15 @@ const TALL_BAND: u16 = 27;
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
-pub(super) const DISCLAIMER: &str = "this router's ranking; a client's model may differ";
+pub(super) const RANKING_DISCLAIMER: &str = "this router's ranking; a client's model may differ";
 
 /// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(available: u16) -> &'static str {
-    if usize::from(available) < DISCLAIMER.len() { "a router's ranking, not a model's" } else { DISCLAIMER }
+    if usize::from(available) < RANKING_DISCLAIMER.len() {
+        "a router's ranking, not a model's"
+    } else {
+        RANKING_DISCLAIMER
+    }
 }
 
 impl Discover {
@@ -100,7 +104,7 @@ impl Discover {
         let line = Rect { x: area.x + left, width: 1, ..line };
         divider(&mut Painter::new(buf, cx), line, &joints);
         if let Some(third) = third {
-            against_view::draw(&self.list, &self.asking, &mut self.measured, third, buf, cx);
+            comparison_view::draw(&self.list, &self.asking, &mut self.measured, third, buf, cx);
             let cross = BorderJunction::Cross { left: true, right: false };
             let joint = if right_heavy { cross } else { BorderJunction::Top { heavy: false } };
             let line = Rect { x: third.x - 1, width: 1, ..body };

@@ -134,7 +134,7 @@ pub(super) fn lineage_lines(
         ];
         out.push(Line::of(segs).at(DetailCursor::Descendant(run.clone())));
     }
-    let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
+    let mut row = |label: &str, segs: Vec<Seg>| labeled_row(label, segs, making, out);
     row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
     let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
     let (state_text, role) = match detail.contract_unchanged {
@@ -158,7 +158,7 @@ pub(super) fn lineage_lines(
         ],
     );
     corrected_lines(state, making, out);
-    let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
+    let mut row = |label: &str, segs: Vec<Seg>| labeled_row(label, segs, making, out);
     for decided in &detail.decisions {
         let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
         let notes =
@@ -200,7 +200,7 @@ fn corrected_rows(
     if let (Some(Value::String(was)), Value::String(after)) = (was, after)
         && (was.contains('\n') || after.contains('\n'))
     {
-        labelled_row("changed input", vec![name], making, out);
+        labeled_row("changed input", vec![name], making, out);
         let diff = similar::TextDiff::from_lines(was.as_str(), after.as_str());
         let all: Vec<(bool, String)> = diff
             .iter_all_changes()
@@ -233,10 +233,10 @@ fn corrected_rows(
         segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
     }
     segs.extend(said(after, Role::Text));
-    labelled_row("changed input", segs, making, out);
+    labeled_row("changed input", segs, making, out);
 }
 
-fn labelled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {
+fn labeled_row(label: &str, segs: Vec<Seg>, making: &RowContext<'_>, out: &mut Vec<Line>) {
     let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
     all.extend(segs);
     let lines = wrap_to(&all, making.width, 2, making.cx.glyphs.ellipsis);

@@ -11,7 +11,7 @@ mod context_view;
 mod external_changes;
 mod keys;
 mod levels_view;
-mod news;
+mod messages;
 mod payload_view;
 mod state;
 mod summary_view;

@@ -14,7 +14,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_session::{Speaker, Turn};
+use skills_session::{MessageRole, Turn};
 
 /// Width of a title next to its note, in cells.
 const TITLE: u16 = 36;
@@ -125,7 +125,7 @@ fn draw_objections(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
     let width = area.width.saturating_sub(6);
     let begun = matches!(
         session.transcript.first().map(|entry| &entry.turn),
-        Some(Turn::Message { speaker: Speaker::User, .. })
+        Some(Turn::Message { speaker: MessageRole::User, .. })
     );
     let help = match session.transcript.len() {
         _ if begun => "",

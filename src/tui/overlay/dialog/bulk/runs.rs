@@ -348,7 +348,7 @@ impl RunRows {
             }
             _ => None,
         };
-        let labelled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
+        let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
             let indent = usize::from(LABEL);
             for (at, line) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
                 let label = if at == 0 { label } else { "" };
@@ -359,7 +359,7 @@ impl RunRows {
         };
         let id = tail(&row.run.id.0).to_uppercase();
         if let Some((text, role)) = said {
-            labelled(&id, vec![Seg::new(text, role)], &mut out);
+            labeled(&id, vec![Seg::new(text, role)], &mut out);
         }
         if !self.decides() || row.outcome.is_some() {
             return out;
@@ -367,28 +367,28 @@ impl RunRows {
         let Some(sheet) = &row.sheet else {
             if row.blocked.is_none() {
                 let text = "loading what it would execute".to_owned() + painter.glyphs.ellipsis;
-                labelled(&id, vec![Seg::new(text, Role::Muted)], &mut out);
+                labeled(&id, vec![Seg::new(text, Role::Muted)], &mut out);
             }
             return out;
         };
         let whose = if self.sheets_are_same() { "all runs" } else { &id };
-        labelled(whose, vec![Seg::new(shown(&sheet.headline), Role::Strong)], &mut out);
+        labeled(whose, vec![Seg::new(shown(&sheet.headline), Role::Strong)], &mut out);
         if let Some(warning) = &sheet.irreversible {
-            labelled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
+            labeled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
         }
         if !sheet.capability.is_empty() {
             let note = Seg::new(format!(" {}", shown(&sheet.capability_note)), Role::Muted);
-            labelled("capability", vec![Seg::new(shown(&sheet.capability), Role::Text), note], &mut out);
+            labeled("capability", vec![Seg::new(shown(&sheet.capability), Role::Text), note], &mut out);
         }
         if !sheet.binding.trim().is_empty() {
-            labelled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
+            labeled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
         }
         let left = sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         if let Some(left) = left {
-            labelled("expires", vec![Seg::new(format!("in {}", age(left)), Role::Warning)], &mut out);
+            labeled("expires", vec![Seg::new(format!("in {}", age(left)), Role::Warning)], &mut out);
         }
         if let Some(progress) = row.run.approval_progress() {
-            labelled("approvals", vec![Seg::new(progress, Role::Text)], &mut out);
+            labeled("approvals", vec![Seg::new(progress, Role::Text)], &mut out);
         }
         let inputs = if sheet.inputs.is_null() {
             vec![RichLine::of(DecisionPreview::CHANGED, Role::Muted)]
@@ -396,9 +396,9 @@ impl RunRows {
             json_lines::fields(&sheet.inputs, width.saturating_sub(LABEL))
         };
         for (at, line) in inputs.into_iter().enumerate() {
-            labelled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
+            labeled(if at == 0 { "inputs" } else { "" }, line.segs, &mut out);
         }
-        labelled("digest", vec![Seg::new(shown(&sheet.inputs_digest), Role::Muted)], &mut out);
+        labeled("digest", vec![Seg::new(shown(&sheet.inputs_digest), Role::Muted)], &mut out);
         out
     }
 

@@ -139,7 +139,7 @@ impl Gates {
         if self.all[0].sheet.outcome_unknown {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
-            out.push(Button::new(Action::ItHappened, "Happened", "H"));
+            out.push(Button::new(Action::MarkCompleted, "Happened", "H"));
             if !blocked {
                 out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
             }

@@ -227,7 +227,7 @@ pub(super) fn body_lines(
     // In a small window the effect comes before the details.
     let look_ahead = |out: &mut Vec<Line>| {
         for (label, segs) in outlook(sheet, clock) {
-            labelled(label, segs, width, out);
+            labeled(label, segs, width, out);
         }
     };
     if !roomy {
@@ -236,7 +236,7 @@ pub(super) fn body_lines(
     }
     if !sheet.capability.is_empty() {
         let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
-        labelled(
+        labeled(
             "capability",
             vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note],
             width,
@@ -252,7 +252,7 @@ pub(super) fn body_lines(
     ];
     for (label, text) in facts {
         if !text.trim().is_empty() {
-            labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
+            labeled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
         }
     }
     if roomy {
@@ -325,7 +325,7 @@ fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
     RichLine::from_segs(all)
 }
 
-fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
+fn labeled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
     for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
         out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
     }

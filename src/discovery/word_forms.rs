@@ -41,7 +41,7 @@ pub(crate) struct Forms {
 
 /// A form close to a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Near<'a> {
+pub(crate) struct SpellingCandidate<'a> {
     /// Edit distance.
     pub distance: usize,
     pub form: &'a str,
@@ -182,7 +182,7 @@ impl Forms {
     }
 
     /// Calls `take` with each form within `edits` edits of a word, in insertion order.
-    pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
+    pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(SpellingCandidate<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());
         for (at, (other, letters)) in self.letters.iter().enumerate() {
             // One edit changes at most two letters of the set.
@@ -194,7 +194,7 @@ impl Forms {
             let form = self.form(at);
             let distance = strsim::osa_distance(word, form);
             if distance <= edits {
-                take(Near { distance, form, stem: self.stems[at] });
+                take(SpellingCandidate { distance, form, stem: self.stems[at] });
             }
         }
     }

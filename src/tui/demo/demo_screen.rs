@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::player::ROWS;
-use super::{AsciicastWriter, DemoOptions, Player, Turn};
+use super::{AsciicastWriter, DemoCommand, DemoOptions, Player};
 use crate::app::App;
 use crate::svg::svg;
 
@@ -34,10 +34,10 @@ impl DemoScreen {
     /// Handles a terminal event. Returns whether the demonstration continues.
     pub fn take(&mut self, event: &Event, now: Instant) -> bool {
         match self.player.key(event) {
-            Turn::Forward => self.player.forward(now),
-            Turn::Back => self.player.back(),
-            Turn::Quit => return false,
-            Turn::None => {}
+            DemoCommand::Forward => self.player.forward(now),
+            DemoCommand::Back => self.player.back(),
+            DemoCommand::Quit => return false,
+            DemoCommand::None => {}
         }
         true
     }

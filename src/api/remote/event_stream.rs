@@ -14,7 +14,7 @@ use crate::{Code, Diagnostics, Error, Event};
 use skills_registry::{Catalog, Change};
 
 /// Minimum duration of a stream that resets the number of failures.
-const STEADY: Duration = Duration::from_secs(5);
+const MIN_STABLE_DURATION: Duration = Duration::from_secs(5);
 
 /// The event of a changed catalog.
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ pub async fn follow(inner: Arc<Inner>) {
         let why = inner.listen(before).await.error();
         // What this stream missed is recovered by the next one.
         before = true;
-        failures = if began.elapsed() >= STEADY { 0 } else { failures + 1 };
+        failures = if began.elapsed() >= MIN_STABLE_DURATION { 0 } else { failures + 1 };
         tracing::info!("event stream of {} failed: {why}", inner.wire.address());
         inner.link.find(&inner.wire, times, &why, failures - failures.min(1)).await;
     }
@@ -76,7 +76,7 @@ impl Inner {
             };
             let mut newest = None;
             for event in stream.take(&chunk) {
-                match self.heard(&event) {
+                match self.forward(&event) {
                     Ok(generation) => newest = generation.or(newest),
                     Err(error) => {
                         tracing::warn!("unknown event ({}): {error}", event.kind);
@@ -113,7 +113,7 @@ impl Inner {
     }
 
     /// Forwards one event; returns the generation of a new catalog.
-    fn heard(&self, event: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
+    fn forward(&self, event: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
         let data = event.data.as_str();
         let event = match event.kind.as_str() {
             "catalogue" => {

@@ -10,7 +10,7 @@ use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
 /// Returns the bundles of these views that are not in the catalog, each file once, with ids of their own: the name, or
 /// the path if a name is taken.
-pub(super) fn foreign<'v>(
+pub(super) fn uncataloged_bundles<'v>(
     views: impl IntoIterator<Item = &'v ClientView>,
     catalog: &Catalog,
 ) -> Vec<(SkillId, &'v ForeignBundle)> {
