@@ -259,7 +259,7 @@ mod tests {
             (json!({"version": "8.0.0", "n": 10}), "Deploy 8.0.0 to eu"),
             (json!({"version": "8.0.1", "n": 0}), "Deploy 8.0.1 to eu"),
         ];
-        assert_eq!(rows(&runs), ["n=10", "n=0"], "a digit of the version is no input");
+        assert_eq!(rows(&runs), ["n=10", "n=0"], "a digit of the version is not an input");
         let runs = [
             (json!({"version": "5.1.0", "n": 1, "team": ""}), "Deploy 5.1.0 to eu-central-1 1"),
             (json!({"version": "5.1.1", "n": 2, "team": "web"}), "Deploy 5.1.1 to eu-central-1"),

@@ -374,7 +374,7 @@ pub fn state_sign(run: &RunRecord, glyphs: &Glyphs, turning: &'static str) -> (&
 }
 
 fn heading(group: Group, by_deadline: bool, row: Rect, painter: &mut Painter<'_>) {
-    let order = if by_deadline { "nearest deadline first" } else { "oldest first" };
+    let order = if by_deadline { "deadline first" } else { "oldest first" };
     let role = if group == Group::You { Role::Waiting } else { Role::Muted };
     let end = painter.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
     if group == Group::You && row.right().saturating_sub(end) > cells(order) + 2 {
