@@ -252,7 +252,7 @@ fn runs_with_the_same_title_do_not_read_the_same() {
     has(&harness, &["is late", "was paid", "no date"]);
     harness.press("]").wait_for("state:waiting");
     has(&harness, &["is late", "was paid"]);
-    harness.press("A").wait_for("Board");
+    harness.press("b").wait_for("Board");
     has(&harness, &["late", "paid", "no date"]);
 }
 
