@@ -1,13 +1,14 @@
 //! The board, and the facets of a filter, computed from runs.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::distinction::tell_apart;
 use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView};
 use skills_model::{Gate, RunState};
-use skills_store::RunRecord;
+use skills_store::{RunId, RunRecord};
 
 /// Number of slices of the window in which runs are counted.
 pub const SLICES: usize = 64;
@@ -28,6 +29,7 @@ impl BoardRun {
             run: run.id.clone(),
             skill_id: run.skill_id.clone(),
             title: run.title_or_skill().to_owned(),
+            distinction: String::new(),
             state: run.state,
             step: run.step.clone(),
             progress: run.progress,
@@ -99,6 +101,7 @@ impl Board {
                     of_reason.last_ms = of_reason.last_ms.max(run.since_ms);
                     of_reason.slices[slice_of(run.since_ms)] += 1;
                     skills.insert(&run.skill_id);
+                    board.ended.push(BoardRun::of(run));
                 }
                 RunState::Canceled => board.ended.push(BoardRun::of(run)),
             }
@@ -112,12 +115,25 @@ impl Board {
         board.ended.sort_by_key(|run| -run.since_ms);
         board.ended_runs = board.ended.len() as u64;
         board.ended.truncate(MAX_ENDED);
+        board.tell_apart(runs);
         board.failed = failures
             .into_values()
             .map(|(of_reason, skills)| BoardFailures { skills: skills.len() as u64, ..of_reason })
             .collect();
         board.failed.sort_by_key(|failures| std::cmp::Reverse((failures.runs, failures.last_ms)));
         board
+    }
+
+    /// Adds what distinguishes the listed runs with the same title.
+    fn tell_apart(&mut self, runs: &[RunRecord]) {
+        let mut listed = [&mut self.waiting, &mut self.running, &mut self.ended];
+        let ids: HashSet<&RunId> = listed.iter().flat_map(|group| group.iter().map(|run| &run.run)).collect();
+        let runs: Vec<&RunRecord> = runs.iter().filter(|run| ids.contains(&run.id)).collect();
+        let rows = tell_apart(&runs, "  ");
+        let mut rows: HashMap<&RunId, String> = runs.iter().map(|run| &run.id).zip(rows).collect();
+        for run in listed.iter_mut().flat_map(|group| group.iter_mut()) {
+            run.distinction = rows.remove(&run.run).unwrap_or_default();
+        }
     }
 
     /// Returns the number of pending runs that are paused.
@@ -211,7 +227,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use skills_store::{RunId, RunQuery};
+    use skills_store::{RunOptions, RunQuery};
 
     const HOUR: i64 = 3_600_000;
 
@@ -263,6 +279,10 @@ mod tests {
             run("h", RunState::Failed, -1),
             run("i", RunState::Running, 1),
         ];
+        let runs = runs.map(|run| {
+            let options = RunOptions { title: Some("Deploy".to_owned()), ..RunOptions::default() };
+            RunRecord { options, ..run }
+        });
         let board = Board::of(&runs, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
         let order: Vec<&str> = board.waiting.iter().map(|run| run.run.0.as_str()).collect();
         assert_eq!(order, ["c", "b", "a"], "nearest deadline first");
@@ -272,6 +292,9 @@ mod tests {
         assert_eq!((board.failed[0].runs, board.failed[0].slices[SLICES / 2]), (2, 2));
         assert_eq!(board.failed[0].reason, "no space left");
         assert_eq!(board.running.len(), 1);
+        let ended: Vec<&str> = board.ended.iter().map(|run| run.run.0.as_str()).collect();
+        assert_eq!(ended, ["d", "g", "f", "e"], "failed runs are listed with the other ended ones");
+        assert_eq!(board.ended[0].distinction, "id=d", "runs with the same title are told apart");
         let many: Vec<RunRecord> =
             (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();
         let board = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));

@@ -23,8 +23,44 @@ pub struct Distinction {
     pub inputs: String,
     /// Labels that are the same in all runs.
     pub labels: String,
-    /// Inputs and labels in which each run differs from the others of its skill, except what its title says.
-    pub rows: Vec<String>,
+    /// Inputs and labels in which each run differs from the others of its skill, except what all titles say. The runs of
+    /// a skill have the same fields in the same order; a field that a run does not have is empty.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Distinction {
+    /// Returns each row on one line.
+    #[must_use]
+    pub fn lines(&self, between: &str) -> Vec<String> {
+        self.rows.iter().map(|row| line(row, between)).collect()
+    }
+}
+
+/// Joins the fields that are not empty.
+fn line(row: &[String], between: &str) -> String {
+    row.iter().filter(|field| !field.is_empty()).map(String::as_str).collect::<Vec<_>>().join(between)
+}
+
+/// Returns for each run of a list what distinguishes it from those with the same title, on one line; empty if it has none
+/// or a unique one.
+#[must_use]
+pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
+    let mut same: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, title) in runs.iter().enumerate().filter_map(|(at, run)| Some((at, run.title()?))) {
+        same.entry(title).or_default().push(at);
+    }
+    let mut out = vec![String::new(); runs.len()];
+    for places in same.into_values().filter(|places| places.len() > 1) {
+        let distinction = distinguish(places.iter().map(|at| runs[*at]));
+        let is_one_skill = is_same(places.iter().map(|at| &runs[*at].skill_id));
+        for (at, mut row) in places.into_iter().zip(distinction.rows) {
+            if !is_one_skill {
+                row.insert(0, safe_text::line(&runs[at].skill_id).into_owned());
+            }
+            out[at] = line(&row, between);
+        }
+    }
+    out
 }
 
 /// Compares the runs of a list.
@@ -35,7 +71,7 @@ pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinc
     for (at, run) in runs.iter().enumerate() {
         by_skill.entry(&run.skill_id).or_default().push(at);
     }
-    let mut out = Distinction { rows: vec![String::new(); runs.len()], ..Distinction::default() };
+    let mut out = Distinction { rows: vec![Vec::new(); runs.len()], ..Distinction::default() };
     let is_one_title = runs.len() > 1 && is_same(runs.iter().map(|run| run.title()));
     if is_one_title {
         out.title = runs[0].title().map(|title| safe_text::line(title).into_owned());
@@ -48,14 +84,15 @@ pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinc
     }
     for of_skill in by_skill.values() {
         let inputs: Vec<&Value> = of_skill.iter().map(|at| &runs[*at].inputs).collect();
-        let own_inputs = Differences::of(&inputs);
+        let mut own_inputs = Differences::of(&inputs);
         if by_skill.len() == 1 && runs.len() > 1 {
             out.inputs = own_inputs.common();
         }
+        if !is_one_title {
+            own_inputs.omit_told(inputs.iter().copied().zip(of_skill.iter().map(|at| runs[*at].title())));
+        }
         for (at, inputs) in of_skill.iter().zip(inputs) {
-            let title = runs[*at].title().filter(|_| !is_one_title);
-            let parts = [own_inputs.row(inputs, title), own_labels.row(labels[*at], None)];
-            out.rows[*at] = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+            out.rows[*at] = [own_inputs.row(inputs), own_labels.row(labels[*at])].concat();
         }
     }
     out
@@ -99,26 +136,41 @@ impl<'v> Differences<'v> {
         Self { first: objects.first().copied(), names, common }
     }
 
-    /// Returns the fields of one object that differ, on one line, as `name=value`, except empty ones and those that its
-    /// title says.
-    #[must_use]
-    pub fn row(&self, object: &Value, title: Option<&str>) -> String {
+    /// Omits the fields whose values are said by the titles of all objects that have one.
+    pub fn omit_told<'o>(&mut self, titled: impl IntoIterator<Item = (&'o Value, Option<&'o str>)>) {
+        let titled: Vec<_> = titled.into_iter().collect();
         // A value that two fields have does not tell which of them the title means.
-        let is_only = |name: &str, value: &str| {
+        let is_only = |object: &Value, name: &str, value: &str| {
             let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
             fields.filter(|other| *other != name).all(|other| text(object, other) != value)
         };
-        let is_told = |name: &&String| {
-            let value = text(object, name);
-            title.is_some_and(|title| says(title, &value)) && is_only(name, &value)
-        };
-        let is_shown = |name: &&String| !text(object, name).is_empty() && !is_told(name);
-        let parts = self.names.iter().filter(is_shown).map(|name| {
+        self.names.retain(|name| {
+            !titled.iter().all(|(object, title)| {
+                let value = text(object, name);
+                value.is_empty()
+                    || title.is_some_and(|title| says(title, &value)) && is_only(object, name, &value)
+            })
+        });
+    }
+
+    /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
+    #[must_use]
+    pub fn row(&self, object: &Value) -> Vec<String> {
+        let field = |name: &String| {
             let text = text(object, name);
+            if text.is_empty() {
+                return text;
+            }
             let same = self.common.get(&(name.clone(), text.clone())).copied().unwrap_or(0);
             named(name, &text, same)
-        });
-        parts.collect::<Vec<_>>().join("  ")
+        };
+        self.names.iter().map(field).collect()
+    }
+
+    /// Returns the same on one line.
+    #[must_use]
+    pub fn line(&self, object: &Value) -> String {
+        line(&self.row(object), "  ")
     }
 
     /// Returns the fields that are the same in all objects.
@@ -182,37 +234,91 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use skills_model::RunState;
+    use skills_store::{RunId, RunOptions};
 
     #[test]
     fn only_fields_that_differ_distinguish_objects() {
         let (one, other) = (json!({"to": "ana", "count": 3}), json!({"to": "ana", "count": 104}));
         let differences = Differences::of(&[&one, &other]);
         assert_eq!(differences.names, ["count"]);
-        assert_eq!(differences.row(&other, None), "count=104");
+        assert_eq!(differences.line(&other), "count=104");
         assert_eq!(differences.common(), "to=ana");
         assert_eq!(Differences::of(&[&one]).names, ["count", "to"]);
         assert!(is_same([&one, &one]) && !is_same([&one, &other]));
     }
 
     #[test]
-    fn a_title_replaces_only_the_inputs_that_it_says() {
-        let (one, other) = (json!({"version": "8.0.0", "n": 10}), json!({"version": "8.0.1", "n": 0}));
-        let differences = Differences::of(&[&one, &other]);
-        assert_eq!(differences.row(&one, Some("Deploy 8.0.0 to eu")), "n=10");
+    fn titles_replace_only_the_inputs_that_all_of_them_say() {
+        let rows = |runs: &[(Value, &str)]| {
+            let mut differences = Differences::of(&runs.iter().map(|(inputs, _)| inputs).collect::<Vec<_>>());
+            differences.omit_told(runs.iter().map(|(inputs, title)| (inputs, Some(*title))));
+            runs.iter().map(|(inputs, _)| differences.line(inputs)).collect::<Vec<_>>()
+        };
+        let runs = [
+            (json!({"version": "8.0.0", "n": 10}), "Deploy 8.0.0 to eu"),
+            (json!({"version": "8.0.1", "n": 0}), "Deploy 8.0.1 to eu"),
+        ];
+        assert_eq!(rows(&runs), ["n=10", "n=0"], "a digit of the version is not an input");
+        let runs = [
+            (json!({"version": "5.1.0", "n": 1, "team": ""}), "Deploy 5.1.0 to eu-central-1 1"),
+            (json!({"version": "5.1.1", "n": 2, "team": "web"}), "Deploy 5.1.1 to eu-central-1"),
+        ];
         assert_eq!(
-            differences.row(&other, Some("Deploy 8.0.1 to eu")),
-            "n=0",
-            "a digit of the version is no input"
+            rows(&runs),
+            ["n=1", "n=2  team=web"],
+            "every row has the input that one title does not say"
         );
-        let region = json!({"version": "5.1.0", "n": 1, "region": "eu-central-1", "team": ""});
-        let other = json!({"version": "5.1.1", "n": 2, "region": "eu-central-1", "team": "web"});
-        let differences = Differences::of(&[&region, &other]);
-        let row = differences.row(&region, Some("Deploy 5.1.0 to eu-central-1"));
-        assert_eq!(row, "n=1", "a digit of the region is no input, and an empty input has no value");
-        let twice = json!({"amount": 10, "extra": 10});
-        let other = json!({"amount": 11, "extra": 12});
-        let differences = Differences::of(&[&twice, &other]);
-        assert_eq!(differences.row(&twice, Some("Pay 10")), "amount=10  extra=10");
+        let runs =
+            [(json!({"amount": 10, "extra": 10}), "Pay 10"), (json!({"amount": 11, "extra": 12}), "Pay 11")];
+        assert_eq!(rows(&runs), ["amount=10  extra=10", "amount=11  extra=12"]);
+    }
+
+    fn run(skill: &str, title: &str, inputs: Value) -> RunRecord {
+        let options = RunOptions { title: Some(title.to_owned()), ..RunOptions::default() };
+        RunRecord {
+            id: RunId("r".to_owned()),
+            skill_id: skill.to_owned(),
+            state: RunState::Failed,
+            paused: false,
+            gate: None,
+            decided: None,
+            contract_digest: String::new(),
+            inputs,
+            target: None,
+            options,
+            outputs: None,
+            error: None,
+            trace_id: String::new(),
+            started_by: "kim".to_owned(),
+            source: None,
+            progress: (0, 1),
+            step: None,
+            head: 0,
+            fence: 0,
+            lease: None,
+            created_ms: 0,
+            since_ms: 0,
+            expires_ms: None,
+            allowed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn runs_with_the_same_title_are_told_apart() {
+        let note = |end: &str| {
+            let text = format!("Dear supplier, the invoice that you sent last week {end}");
+            run("pay-note", "pay-note: amount: 77", json!({"amount": 77, "text": text}))
+        };
+        let runs = [note("is late"), note("was paid"), run("pay", "Pay 3", json!({"amount": 3}))];
+        assert_eq!(
+            tell_apart(&runs.iter().collect::<Vec<_>>(), "  "),
+            ["text=Dear supplie…last week is late", "text=Dear supplie…last week was paid", ""]
+        );
+        let runs = [run("pay", "Pay", json!({"n": 1, "to": "ana"})), run("send", "Pay", json!({"n": 1}))];
+        assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
+        let runs = [run("pay", "Pay", json!({"n": 1})), run("pay", "Pay", json!({"n": 1}))];
+        assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), "  "), ["", ""], "nothing differs");
     }
 
     #[test]
@@ -221,7 +327,7 @@ mod tests {
         let texts =
             ["has no number", "has no date", "was paid"].map(|end| json!({"text": format!("{same}{end}")}));
         let differences = Differences::of(&texts.iter().collect::<Vec<_>>());
-        let rows: Vec<String> = texts.iter().map(|one| differences.row(one, None)).collect();
+        let rows: Vec<String> = texts.iter().map(|one| differences.line(one)).collect();
         assert_eq!(
             rows,
             [

@@ -18,6 +18,9 @@ pub struct BoardRun {
     pub skill_id: String,
     /// Its title, else the skill.
     pub title: String,
+    /// What distinguishes it from other runs on the board with the same title.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub distinction: String,
     /// Its state.
     pub state: RunState,
     /// The current step.
@@ -81,9 +84,9 @@ pub struct Board {
     pub failed: Vec<BoardFailures>,
     /// Runs that completed in the window, per slice.
     pub completed: Vec<u32>,
-    /// The newest runs that completed or were canceled in the window.
+    /// The newest runs that completed, failed or were canceled in the window.
     pub ended: Vec<BoardRun>,
-    /// Number of all runs that completed or were canceled in the window.
+    /// Number of all runs that completed, failed or were canceled in the window.
     #[serde(default)]
     pub ended_runs: u64,
     /// Start of the longest wait for approval, milliseconds since 1970-01-01 UTC.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::BudgetFitArgs;
+use super::dialog::clean_lines;
 use super::draft::diff;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
@@ -28,7 +29,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
     if cx.out.json {
         cx.out.value(&fit)?;
     } else {
-        let text = render(&fit, cx.out.look);
+        let text = render(&fit, cx.is_plain(), cx.out.look);
+        let text = if cx.is_plain() { clean_lines(&text) } else { text };
         cx.out.raw(text.as_bytes())?;
     }
     let has_changes =
@@ -83,23 +85,29 @@ fn label(level: FitLevel) -> &'static str {
     }
 }
 
-fn render(fit: &BudgetFit, look: TerminalCaps) -> String {
+fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     for one in &fit.clients {
-        client(&mut out, one, look);
+        client(&mut out, one, plain, look);
     }
     if !fit.descriptions.is_empty() {
         let head = counted(fit.descriptions.len(), "description changes", "descriptions change");
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.color));
         for one in &fit.descriptions {
             let _ = writeln!(out, "\n{}", safe_text::line(&one.location.display().to_string()));
-            out.push_str(&diff(&one.before, &one.after, look));
+            if plain {
+                let (before, after) = (safe_text::line(&one.before), safe_text::line(&one.after));
+                let _ = writeln!(out, "Before: {before}\nAfter: {after}");
+            } else {
+                out.push_str(&diff(&one.before, &one.after, look));
+            }
         }
     }
     out
 }
 
-fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
+fn client(out: &mut String, client: &FittedClient, plain: bool, look: TerminalCaps) {
+    let head = |name: &str| if plain { format!("{name}:") } else { format!("{name:<9}") };
     let version = client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{version}", client.name), look.color));
     let of = match client.limit {
@@ -112,12 +120,14 @@ fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
         (_, false) => TextStyle::Bad.paint("does not fit", look.color),
     };
     let (now, then) = client.size;
-    let _ = writeln!(out, "  list      {} -> {} {of}: {fits}", grouped(now as u64), grouped(then as u64));
+    let _ =
+        writeln!(out, "  {} {} -> {} {of}: {fits}", head("list"), grouped(now as u64), grouped(then as u64));
     let (now, then) = client.tokens;
-    let _ = writeln!(out, "  tokens    {} -> {}", grouped(u64::from(now)), grouped(u64::from(then)));
+    let _ = writeln!(out, "  {} {} -> {}", head("tokens"), grouped(u64::from(now)), grouped(u64::from(then)));
     let _ = writeln!(
         out,
-        "  golden    {} as expected by complete descriptions; {} by what the client shows now, {} with the change",
+        "  {} {} as expected by complete descriptions; {} by what the client shows now, {} with the change",
+        head("golden"),
         client.expected,
         client.expected_now,
         client.expected - client.lost.len()
@@ -128,11 +138,17 @@ fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
     }
     let levels: Vec<String> =
         client.levels.iter().map(|(level, skills)| format!("{skills} {}", label(*level))).collect();
-    let _ = writeln!(out, "  skills    {}", levels.join(", "));
+    let _ = writeln!(out, "  {} {}", head("skills"), levels.join(", "));
     if let Some(overrides) = &client.overrides {
-        let _ = writeln!(out, "  settings  {}", safe_text::line(&overrides.file.display().to_string()));
+        let _ = writeln!(
+            out,
+            "  {} {}",
+            head("settings"),
+            safe_text::line(&overrides.file.display().to_string())
+        );
         for line in overrides.text.lines() {
-            let line = format!("+ {}", safe_text::line(line));
+            let added = if plain { "Added:" } else { "+" };
+            let line = format!("{added} {}", safe_text::line(line));
             let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.color));
         }
     } else if !client.fits {

@@ -58,6 +58,11 @@ pub fn sentences(parts: Vec<String>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).map(end).collect::<Vec<_>>().join(" ")
 }
 
+/// Formats a text as lines for a dialog: without indentation, with letters and ASCII characters only.
+pub fn clean_lines(text: &str) -> String {
+    text.lines().map(|line| clean(line.trim()) + "\n").collect()
+}
+
 /// Formats text of runs and skills on one line, with letters and ASCII characters only.
 pub fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");

@@ -8,6 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
+use super::dialog::clean_lines;
 use super::eval_report;
 use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
@@ -49,7 +50,8 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         Some(EvalReportForm::Markdown) => eval_report::markdown(&evaluation),
         Some(EvalReportForm::Junit) => eval_report::junit(&evaluation),
         Some(EvalReportForm::Github) => eval_report::github(&evaluation),
-        None => render(&evaluation, cx.out.look),
+        None if cx.is_plain() => clean_lines(&render(&evaluation, true, cx.out.look)),
+        None => render(&evaluation, false, cx.out.look),
     };
     cx.out.raw(text.as_bytes())?;
     if !cx.out.json {
@@ -84,8 +86,9 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
                 let text = match &before {
                     _ if cx.out.json => String::new(),
                     Some(before) => changes(before, &evaluation, cx.out.look),
-                    None => render(&evaluation, cx.out.look),
+                    None => render(&evaluation, cx.is_plain(), cx.out.look),
                 };
+                let text = if cx.is_plain() { clean_lines(&text).replace("  ", ", ") } else { text };
                 if cx.out.json {
                     cx.out.value(&evaluation)?;
                 }
@@ -163,13 +166,17 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
 }
 
 /// Renders the evaluation.
-fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
+fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     let mut out = String::new();
     let skills = counted(evaluation.skills, "skill", "skills");
     let _ = writeln!(out, "{} over {skills}", counted(report.queries, "query", "queries"));
     let first = report.queries - report.lost.len();
     let figure = |name: &str, value: f64, note: &str| {
+        if plain {
+            let note = if note.is_empty() { String::new() } else { format!(", {note}") };
+            return format!("{name}: {value:.3}{note}.\n");
+        }
         let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.color);
         format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.color)).replace("  \n", "\n")
     };
@@ -180,7 +187,8 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         out += &figure("rejected", rejected, &format!("of {} out-of-scope queries", report.out_of_scope));
     } else if report.near_misses.is_some() {
         let note = "no out-of-scope queries, only near misses";
-        let _ = writeln!(out, "  rejected   -      {}", TextStyle::Muted.paint(note, look.color));
+        let head = if plain { "rejected:" } else { "rejected   -     " };
+        let _ = writeln!(out, "  {head} {}", TextStyle::Muted.paint(note, look.color));
     }
     if report.wrongly_rejected > 0 {
         let rejected = counted(report.wrongly_rejected, "in-scope query", "in-scope queries");
@@ -191,9 +199,10 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
         let note = format!("{} of {} near misses to the forbidden skill", near.routed, near.queries);
         out += &figure("routed", share, &note);
     }
-    out += &operating_points(report, look);
+    out += &operating_points(report, plain, look);
     let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
-    let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
+    let head = if plain { "latency:" } else { "latency   " };
+    let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
     lost(&mut out, evaluation, look);
     passed(&mut out, evaluation, look);
     if !evaluation.missing.is_empty() {
@@ -238,8 +247,21 @@ fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
 }
 
 /// Renders what the current threshold keeps and rejects, and what others would.
-fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
+fn operating_points(report: &EvalReport, plain: bool, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
+    if plain {
+        let line = |name: &str, threshold: Option<f64>, accepted: f64, rejected: f64| {
+            let at = threshold.map(|from| format!(" {from:.2}")).unwrap_or_default();
+            format!("{name}{at}: accepted {accepted:.3}, rejected {rejected:.3}.\n")
+        };
+        let mut out = line("Current threshold", report.present.threshold, report.present.accepted, rejected);
+        for point in &report.thresholds {
+            if let Some(rejected) = point.rejected {
+                out += &line("Threshold", point.threshold, point.accepted, rejected);
+            }
+        }
+        return out;
+    }
     let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  accepted  rejected", look.color));
     let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
     let _ = writeln!(out, "  {present:<7}  {:<8.3}  {rejected:.3}  current", report.present.accepted);

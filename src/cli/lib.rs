@@ -177,6 +177,11 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Exit, Failure> {
     let done = match cli.command {
         None if cx.is_plain() => menu::run(&mut cx)?,
         None => (adapters.workbench)(&mut cx, log, None)?,
+        Some(Command::Demo(_)) if cx.is_plain() => {
+            let message =
+                "a demonstration is a full-screen program; remove --plain, or run `skills --plain --demo`";
+            return Err(Failure::usage(message));
+        }
         Some(Command::Demo(args)) => (adapters.workbench)(&mut cx, log, Some(&args))?,
         Some(Command::Serve(args)) => (adapters.serve)(&mut cx, &args)?,
         Some(Command::Mcp(args)) => (adapters.mcp)(&cx, &args)?,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::dialog::{clean, sentences};
+use super::dialog::{clean, clean_lines, sentences};
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
 use skills_api::{
@@ -53,7 +53,8 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Exit, Failure> {
         (Some(view), true) => cx.out.value(&SeenBy { list: &list, client: view })?,
         (None, true) => cx.out.value(&list)?,
         (Some(view), false) => {
-            let text = render_client(&list, view, args.is_filtered(), cx.out.look);
+            let text = render_client(&list, view, args.is_filtered(), cx.is_plain(), cx.out.look);
+            let text = if cx.is_plain() { clean_lines(&text) } else { text };
             cx.out.raw(text.as_bytes())?;
         }
         (None, false) => {
@@ -188,7 +189,13 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
 
 /// Renders what a client lists, in its order and with its names, and what it does not list. With `filtered`, only the
 /// skills of the list.
-fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: TerminalCaps) -> String {
+fn render_client(
+    list: &SkillList,
+    view: &ClientView,
+    filtered: bool,
+    plain: bool,
+    look: TerminalCaps,
+) -> String {
     let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
     let states: HashMap<&str, &ClientViewState> =
@@ -233,7 +240,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
     let width = look.name_width(names, 12, if look.width >= 120 { 48 } else { 30 });
     let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
     let mut out = notes(&view.notes(), look);
-    if !rows.is_empty() {
+    if !rows.is_empty() && !plain {
         let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
@@ -261,6 +268,11 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
             (Some(ClientViewState::Found), ..) => entry.description.clone(),
             (Some(state), ..) => state_text(state),
         };
+        if plain {
+            let _ =
+                writeln!(out, "{at}. {}. Shown: {word}. {}", safe_text::line(title), safe_text::line(&text));
+            continue;
+        }
         let name = look.name(&safe_text::line(title), width);
         let _ = writeln!(
             out,
@@ -274,6 +286,10 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Term
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.color));
     }
     for (name, state) in &unseen {
+        if plain {
+            let _ = writeln!(out, "{}: {}.", safe_text::line(name), state_text(state));
+            continue;
+        }
         let id = look.name(&safe_text::line(name), width);
         let why = state_text(state);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);

@@ -259,6 +259,23 @@ pub fn fit(text: &str, width: usize, unicode: bool) -> String {
     out
 }
 
+/// The same, where a text that is too long keeps its end, which distinguishes it from others.
+pub fn fit_end(text: &str, width: usize, unicode: bool) -> String {
+    if cells(text) <= width {
+        return fit(text, width, unicode);
+    }
+    let mut out = cut(text, width / 3, unicode);
+    let mut left = width.saturating_sub(cells(&out));
+    let mut end = text.len();
+    for (at, grapheme) in text.grapheme_indices(true).rev() {
+        let Some(rest) = left.checked_sub(cells(grapheme)) else { break };
+        (end, left) = (at, rest);
+    }
+    out.push_str(&text[end..]);
+    out.extend(std::iter::repeat_n(' ', left));
+    out
+}
+
 /// Wraps a paragraph into lines of at most `width` cells at spaces; a longer word is split.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
+use super::dialog::clean_lines;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
@@ -27,7 +28,11 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure
         if cx.out.json {
             cx.out.value(&serde_json::json!({ "skills": report.skills, "losers": report.map.losers }))?;
         } else {
-            let text = losers(&report.map, args.all, cx.out.look);
+            let text = if cx.is_plain() {
+                clean_lines(&labeled_losers(&report.map, args.all, cx.out.look))
+            } else {
+                losers(&report.map, args.all, cx.out.look)
+            };
             cx.out.raw(text.as_bytes())?;
         }
         return Ok(Exit::Success);
@@ -36,7 +41,8 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let text = rivals_text(&report, cx.out.look);
+        let text = rivals_text(&report, cx.is_plain(), cx.out.look);
+        let text = if cx.is_plain() { clean_lines(&text) } else { text };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Exit::Success)
@@ -50,7 +56,8 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
         if cx.out.json {
             cx.out.value(&pair)?;
         } else {
-            let text = pair_text(&pair, cx.out.look);
+            let text = pair_text(&pair, cx.is_plain(), cx.out.look);
+            let text = if cx.is_plain() { clean_lines(&text) } else { text };
             cx.out.raw(text.as_bytes())?;
         }
         return Ok(Exit::Success);
@@ -78,7 +85,8 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
         }
         cx.out.value(&value)?;
     } else {
-        let text = map_text(&report, new.as_deref(), args.all, cx.out.look);
+        let text = map_text(&report, new.as_deref(), args.all, cx.is_plain(), cx.out.look);
+        let text = if cx.is_plain() { clean_lines(&text) } else { text };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
@@ -136,6 +144,28 @@ fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     out
 }
 
+/// Renders the same as labeled lines.
+fn labeled_losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
+    let mut out = heading(map);
+    let shown = if all { usize::MAX } else { MAX_LISTED };
+    for (number, skill) in (1..).zip(&map.losers).take(shown) {
+        let rival = skill
+            .rival
+            .as_ref()
+            .map(|rival| format!(" Nearest rival: {}, wins {}.", name(rival), skill.lost_to_rival));
+        let _ = writeln!(
+            out,
+            "{number}. {}. Probe requests: {}, won: {}.{}",
+            name(&skill.skill_id),
+            skill.made,
+            skill.won,
+            rival.unwrap_or_default()
+        );
+    }
+    more(&mut out, map.losers.len(), shown, look);
+    out
+}
+
 fn heading(map: &CollisionMap) -> String {
     format!(
         "{}: {} of {} lost to another skill\n",
@@ -152,8 +182,13 @@ fn more(out: &mut String, total: usize, shown: usize, look: TerminalCaps) {
     }
 }
 
-fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
+fn clauses(out: &mut String, clauses: &[ProbedClause], plain: bool, look: TerminalCaps) {
     for clause in clauses {
+        if plain {
+            let text = safe_text::line(&clause.clause);
+            let _ = writeln!(out, "{} of {}: {text}", clause.won, clause.made);
+            continue;
+        }
         let counts = format!("{:>2} of {:>2}", clause.won, clause.made);
         let ink = if clause.won * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
         let text =
@@ -162,7 +197,7 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
     }
 }
 
-fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
+fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String {
     let report = &rivals.report;
     let mut out = format!("{}: ", TextStyle::Strong.paint(&name(&report.skill_id), look.color));
     if let Some(why) = &report.not_ranked {
@@ -182,9 +217,22 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     out.push('\n');
     if !report.clauses.is_empty() {
         out.push_str("\nclauses, with the probe requests that the skill wins\n");
-        clauses(&mut out, &report.clauses, look);
+        clauses(&mut out, &report.clauses, plain, look);
     }
-    if !report.rivals.is_empty() {
+    if plain {
+        for (number, rival) in (1..).zip(&report.rivals) {
+            let _ = writeln!(
+                out,
+                "{number}. Rival {}. Loses to it: {}, wins: {}, golden queries lost: {}, won: {}, similarity: {:.2}.",
+                name(&rival.skill_id),
+                rival.lost,
+                rival.won,
+                rival.golden_lost.len(),
+                rival.golden_won.len(),
+                rival.similarity
+            );
+        }
+    } else if !report.rivals.is_empty() {
         let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
         let head = format!(
             "{:<width$}  {:>8}  {:>6}  {:>11}  {:>10}",
@@ -212,17 +260,18 @@ fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
                 look.text_width(100).saturating_sub(6 + won.len()),
                 look.unicode,
             );
-            let _ = writeln!(out, "  {query}  {}", TextStyle::Warn.paint(&won, look.color));
+            let between = if plain { ": won by " } else { "  " };
+            let _ = writeln!(out, "  {query}{between}{}", TextStyle::Warn.paint(&won, look.color));
         }
     }
     if !rivals.groups.is_empty() {
         out.push('\n');
-        groups(&mut out, &rivals.groups, usize::MAX, look);
+        groups(&mut out, &rivals.groups, usize::MAX, plain, look);
     }
     out
 }
 
-fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: TerminalCaps) {
+fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, plain: bool, look: TerminalCaps) {
     for group in groups.iter().take(shown) {
         let text = match group.kind {
             GroupKind::Template => format!(
@@ -234,7 +283,8 @@ fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: Termina
             GroupKind::Identical | GroupKind::Shadowed => joined(&group.skills),
         };
         let text = cut(&text, look.text_width(110).saturating_sub(12), look.unicode);
-        let _ = writeln!(out, "{:<10} {text}", group.kind.to_string());
+        let kind = group.kind.to_string();
+        let _ = if plain { writeln!(out, "{kind}: {text}") } else { writeln!(out, "{kind:<10} {text}") };
     }
     more(out, groups.len(), shown, look);
 }
@@ -243,7 +293,13 @@ fn joined(skills: &[SkillId]) -> String {
     skills.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, look: TerminalCaps) -> String {
+fn map_text(
+    report: &CollisionReport,
+    new: Option<&[&Collision]>,
+    all: bool,
+    plain: bool,
+    look: TerminalCaps,
+) -> String {
     let map = &report.map;
     let shown = if all { usize::MAX } else { MAX_LISTED };
     let mut out = heading(map);
@@ -257,7 +313,11 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     );
     for cluster in map.clusters.iter().take(if all { usize::MAX } else { MAX_MATRICES }) {
         out.push('\n');
-        matrix(&mut out, cluster, map, look);
+        if plain {
+            labeled_cluster(&mut out, cluster, map);
+        } else {
+            matrix(&mut out, cluster, map, look);
+        }
     }
     more(&mut out, map.clusters.len(), if all { usize::MAX } else { MAX_MATRICES }, look);
     let severe: Vec<&Collision> = map.severe().collect();
@@ -266,7 +326,8 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     }
     for collision in severe.iter().take(shown) {
         let is_new = new.is_some_and(|new| new.contains(collision));
-        let note = if is_new { TextStyle::Warn.paint("  new", look.color) } else { String::new() };
+        let note = if plain { ", new" } else { "  new" };
+        let note = if is_new { TextStyle::Warn.paint(note, look.color) } else { String::new() };
         let _ = writeln!(
             out,
             "{} loses {} of {} ({}) to {}{note}",
@@ -280,7 +341,7 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     more(&mut out, severe.len(), shown, look);
     if !map.groups.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Muted.paint("the same or nearly the same text", look.color));
-        groups(&mut out, &map.groups, shown, look);
+        groups(&mut out, &map.groups, shown, plain, look);
     }
     if let Some(new) = new {
         let _ =
@@ -291,6 +352,20 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
 
 /// Maximum number of clusters printed as matrices without `--all`.
 const MAX_MATRICES: usize = 4;
+
+/// Renders a cluster as labeled lines.
+fn labeled_cluster(out: &mut String, cluster: &Cluster, map: &CollisionMap) {
+    let _ = writeln!(out, "Cluster {}:", safe_text::line(&cluster.label));
+    for (number, skill) in (1..).zip(&cluster.skills) {
+        let lost = cluster.skills.iter().filter_map(|rival| {
+            let found = map.collision(skill, rival).filter(|_| rival != skill)?;
+            Some(format!("loses {} to {}", percent(found.share), name(rival)))
+        });
+        let lost = lost.collect::<Vec<_>>().join(", ");
+        let lost = if lost.is_empty() { "loses nothing to the others".to_owned() } else { lost };
+        let _ = writeln!(out, "{number}. {}: {lost}.", name(skill));
+    }
+}
 
 /// Renders a cluster: what each row loses to each column, in percent.
 fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: TerminalCaps) {
@@ -320,7 +395,7 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Termina
     let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
 }
 
-fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
+fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let lost = format!("{} of them lost to the other skill", side.lost);
@@ -341,7 +416,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     let _ = writeln!(out, "similarity {:.2}, not used for the advice", pair.similarity);
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let _ = writeln!(out, "\nclauses of {letter}");
-        clauses(&mut out, &side.clauses, look);
+        clauses(&mut out, &side.clauses, plain, look);
     }
     out.push_str("\ndistinguishing terms\n");
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
@@ -372,7 +447,7 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     );
     out.push_str("\nadvice, measured; nothing is written\n");
     for advice in &pair.advice {
-        advice_text(&mut out, advice, look);
+        advice_text(&mut out, advice, plain, look);
     }
     if !pair.advice.iter().any(|advice| advice.is_best) {
         out.push_str("  no effective change found\n");
@@ -380,16 +455,20 @@ fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     out
 }
 
-fn advice_text(out: &mut String, advice: &PairAdvice, look: TerminalCaps) {
+fn advice_text(out: &mut String, advice: &PairAdvice, plain: bool, look: TerminalCaps) {
     let label = match advice.kind {
         AdviceKind::AddExclusion => "add an exclusion",
         AdviceKind::Merge => "merge",
         AdviceKind::Split => "split",
     };
-    let label = format!("{label:<17}");
+    let label = if plain { format!("{label}:") } else { format!("{label:<17}") };
     let label = if advice.is_best { TextStyle::Strong.paint(&label, look.color) } else { label };
     let golden = advice.golden.map(|change| format!(", golden queries {change:+}")).unwrap_or_default();
-    let mark = if advice.is_best { "*" } else { " " };
+    let mark = match (advice.is_best, plain) {
+        (true, true) => "best:",
+        (true, false) => "*",
+        (false, _) => " ",
+    };
     let _ = writeln!(
         out,
         "{mark} {label} lost probe requests {} to {}{golden}, tokens {:+}",

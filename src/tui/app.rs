@@ -438,7 +438,11 @@ impl App {
                 let screen = &mut executor.screen;
                 if screen.connection.change(state, &mut screen.notices, now) {
                     // Requests in the meantime failed, and earlier responses may be outdated.
+                    let unavailable = screen.connection.store_unavailable.clone();
                     executor.deliver_all(&Message::Run(RunResponse::Following), now);
+                    if let Some(error) = unavailable {
+                        executor.deliver_all(&Message::Run(RunResponse::NotFollowing(error)), now);
+                    }
                 }
             }
             // Everything known about the old store is dropped, in panes and overlays too.

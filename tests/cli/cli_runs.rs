@@ -346,7 +346,10 @@ fn plain_output_has_no_boxes_and_no_glyphs() {
     let desk = RunsFixture::new();
     let ids = ["text=a", "text=b c"]
         .map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].as_str().unwrap().to_owned());
-    let commands: [&[&str]; 10] = [
+    let golden = "- query: does words for the tests\n  expect: [words]\n- query: bake a cake\n  expect: [mail]\n\
+                  - query: zzxx qqvv wwkk\n  expect: none\n";
+    desk.home.file("golden.yaml", golden);
+    let commands: [&[&str]; 24] = [
         &["lint"],
         &["doctor"],
         &["list"],
@@ -357,6 +360,20 @@ fn plain_output_has_no_boxes_and_no_glyphs() {
         &["run", "words", "--input", "text=a b"],
         &["runs", "show", &ids[0]],
         &["runs", "compare", &ids[0], &ids[1]],
+        &["runs", "list"],
+        &["runs", "list", "--columns", "state,title,id"],
+        &["runs", "board"],
+        &["runs", "workers"],
+        &["list", "--client", "claude-code"],
+        &["budget", "fit", "--client", "codex", "--window", "8000"],
+        &["eval"],
+        &["rivals"],
+        &["rivals", "words"],
+        &["collisions"],
+        &["collisions", "--all"],
+        &["--store", "memory:", "doctor"],
+        &["why", "words", "count words"],
+        &["demo"],
     ];
     for words in commands {
         let answer = desk.run(&[&["--plain"], words].concat());
@@ -369,6 +386,9 @@ fn plain_output_has_no_boxes_and_no_glyphs() {
             !text.lines().any(|line| line.trim_start().starts_with(['+', '!', '|'])),
             "{words:?}: {text}"
         );
+        let columns: Vec<&str> = text.lines().filter(|line| line.trim().contains("  ")).collect();
+        assert!(columns.is_empty(), "{words:?}: {columns:#?}");
+        assert!(!text.contains(":;"), "{words:?}: {text}");
     }
 }
 

@@ -202,3 +202,18 @@ fn a_run_that_cannot_be_read_now_is_not_said_to_wait_for_nobody() {
     let toast = "cannot load the pending decision: gate.example cannot be reached";
     assert!(responses.contains(&Effect::Toast(toast.to_owned())), "{responses:?}");
 }
+
+#[test]
+fn an_outage_of_the_store_is_shown_again_after_the_connection_was_lost() {
+    let client = remote(vec![detail(&id(1), "invoice-intake", RunState::Failed)]);
+    let mut harness = opened(&client, 120, 36);
+    let text = "the run store is unavailable; showing the state of ";
+    let outage = Error::new(Code::StoreUnavailable, "the run store is unavailable");
+    harness.deliver(AppEvent::All(Message::Run(RunResponse::NotFollowing(outage)))).wait_for(text);
+    lose(&client, &mut harness);
+    restore(&client, &mut harness);
+    harness.wait_until("reconnected", |screen| screen.contains("reconnected"));
+    has(&harness, &[text, "store unavailable"]);
+    harness.deliver(AppEvent::All(Message::Run(RunResponse::Following)));
+    harness.wait_until("the store is back", |screen| !screen.contains("unavailable"));
+}

@@ -64,6 +64,31 @@ fn marked_runs_are_resumed_one_by_one_after_a_delay() {
 }
 
 #[test]
+fn short_values_are_aligned_and_labels_that_a_run_does_not_have_are_omitted() {
+    let run = |number: u32, n: u32, error: &str| {
+        let mut run = run(number, RunState::Failed, "eu-central-1");
+        run.run.options.title = Some(format!("Deploy 5.1.{number} to eu-central-1"));
+        run.run.inputs = json!({ "n": n, "version": format!("5.1.{number}") });
+        run.run.error = Some(json!({ "code": "runtime_error", "message": error }));
+        run
+    };
+    let mut runs = vec![run(1, 1, "disk is full"), run(2, 200, "no route"), run(3, 7, "no space")];
+    runs[1].run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    harness.press("* r").wait_for("Resume 3 runs");
+    let screen = harness.screen();
+    has(&harness, &["n=1 ", "n=200  env=prod", "n=7 "]);
+    assert!(!screen.contains("env= "), "{screen}");
+    let places = ["disk is full", "no route", "no space"].map(|error| {
+        let line = screen.lines().find(|line| line.contains("] Deploy") && line.contains(error)).unwrap();
+        line[..line.find(error).unwrap()].chars().count()
+    });
+    assert!(places.iter().all(|place| *place == places[0]), "{screen}");
+}
+
+#[test]
 fn a_decision_for_many_names_what_each_run_waits_for() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);

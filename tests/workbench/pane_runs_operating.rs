@@ -235,6 +235,62 @@ fn the_list_says_that_the_run_store_is_unavailable() {
     }
 }
 
+#[test]
+fn runs_with_the_same_title_do_not_read_the_same() {
+    let note = |number: u32, state: RunState, end: &str| {
+        let mut run = run(number, state, "pay-note: amount: 77", "");
+        let text = format!("Dear supplier, the invoice that you sent last week {end}");
+        run.run.inputs = json!({ "amount": 77, "text": text });
+        run
+    };
+    let client = core(vec![
+        note(1, RunState::WaitingForHuman, "is late"),
+        note(2, RunState::WaitingForHuman, "was paid"),
+        note(3, RunState::Failed, "has no date"),
+    ]);
+    let mut harness = opened(&client, 80, 24);
+    has(&harness, &["is late", "was paid", "no date"]);
+    harness.press("]").wait_for("state:waiting");
+    has(&harness, &["is late", "was paid"]);
+    harness.press("b").wait_for("Board");
+    has(&harness, &["late", "paid", "no date"]);
+}
+
+#[test]
+fn waiting_runs_are_listed_by_deadline() {
+    let mut late = run(1, RunState::WaitingForHuman, "Deploy 1 to eu", "eu");
+    let mut old = run(2, RunState::WaitingForHuman, "Deploy 2 to eu", "eu");
+    let mut soon = run(3, RunState::WaitingForHuman, "Deploy 3 to eu", "eu");
+    (late.run.expires_ms, old.run.expires_ms) = (Some(NOW_MS + 3_600_000), None);
+    (soon.run.expires_ms, soon.run.since_ms) = (Some(NOW_MS + 60_000), NOW_MS);
+    let client = core(vec![late, old, soon]);
+    let mut harness = opened(&client, 120, 36);
+    let order = |screen: &str| {
+        let at = |title: &str| screen.find(title).unwrap();
+        let places = ["Deploy 3 to eu", "Deploy 1 to eu", "Deploy 2 to eu"].map(at);
+        assert!(places.is_sorted(), "{screen}");
+    };
+    assert!(harness.screen().contains("deadline first"), "{}", harness.screen());
+    order(&harness.screen());
+    harness.press("]").wait_for("state:waiting");
+    order(&harness.screen());
+}
+
+#[test]
+fn the_number_of_further_rows_covers_no_row() {
+    let runs = (1..40).map(|number| {
+        let mut run = run(number, RunState::Failed, "", "eu");
+        run.run.options.title = Some(format!("Deploy {number} to eu"));
+        run
+    });
+    let client = core(runs.collect());
+    let mut harness = opened(&client, 80, 24);
+    harness.press("] ] ]").wait_for("state:failed");
+    let screen = harness.screen();
+    let line = screen.lines().find(|line| line.contains(" more ")).unwrap();
+    assert!(!line.contains("Deploy"), "{screen}");
+}
+
 fn worker(number: u32, state: WorkerState) -> WorkerView {
     WorkerView {
         worker: format!("build-{number}/1/4711/9"),

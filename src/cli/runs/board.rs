@@ -6,7 +6,7 @@ use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cut, fit, grouped};
+use crate::output::{TerminalCaps, TextStyle, cut, fit, fit_end, grouped};
 use skills_api::{Board, BoardRun, CoreParts, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -112,7 +112,12 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         }
         let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(name, look.color));
         for run in runs.iter().take(MAX_ROWS) {
-            let title = fit(&safe_text::line(&run.title), title_width, look.unicode);
+            let title = match run.distinction.as_str() {
+                "" => fit(&safe_text::line(&run.title), title_width, look.unicode),
+                other => {
+                    fit_end(&format!("{}  {other}", safe_text::line(&run.title)), title_width, look.unicode)
+                }
+            };
             let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
             let (done, all) = run.progress;
             let at = fit(&format!("{done}/{all} {step}"), step_width, look.unicode);

@@ -272,7 +272,7 @@ fn sheets(
     let verb = capitalized(&verdict.to_string());
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
     let told = distinguish(takes.iter().map(|(run, _)| *run));
-    for ((run, sheet), differs) in takes.iter().zip(&told.rows) {
+    for ((run, sheet), differs) in takes.iter().zip(told.lines("  ")) {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
@@ -340,7 +340,7 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
     let told = distinguish(takes.iter().copied());
-    for (run, differs) in takes.iter().zip(&told.rows) {
+    for (run, differs) in takes.iter().zip(told.lines("  ")) {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
         let _ = writeln!(
             out,

@@ -10,8 +10,8 @@ use crate::Context;
 use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{CoreParts, RunClient, run_cell, sort_runs};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end};
+use skills_api::{CoreParts, RunClient, run_cell, sort_runs, tell_apart};
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -125,22 +125,38 @@ fn order(by: &str) -> Result<RunSort, Failure> {
 /// Renders runs as numbered, labeled lines, with the given columns if there are any.
 fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
     let look = TerminalCaps { color: false, unicode: false, width: usize::MAX, terminal: false };
-    let line = |run: &RunRecord| {
+    let line = |run: &RunRecord, distinction: &str| {
         if columns.is_empty() {
-            return line_mode::text::item(run, now_ms);
+            return line_mode::text::item(run, distinction, now_ms);
         }
-        let parts = columns.iter().map(|column| format!("{column}: {}", cell(run, *column, now_ms, look)));
+        let parts = columns.iter().map(|column| {
+            let text = cell(run, *column, now_ms, look);
+            let is_told_apart = *column == RunColumn::Title && !distinction.is_empty();
+            if is_told_apart {
+                format!("{column}: {text}, {distinction}")
+            } else {
+                format!("{column}: {text}")
+            }
+        });
         clean(&parts.collect::<Vec<_>>().join("; "))
     };
-    (1..).zip(&page.runs).map(|(number, run)| format!("{number}. {}\n", line(run))).collect()
+    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), ", ");
+    let lines = page.runs.iter().zip(&distinctions).map(|(run, distinction)| line(run, distinction));
+    (1..).zip(lines).map(|(number, line)| format!("{number}. {line}\n")).collect()
 }
 
 /// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps) -> String {
+    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let cell = |run: &RunRecord, distinction: &str, column: RunColumn| match column {
+        RunColumn::Title => titled(cell(run, column, now_ms, look), distinction),
+        column => cell(run, column, now_ms, look),
+    };
     let rows: Vec<Vec<String>> = page
         .runs
         .iter()
-        .map(|run| columns.iter().map(|column| cell(run, *column, now_ms, look)).collect())
+        .zip(&distinctions)
+        .map(|(run, distinction)| columns.iter().map(|column| cell(run, distinction, *column)).collect())
         .collect();
     let most = if look.terminal { 40 } else { usize::MAX };
     let widths: Vec<usize> = (0..columns.len())
@@ -149,14 +165,22 @@ fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps)
             longest.max(columns[at].name().len()).min(most)
         })
         .collect();
-    let line = |row: &[String]| {
-        let parts = row.iter().zip(&widths).map(|(text, width)| fit(text, *width, look.unicode));
+    let line = |row: &[String], distinction: &str| {
+        let parts = row.iter().zip(&widths).zip(columns).map(|((text, width), column)| match column {
+            RunColumn::Title if !distinction.is_empty() => fit_end(text, *width, look.unicode),
+            _ => fit(text, *width, look.unicode),
+        });
         parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     let head: Vec<String> = columns.iter().map(ToString::to_string).collect();
-    let mut out = TextStyle::Muted.paint(line(&head).trim_end(), look.color) + "\n";
-    out.extend(rows.iter().map(|row| line(row)));
+    let mut out = TextStyle::Muted.paint(line(&head, "").trim_end(), look.color) + "\n";
+    out.extend(rows.iter().zip(&distinctions).map(|(row, distinction)| line(row, distinction)));
     out + "\n"
+}
+
+/// Appends what distinguishes a run from others of its title.
+fn titled(title: String, distinction: &str) -> String {
+    if distinction.is_empty() { title } else { format!("{title}  {distinction}") }
 }
 
 /// Renders the runs.
@@ -175,7 +199,10 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
         None => safe_text::line(&run.skill_id).into_owned(),
     };
-    let longest = page.runs.iter().map(|run| cells(&name(run))).max().unwrap_or(5);
+    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let names = page.runs.iter().zip(&distinctions);
+    let names: Vec<String> = names.map(|(run, distinction)| titled(name(run), distinction)).collect();
+    let longest = names.iter().map(|name| cells(name)).max().unwrap_or(5);
     let skill_width = if look.terminal { longest.clamp(5, (look.width / 3).max(24)) } else { longest.max(5) };
     let available = look
         .text_width(usize::MAX)
@@ -191,7 +218,8 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         );
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
     }
-    for run in &page.runs {
+    for ((run, name), distinction) in page.runs.iter().zip(&names).zip(&distinctions) {
+        let fit_name = if distinction.is_empty() { fit } else { fit_end };
         let (through, steps) = run.progress;
         let assigned = run.options.assigned.as_ref().filter(|_| !run.state.is_terminal());
         let assigned = assigned.map(|assigned| format!(", assigned to {}", safe_text::line(&assigned.to)));
@@ -204,7 +232,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
             "{} {}  {}  {:>5}  {:>6}  {words}",
             status::sign(run, look),
             TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.color),
-            fit(&name(run), skill_width, look.unicode),
+            fit_name(name, skill_width, look.unicode),
             format!("{through}/{steps}"),
             clock::age(now_ms - run.since_ms),
         );

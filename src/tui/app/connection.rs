@@ -11,15 +11,15 @@ use crate::pane::Message;
 use crate::run_requests::RunResponse;
 use crate::settings::Settings;
 use crate::widgets::relative_time::duration;
-use skills_api::{Connection, ConnectionState, Event};
+use skills_api::{Connection, ConnectionState, Error, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;
 
 /// The connection, and the commands without a response.
 pub(super) struct CoreConnection {
     connection: Connection,
-    /// Whether the core reported its run store as unavailable.
-    store_unavailable: bool,
+    /// The error, while the core reports its run store as unavailable.
+    pub store_unavailable: Option<Error>,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
     /// How the workbench was started.
@@ -48,18 +48,15 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
         let invocation = settings.invocation.clone();
-        Self {
-            connection,
-            store_unavailable: false,
-            unacknowledged: 0,
-            invocation,
-            passing: settings.passing,
-        }
+        Self { connection, store_unavailable: None, unacknowledged: 0, invocation, passing: settings.passing }
     }
 
     /// Handles whether the events of runs can be followed, which the run store may prevent.
     pub fn store_changed(&mut self, response: &RunResponse, notices: &mut Notices) {
-        self.store_unavailable = response.is_store_unavailable();
+        self.store_unavailable = match response {
+            RunResponse::NotFollowing(error) if response.is_store_unavailable() => Some(error.clone()),
+            _ => None,
+        };
         if matches!(response, RunResponse::Following) {
             notices.over(NO_UPDATES);
         }
@@ -176,7 +173,7 @@ impl CoreConnection {
         let Connection::Remote { address, state } = &self.connection else { return None };
         let (set, lost) = (glyphs.set, glyphs.lost);
         let forms = match state {
-            ConnectionState::Connected if self.store_unavailable => vec![
+            ConnectionState::Connected if self.store_unavailable.is_some() => vec![
                 format!("{set} remote {address}, store unavailable"),
                 format!("{set} remote, store unavailable"),
                 format!("{set} store unavailable"),
@@ -217,7 +214,10 @@ impl CoreConnection {
                 ]
             }
         };
-        Some(RemoteLocation { forms, alarm: self.store_unavailable || *state != ConnectionState::Connected })
+        Some(RemoteLocation {
+            forms,
+            alarm: self.store_unavailable.is_some() || *state != ConnectionState::Connected,
+        })
     }
 }
 
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_header_says_that_the_store_is_unavailable_until_it_responds() {
-        use skills_api::{Code, Error};
+        use skills_api::Code;
 
         let now = Instant::now();
         let mut app = app(false, now);

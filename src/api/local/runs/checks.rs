@@ -81,6 +81,7 @@ impl HealthChecks {
                 format!("sqlite:{} does not exist yet; the first run or session creates it", file.display());
             return Check::good("runs", found);
         }
+        let place = if place == MEMORY_STORE { "in memory".to_owned() } else { place };
         let size =
             StorePlace::in_use(&self.config).ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*runtime.store).await {

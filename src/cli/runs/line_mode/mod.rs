@@ -18,7 +18,9 @@ use crate::context::FullClient;
 use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::{Exit, Failure};
 use skills_api::operations::Scope;
-use skills_api::{CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail};
+use skills_api::{
+    CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail, tell_apart,
+};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
@@ -212,8 +214,9 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             self.say(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
         }
         let now_ms = clock::now_ms();
-        for (number, run) in (1..).zip(runs).take(to).skip(from) {
-            self.say(format!("{number}. {}", item(run, now_ms)))?;
+        let distinctions = tell_apart(&runs.iter().collect::<Vec<_>>(), ", ");
+        for (number, (run, distinction)) in (1..).zip(runs.iter().zip(&distinctions)).take(to).skip(from) {
+            self.say(format!("{number}. {}", item(run, distinction, now_ms)))?;
         }
         self.say("")?;
         Ok(to)
@@ -357,7 +360,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let next = waiting.into_iter().find(|run| run.id.0 != decided);
         self.say("")?;
         let next_answer = if let Some(run) = &next {
-            self.say(format!("Next waiting: {}", item(run, clock::now_ms())))?;
+            self.say(format!("Next waiting: {}", item(run, "", clock::now_ms())))?;
             "n next, "
         } else {
             self.say("No other run waits for approval.")?;

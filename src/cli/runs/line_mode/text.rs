@@ -85,14 +85,21 @@ pub fn outcome(run: &RunRecord) -> String {
     sentences(parts)
 }
 
-/// Renders a run of a list, without its number.
-pub fn item(run: &RunRecord, now_ms: i64) -> String {
-    let mut text = named_item(run, &clean(run.title_or_skill()), now_ms);
+/// Renders a run of a list, without its number, and with what distinguishes it from others of its title.
+pub fn item(run: &RunRecord, distinction: &str, now_ms: i64) -> String {
+    let name = full_name(run.title_or_skill(), distinction);
+    let mut text = named_item(run, &name, now_ms);
     if let Some(labels) = labels(run) {
         text.push(' ');
         text += &sentences(vec![labels]);
     }
     text
+}
+
+/// Returns a title and what distinguishes the run from others of this title.
+pub fn full_name(title: &str, distinction: &str) -> String {
+    let parts = [clean(title), clean(distinction)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
 /// Renders a run of a list by another name than its title, without number and labels.
@@ -273,7 +280,7 @@ pub fn board(board: &Board, hours: u32) -> String {
     let run = |run: &BoardRun, last: Vec<String>| {
         let step = run.step.as_deref().map(|step| format!(", step {}", clean(step))).unwrap_or_default();
         let head = format!("Run {}, skill {}{step}", status::short(&run.run.0), clean(&run.skill_id));
-        sentences([vec![clean(&run.title), head], last].concat())
+        sentences([vec![full_name(&run.title, &run.distinction.replace("  ", ", ")), head], last].concat())
     };
     let waits = |one: &BoardRun| {
         let mut parts: Vec<String> = one.wait_notes().map(|note| capitalized(&clean(note))).collect();
@@ -339,12 +346,12 @@ mod tests {
         run.options.title = Some("Send 214 invoices to ana…".to_owned());
         run.expires_ms = Some(NOW_MS + 300_000);
         assert_eq!(
-            item(&run, NOW_MS),
+            item(&run, "", NOW_MS),
             "Send 214 invoices to ana... Run 0000abcd, skill invoice-intake, step 4 of 4 book. Expires in 5 minutes."
         );
-        let failed = item(&record(RunState::Failed), NOW_MS);
+        let failed = item(&record(RunState::Failed), "", NOW_MS);
         assert!(failed.ends_with("Failed: the service answered 502."), "{failed}");
-        let paused = item(&RunRecord { paused: true, ..record(RunState::Pending) }, NOW_MS);
+        let paused = item(&RunRecord { paused: true, ..record(RunState::Pending) }, "", NOW_MS);
         assert!(paused.ends_with("State: paused until resumed."), "{paused}");
     }
 
@@ -354,11 +361,11 @@ mod tests {
         run.gate = Some(Gate::human("book", "9f".repeat(32), ApprovalReason::UnknownOutcome));
         run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
         assert_eq!(
-            item(&run, NOW_MS),
+            item(&run, "", NOW_MS),
             "invoice-intake. Run 0000abcd, skill invoice-intake, step 4 of 4 book. Outcome unknown. No deadline. \
              Labels: env=prod."
         );
-        let waits = item(&record(RunState::WaitingForSignal), NOW_MS);
+        let waits = item(&record(RunState::WaitingForSignal), "", NOW_MS);
         assert!(waits.contains("book. Waits for the signal books-closed. No deadline."), "{waits}");
     }
 
@@ -372,7 +379,7 @@ mod tests {
         run.options.escalated_to = vec!["lead".to_owned()];
         let (to, by) = ("lena".to_owned(), "ana".to_owned());
         run.options.assigned = Some(Assignment { to, by, note: None, at_ms: NOW_MS });
-        let line = item(&run, NOW_MS);
+        let line = item(&run, "", NOW_MS);
         let end = "book. Approved, 1 of 2. Escalated to lead. No deadline. Assigned to lena.";
         assert!(line.ends_with(end), "{line}");
     }
@@ -383,7 +390,8 @@ mod tests {
         let expired = RunRecord { error: Some(serde_json::json!({ "code": "expired" })), ..canceled };
         assert_eq!(expired.expired_ms(), Some(expired.since_ms));
         assert!(
-            item(&expired, NOW_MS).ends_with("State: canceled: the wait for approval or a signal expired.")
+            item(&expired, "", NOW_MS)
+                .ends_with("State: canceled: the wait for approval or a signal expired.")
         );
         let mut waiting = detail(RunState::WaitingForHuman);
         waiting.run.expires_ms = Some(NOW_MS + 300_000);

@@ -9,7 +9,7 @@ use super::Focus;
 use super::board::{BoardState, failures_filter};
 use super::run_list::RunList;
 use super::table_view::deadline;
-use super::view::{outdated_line, spinner, state_before_outage};
+use super::view::{outdated_line, run_name, spinner, state_before_outage};
 use super::views::draw_tabs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -281,7 +281,7 @@ fn board_row(
         RunState::WaitingForSignal => {
             (format!("signal {}", shown(run.signal.as_deref().unwrap_or_default())), Role::Muted)
         }
-        RunState::Completed | RunState::Canceled => {
+        RunState::Completed | RunState::Canceled | RunState::Failed => {
             (format!("{} ago", age(line.now_ms - run.since_ms)), Role::Muted)
         }
         _ if run.is_paused() => ("paused until resumed".to_owned(), Role::Muted),
@@ -310,7 +310,7 @@ fn board_row(
     painter.put(row.x + 3, row.y, sign, role, 1);
     let name_role =
         if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
-    let name = cut_end(&shown(&run.title), columns.name, painter.glyphs.ellipsis).into_owned();
+    let name = run_name(&shown(&run.title), &run.distinction, columns.name, painter.glyphs.ellipsis);
     painter.put(row.x + 5, row.y, &name, name_role, columns.name);
     if columns.is_wide {
         let (done, all) = run.progress;

@@ -57,16 +57,17 @@ pub enum Row {
     Older(u64),
 }
 
-/// Returns all rows: groups in order, waiting runs oldest first, others newest first; with a filter only matching ones.
+/// Returns all rows: groups in order, waiting runs by deadline and then oldest first, others newest first; with a filter
+/// only matching ones.
 pub fn rows(known: &KnownRuns, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
-    let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
+    let mut found: Vec<(Group, (i64, i64), &RunRecord)> = Vec::new();
     for (run, listed) in known.iter() {
         if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
             let group = Group::of(run);
             let order = match group {
-                Group::You | Group::Others => run.since_ms,
-                Group::Running => -run.created_ms,
-                Group::Done => -run.since_ms,
+                Group::You | Group::Others => (run.expires_ms.unwrap_or(i64::MAX), run.since_ms),
+                Group::Running => (-run.created_ms, 0),
+                Group::Done => (-run.since_ms, 0),
             };
             found.push((group, order, run));
         }

@@ -7,7 +7,7 @@ use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
 use super::run_list::RunList;
 use super::table_view::{deadline, draw_table};
-use super::view::{outdated_line, spinner, state_before_outage};
+use super::view::{outdated_line, run_name, spinner, state_before_outage};
 use super::views::draw_tabs;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
@@ -19,6 +19,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
+use skills_api::tell_apart;
 use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -39,7 +40,7 @@ struct Columns {
     words: Option<u16>,
 }
 
-/// Maximum width of the text for a state.
+/// Maximum width of the text for a state; a third of the name in a wide list.
 const MAX_WORD: u16 = 15;
 /// Minimum width of a text for a state beside a long name, and of a name beside a text that is not cut.
 const MIN_WORD: u16 = 6;
@@ -58,7 +59,7 @@ impl Columns {
             let progress = (inner >= 48).then(|| id.saturating_sub(5));
             let end = progress.unwrap_or(id);
             let name = end.saturating_sub(x + 1);
-            let words = Some(longest.min(MAX_WORD).min(name / 2));
+            let words = Some(longest.min(MAX_WORD.max(name / 3)).min(name / 2));
             let (step, word) = ((end, 0), (end, 0));
             return Self { name: (x, name), id, progress, step, word, age_end, words };
         }
@@ -154,6 +155,8 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
     let in_sight = list.rows.iter().skip(list.scroll.offset).take(height);
     let runs: Vec<&RunRecord> = in_sight.filter_map(|row| list.runs.known.get(row.run()?)).collect();
     let has_titles = runs.iter().any(|run| run.title().is_some());
+    let by_deadline = runs.iter().any(|run| Group::of(run) == Group::You && run.expires_ms.is_some());
+    let mut distinctions = tell_apart(&runs, "  ").into_iter();
     let now_ms = cx.clock_ms;
     let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
     let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
@@ -169,7 +172,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
         let row = Rect { y: window.y + place as u16, height: 1, ..window };
         match list.rows[index].clone() {
             Row::Blank => {}
-            Row::Heading(group) => heading(group, row, &mut painter),
+            Row::Heading(group) => heading(group, by_deadline, row, &mut painter),
             Row::Older(older) => {
                 older_in_sight = true;
                 let dot = painter.glyphs.dot;
@@ -179,6 +182,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
             }
             Row::Run(id) => {
                 let Some(run) = list.runs.known.get(&id).cloned() else { continue };
+                let distinction = distinctions.next().unwrap_or_default();
                 list.drawn.rows.push((row, index));
                 list.drawn.since.push(since(&run));
                 let at_cursor = index == list.scroll.cursor;
@@ -195,7 +199,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
                 }
                 draw_run(
                     &list.settings,
-                    &run,
+                    (&run, &distinction),
                     at_cursor,
                     row.y,
                     &columns,
@@ -253,7 +257,7 @@ fn draw_filter(list: &mut RunList, focus: Focus, row: Rect, buf: &mut Buffer, cx
 
 fn draw_run(
     settings: &RunSettings,
-    run: &RunRecord,
+    (run, distinction): (&RunRecord, &str),
     selected: bool,
     y: u16,
     columns: &Columns,
@@ -271,13 +275,14 @@ fn draw_run(
     };
     let (step_at, step_room) = columns.step;
     let (word, asks) = if step_room > 0 { state_label(run, now_ms) } else { word_of(run, now_ms) };
-    let name = shown(run.title_or_skill());
+    let title = shown(run.title_or_skill());
     let mut forms = vec![word];
     forms.extend(short_labels(run, now_ms));
     let widths: Vec<u16> = forms.iter().map(|form| cells(form)).collect();
-    let (name_room, (word_at, word_room), form) = columns.fit(cells(&name), &widths);
+    let wanted = cells(&title) + if distinction.is_empty() { 0 } else { 2 + cells(distinction) };
+    let (name_room, (word_at, word_room), form) = columns.fit(wanted, &widths);
     let word = forms.swap_remove(form);
-    let name = cut_end(&name, name_room, painter.glyphs.ellipsis);
+    let name = run_name(&title, distinction, name_room, painter.glyphs.ellipsis);
     painter.put(columns.name.0, y, &name, name_role, name_room);
     painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
     let (through, all) = run.progress;
@@ -368,11 +373,12 @@ pub fn state_sign(run: &RunRecord, glyphs: &Glyphs, turning: &'static str) -> (&
     }
 }
 
-fn heading(group: Group, row: Rect, painter: &mut Painter<'_>) {
+fn heading(group: Group, by_deadline: bool, row: Rect, painter: &mut Painter<'_>) {
+    let order = if by_deadline { "deadline first" } else { "oldest first" };
     let role = if group == Group::You { Role::Waiting } else { Role::Muted };
     let end = painter.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
-    if group == Group::You && row.right().saturating_sub(end) > cells("oldest first") + 2 {
-        painter.right(row.right().saturating_sub(1), row.y, "oldest first", Role::Muted);
+    if group == Group::You && row.right().saturating_sub(end) > cells(order) + 2 {
+        painter.right(row.right().saturating_sub(1), row.y, order, Role::Muted);
     }
 }
 

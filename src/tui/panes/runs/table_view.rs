@@ -11,8 +11,8 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{deadline_text, run_cell};
+use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
+use skills_api::{deadline_text, run_cell, tell_apart};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -38,7 +38,9 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     let head = Rect { y, height: 1, ..area };
     let window = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
     list.drawn.list = window;
-    let height = usize::from(window.height);
+    // The number of rows below has a row of its own.
+    let hides = list.rows.len() > usize::from(window.height);
+    let height = usize::from(window.height.saturating_sub(u16::from(hides)));
     if list.follow {
         list.scroll.follow(list.rows.len(), height);
     }
@@ -46,10 +48,14 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     list.scroll.offset = list.scroll.offset.min(list.rows.len().saturating_sub(height));
     let now_ms = cx.clock_ms;
     let offset = list.scroll.offset;
-    let records: Vec<(usize, RunRecord)> = (offset..list.rows.len())
+    let mut records: Vec<(usize, RunRecord)> = (offset..list.rows.len())
         .take(height)
         .filter_map(|index| Some((index, list.runs.known.get(list.rows[index].run()?)?.clone())))
         .collect();
+    let distinctions = tell_apart(&records.iter().map(|(_, run)| run).collect::<Vec<_>>(), "  ");
+    for ((_, run), distinction) in records.iter_mut().zip(&distinctions).filter(|row| !row.1.is_empty()) {
+        run.options.title = Some(format!("{}  {distinction}", run.title_or_skill()));
+    }
     let columns = columns(&list.settings, window, &records, now_ms);
     let all_wait = all_wait(&records);
     let mut painter = Painter::new(buf, cx);
@@ -84,7 +90,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     }
     let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
     let turning = spinner(cx);
-    for ((index, run), y) in records.iter().zip(window.y..) {
+    for (((index, run), distinction), y) in records.iter().zip(&distinctions).zip(window.y..) {
         let row = Rect { y, height: 1, ..window };
         list.drawn.rows.push((row, *index));
         list.drawn.since.push(run.since_ms);
@@ -108,7 +114,9 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
                 continue;
             }
             let (text, role) = cell(&list.settings, run, column.name, at_cursor, now_ms);
-            let text = cut_end(&text, column.width, painter.glyphs.ellipsis).into_owned();
+            let cut =
+                if column.name == RunColumn::Title && !distinction.is_empty() { cut_middle } else { cut_end };
+            let text = cut(&text, column.width, painter.glyphs.ellipsis).into_owned();
             if column.name.is_numeric() {
                 painter.right(column.x + column.width, y, &text, role);
             } else {

@@ -13,7 +13,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::{BorderJunction, divider};
-use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::text_width::{cells, cut_end, cut_middle};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -26,6 +26,14 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
     let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
     let signs = cx.glyphs.running;
     signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
+}
+
+/// Returns the title of a run with what distinguishes it from others of this title, of which the end remains if it is cut.
+pub(super) fn run_name(title: &str, distinction: &str, width: u16, ellipsis: &str) -> String {
+    if distinction.is_empty() {
+        return cut_end(title, width, ellipsis).into_owned();
+    }
+    cut_middle(&format!("{title}  {distinction}"), width, ellipsis).into_owned()
 }
 
 /// Describes a state from before the run store became unavailable, the longer text first.

@@ -79,6 +79,9 @@ pub(super) struct Tally {
     pub unsent: usize,
 }
 
+/// Maximum width of a column of values that is aligned: a wider one would leave no space for the error.
+const MAX_ALIGNED: u16 = 16;
+
 /// The runs of the dialog.
 pub(super) struct RunRows {
     command: CommandName,
@@ -126,7 +129,7 @@ impl RunRows {
         self.common.extend(distinguished.title.clone().map(|title| ("title", title)));
         self.common.extend([("labels", distinguished.labels), ("inputs", distinguished.inputs)]);
         self.common.retain(|(_, value)| !value.is_empty());
-        for ((row, facts), inputs) in self.rows.iter_mut().zip(facts).zip(distinguished.rows) {
+        for ((row, facts), inputs) in self.rows.iter_mut().zip(facts).zip(aligned(&distinguished.rows)) {
             // Without a title, the name of the row is the skill.
             let titled = row.run.title().is_some();
             let parts = facts.into_iter().filter(|fact| !same.contains(&fact.0));
@@ -536,6 +539,27 @@ impl Row {
         let available = area.right().saturating_sub(x);
         painter.put(x, area.y, &cut_end(text, available, painter.glyphs.ellipsis), role, available);
     }
+}
+
+/// Returns each row on one line, with columns of short values below each other.
+fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|field| cells(field)).max();
+    let widths: Vec<u16> = (0..columns).map(|at| widest(at).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let fields =
+            row.iter().zip(&widths).filter(|(field, width)| !field.is_empty() || **width <= MAX_ALIGNED);
+        let parts = fields.map(|(field, width)| {
+            let pad = if *width <= MAX_ALIGNED { width.saturating_sub(cells(field)) } else { 0 };
+            format!("{field}{}", " ".repeat(usize::from(pad)))
+        });
+        parts.collect::<Vec<_>>().join("  ")
+    };
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    if lines.iter().all(|line| line.trim().is_empty()) {
+        lines.iter_mut().for_each(String::clear);
+    }
+    lines
 }
 
 /// Returns step and digest of what a run waits for.

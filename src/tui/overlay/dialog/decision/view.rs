@@ -104,10 +104,13 @@ fn list_rows(all: &[PendingGate], clock: i64) -> Vec<ListRow> {
         differences = Differences::of(&inputs[..1]);
     }
     let is_one_title = all.len() > 1 && is_same(all.iter().map(|one| &one.title));
+    if !is_one_title {
+        differences.omit_told(all.iter().map(|one| (&one.sheet.inputs, one.title.as_deref())));
+    }
     let same = is_same(all.iter().map(|one| &one.sheet.headline));
     let row = |one: &PendingGate| {
         let title = one.title.as_deref().filter(|_| !is_one_title);
-        let inputs = differences.row(&one.sheet.inputs, title);
+        let inputs = differences.line(&one.sheet.inputs);
         let left = one.sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         let left = left.filter(|_| one.send_state == SendState::Open);
         ListRow {
