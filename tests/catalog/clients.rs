@@ -487,7 +487,7 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
     assert_eq!(either.count(), 6, "each copy is said to be undefined: {:?}", view.entries);
     // A name keeps the place of the copy that came first, which is the weakest.
     let gemini = scene.names("gemini-cli", "repo").await;
-    assert_eq!(gemini, ["twice", "within", "outside"]);
+    assert_eq!(gemini, ["twice", "outside", "within"]);
 }
 
 #[tokio::test]
@@ -784,8 +784,10 @@ async fn openclaw_turns_off_skills_by_their_key() {
         assert_eq!(visibility, Visibility::Off);
     }
     assert_eq!(state_of(&core, "openclaw", "b").await.1, Visibility::Full);
+    scene.write(file, "{skills: {entries: {b: {enabled: false}}}}");
+    assert_eq!(state_of(&core, "openclaw", "b").await.1, Visibility::Off, "JSON5");
     for (settings, expected) in [
-        ("{skills: {}}", "cannot be read"),
+        ("{skills: {}", "cannot be read"),
         (r#"{"skills": {"$include": "./skills.json"}}"#, "`$include` are not read"),
         (r#"{"agents": {"defaults": {"skills": ["a"]}}}"#, "`agents` in ~/.openclaw"),
     ] {
