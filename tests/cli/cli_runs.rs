@@ -153,7 +153,7 @@ fn a_yes_without_a_digest_decides_nothing() {
     assert_eq!(unconfirmed.code, 5, "{}{}", unconfirmed.stdout, unconfirmed.stderr);
     let digest = desk.digest(&run);
     assert!(
-        unconfirmed.stderr.contains("ana") && unconfirmed.stderr.contains("sha256"),
+        unconfirmed.stderr.contains("ana") && unconfirmed.stderr.contains("digest"),
         "the details: {}",
         unconfirmed.stderr
     );

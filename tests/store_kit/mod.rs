@@ -405,7 +405,7 @@ async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, 
     store.launch(launch(1)).await.unwrap();
     let first = claimed(store, "w1").await;
     step_one(store, &first, WorkerReport::Checkpoint).await;
-    store.record_intent(&first.run.id, first.fence, 1, intent("two")).await.unwrap();
+    store.record_intent(&first.run.id, first.fence, 2, intent("two")).await.unwrap();
     time.pass(30_001);
     let heir = claimed(store, "w2").await;
     assert_eq!(heir.unfinished, [intent("two")]);
