@@ -3,7 +3,6 @@
 
 use crate::session_place;
 
-
 use serde_json::json;
 use session_place::{Place, call, failure, names};
 use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};

@@ -248,7 +248,7 @@ async fn a_wrong_key_says_what_to_set() {
     assert!(none.message.contains("SKILLS_API_KEY") && none.message.contains("--api-key-file"), "{none}");
     place.write("key", "other\n");
     let other = refused(Some(Key::of_file(&place.path("key")).unwrap())).await;
-    assert!(other.message.contains("came from") && other.message.contains("/key"), "{other}");
+    assert!(other.message.contains("correct the key from") && other.message.contains("/key"), "{other}");
     assert!(!other.message.contains("other\n"), "{other}");
     let key = Key::of_variable("SKILLS_API_KEY", "s3cret").unwrap();
     let there = connect_with(&service, Some(key)).await.unwrap();
@@ -406,8 +406,8 @@ async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not()
     let (_, out, _) = of(&["doctor", "--json"]);
     assert!(out.contains("is reachable, access granted"), "{out}");
     for (arguments, said) in [
-        (&["db", "check"][..], "run it there"),
-        (&["trust", "--list"], "run it there"),
+        (&["db", "check"][..], "run it on the machine of"),
+        (&["trust", "--list"], "run it on the machine of"),
         (&["lint"], "remove --connect"),
         (&["--demo", "list"], "--demo applies to this machine"),
         (&["run", "ledger", "--file", "a=key"], "is a local file"),

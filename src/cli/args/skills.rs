@@ -69,7 +69,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].
-    #[arg(long, value_name = "N", value_parser = limit)]
+    #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]

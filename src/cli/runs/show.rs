@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn a_waiting_run_shows_the_sheet_and_the_commands() {
         let text = page().render(&detail(RunState::WaitingForHuman));
-        assert!(text.contains("your decision\n  Book 1204.5 EUR in the ledger\n"), "{text}");
+        assert!(text.contains("pending approval\n  Book 1204.5 EUR in the ledger\n"), "{text}");
         assert!(text.contains("approve  skills runs approve 0198a1b2-"), "{text}");
         let wide: Vec<&str> =
             text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();

@@ -272,26 +272,18 @@ pub(crate) async fn note<T: Tx>(
         return Ok(());
     }
     let now_ms = tx.now().await?.wall_ms;
-    match number_events(tx, run, fence, batch, events.len()).await? {
-        Some(first) => write_events(tx, run, first, events, now_ms).await,
+    let number = batch_number(fence, batch);
+    let sql = "UPDATE runs SET events = events + ?2, appended = ?3 WHERE id = ?1 AND appended < ?3
+        RETURNING events - ?2 + 1";
+    match tx.find("number events", sql, values![run, events.len(), number]).await? {
+        Some(mut numbered) => write_events(tx, run, numbered.take(0)?, events, now_ms).await,
         None => Ok(()),
     }
 }
 
-/// Reserves the numbers of a batch's events and returns the first one; `None` if the batch is recorded.
-async fn number_events<T: Tx>(
-    tx: &T,
-    run: &RunId,
-    fence: u64,
-    batch: u32,
-    count: usize,
-) -> Result<Option<i64>, StoreError> {
-    // Increases from batch to batch, and from worker to worker.
-    let number = (fence << 32) | u64::from(batch);
-    let sql = "UPDATE runs SET events = events + ?2, appended = ?3 WHERE id = ?1 AND appended < ?3
-        RETURNING events - ?2 + 1";
-    let numbered = tx.find("number events", sql, values![run, count, number]).await?;
-    numbered.map(|mut row| row.take(0)).transpose()
+/// Returns a number that increases from batch to batch, and from worker to worker.
+fn batch_number(fence: u64, batch: u32) -> u64 {
+    (fence << 32) | u64::from(batch)
 }
 
 /// Returns the run if this fencing token may still write to it.
@@ -339,15 +331,18 @@ pub(crate) async fn record_intent<T: Tx>(
     intent: &StepIntent,
 ) -> Result<(), StoreError> {
     let locked = fenced(tx, run, fence).await?;
+    let number = batch_number(fence, batch);
+    if locked.appended >= number {
+        return Ok(());
+    }
     if locked.run.paused && !has_begun(tx, run, &intent.step).await? {
         return Err(TransitionError::Paused.into());
     }
     let now_ms = tx.now().await?.wall_ms;
-    let Some(first) = number_events(tx, run, fence, batch, 1).await? else { return Ok(()) };
     let begun = insert_intent(tx, run, intent).await?;
-    let sql = "UPDATE runs SET step = ?2 WHERE id = ?1";
-    tx.post("update the current step", sql, values![run, &intent.step]).await?;
-    write_events(tx, run, first, &[begun], now_ms).await
+    let sql = "UPDATE runs SET step = ?2, events = events + 1, appended = ?3 WHERE id = ?1";
+    tx.post("update the current step", sql, values![run, &intent.step, number]).await?;
+    write_events(tx, run, locked.events + 1, &[begun], now_ms).await
 }
 
 /// Returns whether a step already has an intent.

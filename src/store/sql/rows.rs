@@ -20,7 +20,7 @@ pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate,
     r.worker, r.lease_until_ms, r.lease_boot, r.lease_until_boot_ms";
 
 /// Columns after [`RUN_COLUMNS`] that are read before a change of the run.
-const COUNTED_COLUMNS: &str = "r.events, r.lost_leases, r.inputs_digest";
+const COUNTED_COLUMNS: &str = "r.events, r.lost_leases, r.inputs_digest, r.appended";
 
 /// Maximum size of one value in a row of a list, in bytes of JSON.
 const LISTED_BYTES: usize = 4096;
@@ -199,6 +199,8 @@ pub(super) struct LockedRun {
     pub replays: bool,
     /// Number of its last event.
     pub events: i64,
+    /// Number of the last batch of a worker, as of [`super::claims::batch_number`].
+    pub appended: u64,
     /// Leases lost since the last checkpoint.
     pub lost_leases: u32,
     /// The inputs as they are stored, with their digest.
@@ -221,8 +223,9 @@ impl LockedRun {
     pub fn read(mut row: Row) -> Result<Self, StoreError> {
         let (events, lost_leases) = (row.take(COUNTED)?, row.take(COUNTED + 1)?);
         let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(COUNTED + 2)?);
+        let appended = row.take(COUNTED + 3)?;
         let (run, replays, unreadable) = record_or_damage(row)?;
-        Ok(Self { run, replays, events, lost_leases, inputs, unreadable })
+        Ok(Self { run, replays, events, appended, lost_leases, inputs, unreadable })
     }
 
     /// Returns the next state of the run for a command.

@@ -461,7 +461,7 @@ fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<Ric
         ]));
     }
     out.push(RichLine::of(
-        format!("{:<label_width$}{:>5.2}  not a factor in the advice", "similarity", report.similarity),
+        format!("{:<label_width$}{:>5.2}  not used in advice", "similarity", report.similarity),
         Role::Muted,
     ));
     heading(&mut out, "Clauses", "requests won by their own skill", width, painter);
