@@ -23,7 +23,7 @@ pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     }
     let _ = writeln!(out, "{head}{:>9}", "sum");
     for row in rows(&hit.breakdown.words) {
-        let label = fit(&safe_text::line(&row.label), width, look.unicode);
+        let label = look.name(&safe_text::line(&row.label), width);
         let _ = writeln!(out, "  {label}{}{}", cells(&row.by_signal, look), number(row.sum, look));
     }
     let sum = TextStyle::Strong.paint(&number(hit.score, look), look.color);

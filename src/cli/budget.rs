@@ -24,9 +24,9 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Exit, Failure> {
         if cx.out.json {
             cx.out.value(&view)?;
         } else {
-            let text =
-                if cx.is_plain() { labeled_one(&view, args.all) } else { one(&view, args.all, cx.out.look) };
-            cx.out.raw(text.as_bytes())?;
+            cx.print_rendered(|is_plain, look| {
+                if is_plain { labeled_one(&view, args.all) } else { one(&view, args.all, look) }
+            })?;
         }
         return Ok(Exit::Success);
     }
@@ -37,8 +37,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(&views)?;
     } else {
-        let text = if cx.is_plain() { labeled(&views) } else { all(&views, cx.out.look) };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| if is_plain { labeled(&views) } else { all(&views, look) })?;
     }
     Ok(Exit::Success)
 }

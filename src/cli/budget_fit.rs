@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::BudgetFitArgs;
-use super::dialog::clean_lines;
 use super::draft::diff;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
@@ -29,9 +28,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
     if cx.out.json {
         cx.out.value(&fit)?;
     } else {
-        let text = render(&fit, cx.is_plain(), cx.out.look);
-        let text = if cx.is_plain() { clean_lines(&text) } else { text };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| render(&fit, is_plain, look))?;
     }
     let has_changes =
         !fit.descriptions.is_empty() || fit.clients.iter().any(|client| client.overrides.is_some());

@@ -1,9 +1,11 @@
 //! The context of a command: output, global options, environment, and access to the core.
 
+use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 
 use super::args::Global;
+use super::dialog::clean_lines;
 use super::failure::Failure;
 use super::links::Links;
 use super::output::{Out, TerminalCaps, stderr_caps};
@@ -186,6 +188,17 @@ impl Context {
     /// Returns whether the output is labeled lines for screen readers.
     pub(super) fn is_plain(&self) -> bool {
         !self.out.json && (self.global.line_mode || self.config().is_ok_and(|config| config.line_mode))
+    }
+
+    /// Prints the text of a result. If its argument is true, `render` returns labels in place of columns, and the text is formatted as
+    /// lines for screen readers.
+    pub(super) fn print_rendered(
+        &mut self,
+        render: impl FnOnce(bool, TerminalCaps) -> String,
+    ) -> io::Result<()> {
+        let is_plain = self.is_plain();
+        let text = render(is_plain, self.out.look);
+        self.out.raw(if is_plain { clean_lines(&text) } else { text }.as_bytes())
     }
 
     /// Returns whether the terminal shows the progress of this command.

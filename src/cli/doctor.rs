@@ -8,7 +8,7 @@ use super::Context;
 use super::context::connect;
 use super::dialog::{capitalized, clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, fit, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, fit, stdout_caps, wrap};
 use super::runs::invocation;
 use skills_api::{Check, CoreParts, Health};
 use skills_skill::safe_text;
@@ -31,7 +31,8 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
             Err(error) => Check::problem("service", error.message, format!("reported by {address}")),
         });
     }
-    checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colors().as_deref()));
+    let look = TerminalCaps { width: stdout_caps(true).width, ..cx.out.look };
+    checks.extend(terminal(look, std::env::var("TERM").ok().as_deref(), colors().as_deref()));
     let called = invocation(&cx.global, None);
     for check in &mut checks {
         check.found = called.completed_in(&check.found);
@@ -40,8 +41,7 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(&Report { checks: &checks })?;
     } else {
-        let text = if cx.is_plain() { labeled(&checks) } else { render(&checks, cx.out.look) };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| if is_plain { labeled(&checks) } else { render(&checks, look) })?;
     }
     let worst = checks.iter().map(|check| check.health).max();
     Ok(if worst == Some(Health::Problem) { Exit::ChecksFailed } else { Exit::Success })

@@ -8,7 +8,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
-use super::dialog::clean_lines;
 use super::eval_report;
 use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
@@ -42,18 +41,13 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         return watch(cx, config, job).await;
     }
     let evaluation = evaluate(&config, &job).await?;
-    let text = match form {
-        Some(EvalReportForm::Json) => {
-            cx.out.value(&evaluation)?;
-            String::new()
-        }
-        Some(EvalReportForm::Markdown) => eval_report::markdown(&evaluation),
-        Some(EvalReportForm::Junit) => eval_report::junit(&evaluation),
-        Some(EvalReportForm::Github) => eval_report::github(&evaluation),
-        None if cx.is_plain() => clean_lines(&render(&evaluation, true, cx.out.look)),
-        None => render(&evaluation, false, cx.out.look),
-    };
-    cx.out.raw(text.as_bytes())?;
+    match form {
+        Some(EvalReportForm::Json) => cx.out.value(&evaluation)?,
+        Some(EvalReportForm::Markdown) => cx.out.raw(eval_report::markdown(&evaluation).as_bytes())?,
+        Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
+        Some(EvalReportForm::Github) => cx.out.raw(eval_report::github(&evaluation).as_bytes())?,
+        None => cx.print_rendered(|is_plain, look| render(&evaluation, is_plain, look))?,
+    }
     if !cx.out.json {
         warn(&evaluation.warnings);
     }
@@ -83,16 +77,14 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
         let evaluation = evaluate(&config, &job).await;
         match evaluation {
             Ok(evaluation) => {
-                let text = match &before {
-                    _ if cx.out.json => String::new(),
-                    Some(before) => changes(before, &evaluation, cx.out.look),
-                    None => render(&evaluation, cx.is_plain(), cx.out.look),
-                };
-                let text = if cx.is_plain() { clean_lines(&text).replace("  ", ", ") } else { text };
                 if cx.out.json {
                     cx.out.value(&evaluation)?;
+                } else {
+                    cx.print_rendered(|is_plain, look| match &before {
+                        Some(before) => changes(before, &evaluation, is_plain, look),
+                        None => render(&evaluation, is_plain, look),
+                    })?;
                 }
-                cx.out.raw(text.as_bytes())?;
                 cx.out.flush()?;
                 before = Some(evaluation);
             }
@@ -123,7 +115,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
 }
 
 /// Renders the differences between two evaluations.
-fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String {
+fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
     let (old, new) = (&before.report, &now.report);
     let figure = |name: &str, old: f64, new: f64| {
@@ -133,34 +125,32 @@ fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String 
             () => TextStyle::Muted,
         };
         let change = ink.paint(&format!("({:+.3})", new - old), look.color);
+        let name = if plain { format!("{name}:") } else { name.to_owned() };
         format!("{name} {new:.3} {change}")
     };
-    let mut out = format!(
-        "{} {}  {}  {}\n",
-        TextStyle::Muted.paint(&time, look.color),
+    let figures = [
         figure("P@1", old.p_at_1, new.p_at_1),
         figure("MRR@10", old.mrr_at_10, new.mrr_at_10),
         counted(new.false_triggers.len(), "false trigger", "false triggers"),
-    );
+    ];
+    let mut out = if plain {
+        format!("{time}: {}.\n", figures.join(", "))
+    } else {
+        format!("{} {}\n", TextStyle::Muted.paint(&time, look.color), figures.join("  "))
+    };
     let name = |id: &Option<SkillId>| {
         id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
     };
+    let available = look.text_width(110).saturating_sub(2);
     let lost_in = |report: &EvalReport, query: &str| report.lost.iter().any(|lost| lost.query == query);
     for lost in new.lost.iter().filter(|lost| !lost_in(old, &lost.query)) {
         let what = format!("lost to {}: {}", name(&lost.won), safe_text::line(&lost.query));
-        let _ = writeln!(
-            out,
-            "  {}",
-            TextStyle::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.color)
-        );
+        let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&cut(&what, available, look.unicode), look.color));
     }
     for won in old.lost.iter().filter(|lost| !lost_in(new, &lost.query)) {
         let what = format!("won from {}: {}", name(&won.won), safe_text::line(&won.query));
-        let _ = writeln!(
-            out,
-            "  {}",
-            TextStyle::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.color)
-        );
+        let _ =
+            writeln!(out, "  {}", TextStyle::Good.paint(&cut(&what, available, look.unicode), look.color));
     }
     out
 }
@@ -218,7 +208,7 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
             let _ = writeln!(
                 out,
                 "  {}",
-                cut(&safe_text::line(&one.query), look.width.min(110) - 2, look.unicode)
+                cut(&safe_text::line(&one.query), look.text_width(110) - 2, look.unicode)
             );
             let what = format!("{} -> {}", name(&one.from), name(&one.to));
             let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.color));
@@ -282,7 +272,7 @@ fn passed(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     }
     let title = TextStyle::Strong.paint(&format!("passed ({})", passed.len()), look.color);
     let _ = writeln!(out, "\n{title}");
-    let available = look.width.min(110);
+    let available = look.text_width(110);
     for one in passed {
         let won = one.won.as_ref().map_or("nothing", SkillId::as_str);
         let what = match (&one.query.not, one.by) {
@@ -301,7 +291,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let title = |out: &mut String, text: &str, n: usize| {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.color));
     };
-    let available = look.width.min(110);
+    let available = look.text_width(110);
     let more = |out: &mut String, n: usize| {
         if n > MAX_LOST_QUERIES {
             let text = format!("and {} more (--json lists all)", n - MAX_LOST_QUERIES);

@@ -127,7 +127,7 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
         counted(report.skills, "skill", "skills"),
         counted(figures.false_triggers, "false trigger", "false triggers"),
     );
-    let max_width = look.width.min(110);
+    let max_width = look.text_width(110);
     let mut group = None;
     for result in &report.results {
         if group != Some(result.state) {

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::dialog::{clean, clean_lines, sentences};
+use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, counted, cut, cut_middle, fit, wrap};
 use skills_api::{
     ClientView, ClientViewEntry, ClientViewState, CoreParts, ListFilter, SkillList, SkillSummary,
     instead_of_description,
@@ -53,13 +53,12 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Exit, Failure> {
         (Some(view), true) => cx.out.value(&SeenBy { list: &list, client: view })?,
         (None, true) => cx.out.value(&list)?,
         (Some(view), false) => {
-            let text = render_client(&list, view, args.is_filtered(), cx.is_plain(), cx.out.look);
-            let text = if cx.is_plain() { clean_lines(&text) } else { text };
-            cx.out.raw(text.as_bytes())?;
+            cx.print_rendered(|is_plain, look| {
+                render_client(&list, view, args.is_filtered(), is_plain, look)
+            })?;
         }
         (None, false) => {
-            let text = if cx.is_plain() { labeled(&list) } else { render(&list, cx.out.look) };
-            cx.out.raw(text.as_bytes())?;
+            cx.print_rendered(|is_plain, look| if is_plain { labeled(&list) } else { render(&list, look) })?;
         }
     }
     Ok(Exit::Success)
@@ -144,7 +143,7 @@ pub fn render(list: &SkillList, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "{id}  {}",
-            middle(&by, look.text_width(usize::MAX).saturating_sub(id_width + 2), look)
+            cut_middle(&by, look.text_width(usize::MAX).saturating_sub(id_width + 2), look.unicode)
         );
     }
     if !list.refused.is_empty() {
@@ -293,7 +292,7 @@ fn render_client(
         let id = look.name(&safe_text::line(name), width);
         let why = state_text(state);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
-        let _ = writeln!(out, "      {id}  {}", middle(&why, available, look));
+        let _ = writeln!(out, "      {id}  {}", cut_middle(&why, available, look.unicode));
     }
     let own = view.list.fill.own.skills;
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -347,17 +346,4 @@ fn state_text(state: &ClientViewState) -> String {
 
 fn path_text(path: &Path) -> String {
     safe_text::line(&path.display().to_string()).into_owned()
-}
-
-/// Truncates a path in its middle.
-fn middle(text: &str, width: usize, look: TerminalCaps) -> String {
-    if cells(text) <= width {
-        return text.to_owned();
-    }
-    let ellipsis = if look.unicode { "…" } else { "..." };
-    let keep = width.saturating_sub(cells(ellipsis)) / 2;
-    let chars: Vec<char> = text.chars().collect();
-    let front: String = chars.iter().take(keep).collect();
-    let back: String = chars[chars.len().saturating_sub(keep)..].iter().collect();
-    format!("{front}{ellipsis}{back}")
 }

@@ -75,28 +75,33 @@ pub struct TerminalCaps {
 const ENDLESS: usize = 1 << 20;
 
 impl TerminalCaps {
-    /// Returns the capabilities for labeled lines: without colors and characters beyond ASCII.
+    /// Returns the capabilities for labeled lines: without colors, characters beyond ASCII and a width.
     pub fn labeled(self) -> Self {
-        Self { color: false, unicode: false, ..self }
+        Self { color: false, unicode: false, width: ENDLESS, ..self }
+    }
+
+    /// Returns whether text is wrapped or truncated to the width.
+    fn is_bounded(self) -> bool {
+        self.terminal && self.width < ENDLESS
     }
 
     /// Returns the width for text that may be wrapped or truncated: that of the terminal, at most `most` cells. In a
-    /// pipe text and paths are complete, on one line.
+    /// pipe and in labeled lines text and paths are complete, on one line.
     pub fn text_width(self, most: usize) -> usize {
-        if self.terminal { self.width.min(most) } else { ENDLESS }
+        if self.is_bounded() { self.width.min(most) } else { ENDLESS }
     }
 
     /// Formats a name as a cell of a column: truncated on a terminal. In a pipe it is complete, padded to the column's
     /// width, because other commands accept it.
     pub fn name(self, name: &str, width: usize) -> String {
-        fit(name, if self.terminal { width } else { width.max(cells(name)) }, self.unicode)
+        fit(name, if self.is_bounded() { width } else { width.max(cells(name)) }, self.unicode)
     }
 
     /// Returns the width of a column of names: that of the longest, on a terminal at most `most` cells.
     pub fn name_width<'a>(self, names: impl Iterator<Item = &'a str>, least: usize, most: usize) -> usize {
         let longest = names.map(|name| cells(&safe_text::line(name))).max().unwrap_or(0);
         // Widths beyond 16 bits cannot be formatted.
-        longest.max(least).min(if self.terminal { most.max(least) } else { usize::from(u16::MAX) })
+        longest.max(least).min(if self.is_bounded() { most.max(least) } else { usize::from(u16::MAX) })
     }
 }
 
@@ -254,15 +259,23 @@ pub fn cut(text: &str, width: usize, unicode: bool) -> String {
 
 /// Formats the text in exactly `width` cells: truncated or padded with spaces.
 pub fn fit(text: &str, width: usize, unicode: bool) -> String {
-    let mut out = cut(text, width, unicode);
-    out.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(&out))));
-    out
+    padded(cut(text, width, unicode), width)
 }
 
 /// The same, where a text that is too long keeps its end, which distinguishes it from others.
 pub fn fit_end(text: &str, width: usize, unicode: bool) -> String {
+    padded(cut_middle(text, width, unicode), width)
+}
+
+fn padded(mut text: String, width: usize) -> String {
+    text.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(&text))));
+    text
+}
+
+/// Truncates the text in its middle to at most `width` cells: its end distinguishes it from others.
+pub fn cut_middle(text: &str, width: usize, unicode: bool) -> String {
     if cells(text) <= width {
-        return fit(text, width, unicode);
+        return text.to_owned();
     }
     let mut out = cut(text, width / 3, unicode);
     let mut left = width.saturating_sub(cells(&out));
@@ -272,7 +285,6 @@ pub fn fit_end(text: &str, width: usize, unicode: bool) -> String {
         (end, left) = (at, rest);
     }
     out.push_str(&text[end..]);
-    out.extend(std::iter::repeat_n(' ', left));
     out
 }
 
@@ -372,6 +384,19 @@ mod tests {
         assert!(around(true, "xterm").look().unicode);
         assert!(!around(true, "linux").look().unicode);
         assert!(!TerminalEnvironment { locale: Some("C"), ..around(true, "xterm") }.look().unicode);
+    }
+
+    #[test]
+    fn only_text_on_a_terminal_is_truncated() {
+        let screen = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
+        assert_eq!((screen.text_width(110), screen.name("pdf-tables", 5)), (60, "pdf-…".to_owned()));
+        for look in [screen.labeled(), TerminalCaps { terminal: false, ..screen }] {
+            assert!(look.text_width(110) > 110);
+            assert_eq!(look.name("pdf-tables", 5), "pdf-tables");
+        }
+        let path = "/home/kim/skills/pdf-tables/SKILL.md";
+        assert_eq!(cut_middle(path, 24, true), "/home/k…-tables/SKILL.md");
+        assert_eq!(cut_middle(path, 100, true), path);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
-use super::dialog::clean_lines;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, CoreParts, SkillRivals};
@@ -28,12 +27,10 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure
         if cx.out.json {
             cx.out.value(&serde_json::json!({ "skills": report.skills, "losers": report.map.losers }))?;
         } else {
-            let text = if cx.is_plain() {
-                clean_lines(&labeled_losers(&report.map, args.all, cx.out.look))
-            } else {
-                losers(&report.map, args.all, cx.out.look)
-            };
-            cx.out.raw(text.as_bytes())?;
+            cx.print_rendered(|is_plain, look| {
+                let render = if is_plain { labeled_losers } else { losers };
+                render(&report.map, args.all, look)
+            })?;
         }
         return Ok(Exit::Success);
     };
@@ -41,9 +38,7 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let text = rivals_text(&report, cx.is_plain(), cx.out.look);
-        let text = if cx.is_plain() { clean_lines(&text) } else { text };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| rivals_text(&report, is_plain, look))?;
     }
     Ok(Exit::Success)
 }
@@ -56,9 +51,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
         if cx.out.json {
             cx.out.value(&pair)?;
         } else {
-            let text = pair_text(&pair, cx.is_plain(), cx.out.look);
-            let text = if cx.is_plain() { clean_lines(&text) } else { text };
-            cx.out.raw(text.as_bytes())?;
+            cx.print_rendered(|is_plain, look| pair_text(&pair, is_plain, look))?;
         }
         return Ok(Exit::Success);
     }
@@ -85,9 +78,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
         }
         cx.out.value(&value)?;
     } else {
-        let text = map_text(&report, new.as_deref(), args.all, cx.is_plain(), cx.out.look);
-        let text = if cx.is_plain() { clean_lines(&text) } else { text };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| map_text(&report, new.as_deref(), args.all, is_plain, look))?;
     }
     Ok(if failed { Exit::ChecksFailed } else { Exit::Success })
 }

@@ -29,13 +29,12 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failur
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let text = match (one, cx.is_plain()) {
+        cx.print_rendered(|is_plain, look| match (one, is_plain) {
             (Some(row), true) => labeled_one(&report, row),
             (None, true) => labeled(&report),
-            (Some(row), false) => render_one(&report, row, cx.out.look),
-            (None, false) => render(&report, cx.out.look),
-        };
-        cx.out.raw(text.as_bytes())?;
+            (Some(row), false) => render_one(&report, row, look),
+            (None, false) => render(&report, look),
+        })?;
     }
     let is_shown = |row: &VisibilityRow| {
         row.cells
@@ -173,7 +172,7 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         out.push('\n');
     }
     let indent = 18;
-    let width = look.width.saturating_sub(indent).clamp(40, 100);
+    let width = look.text_width(100 + indent).saturating_sub(indent).max(40);
     let text = |out: &mut String, label: &str, text: &str| {
         for (at, line) in wrap(&safe_text::line(text), width).into_iter().enumerate() {
             let label = if at == 0 { label } else { "" };

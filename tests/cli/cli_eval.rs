@@ -3,6 +3,9 @@
 use crate::binary;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
 
 use binary::Home;
 
@@ -31,6 +34,50 @@ fn the_golden_set_of_the_roots_is_measured() {
     assert!((report["p_at_1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{report}");
     let text = home.run(&["eval"]).stdout;
     assert!(text.contains("join two csv files") && text.contains("csv-tools won"), "{text}");
+}
+
+#[test]
+fn long_queries_are_complete_outside_of_a_terminal() {
+    let home = Home::with_skills();
+    let query = format!("join two csv files {}", "by their common columns ".repeat(8));
+    home.file("golden.yaml", format!("- query: {query}\n  expect: [deploy-check]\n"));
+    for command in [&["eval"][..], &["golden", "list"]] {
+        for options in [&[][..], &["--plain"]] {
+            let text = home.run(&[options, command].concat()).stdout;
+            assert!(text.contains(query.trim()), "{command:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn watch_prints_labeled_lines_in_plain_output() {
+    let home = Home::with_skills();
+    golden(&home);
+    let skills = home.skills().display().to_string();
+    let mut command = home.command();
+    command.args(["--plain", "--root", &skills, "eval", "--watch"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    let read_until = |end: &str| {
+        let mut text = String::new();
+        while !text.contains(end) {
+            text += &(lines.recv_timeout(Duration::from_secs(60)).expect(&text) + "\n");
+        }
+        text
+    };
+    let first = read_until("csv-tools won");
+    assert!(first.contains("P@1: 0.667, 2 of 3 ranked first."), "{first}");
+    home.file("golden.yaml", "- query: join two csv files\n  expect: [csv-tools]\n");
+    let second = read_until("won from");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(second.contains(": P@1: 1.000 (+0.333), MRR@10: 1.000 ("), "{second}");
+    assert!(second.contains(", 0 false triggers.\nwon from csv-tools: join two csv files"), "{second}");
+    for text in [first, second] {
+        assert!(!text.contains(['\u{1b}', '\r']) && !text.contains("  "), "{text}");
+    }
 }
 
 #[test]

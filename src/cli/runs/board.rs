@@ -49,12 +49,15 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Exit, Failure
     let board = client.board(args.hours).await?;
     if cx.out.json {
         cx.out.value(&board)?;
-    } else if cx.is_plain() {
-        cx.out.raw(line_mode::text::board(&board, args.hours).as_bytes())?;
     } else {
         let thresholds = Thresholds::of(&cx.config()?);
-        let text = render(&board, args.hours, thresholds, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| {
+            if is_plain {
+                line_mode::text::board(&board, args.hours)
+            } else {
+                render(&board, args.hours, thresholds, look)
+            }
+        })?;
     }
     Ok(Exit::Success)
 }

@@ -19,8 +19,9 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Exit, Failure> 
     if cx.out.json {
         cx.out.value(&comparison)?;
     } else {
-        let text = if cx.is_plain() { labeled(&comparison) } else { render(&comparison, cx.out.look) };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(
+            |is_plain, look| if is_plain { labeled(&comparison) } else { render(&comparison, look) },
+        )?;
     }
     Ok(if comparison.same { Exit::Success } else { Exit::ChecksFailed })
 }

@@ -28,12 +28,13 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, F
     if cx.out.json {
         cx.out.value(&list)?;
     } else {
-        let text = if cx.is_plain() {
-            line_mode::text::workers(&list.workers)
-        } else {
-            board::workers(&list.workers, clock::now_ms(), cx.out.look)
-        };
-        cx.out.raw(text.as_bytes())?;
+        cx.print_rendered(|is_plain, look| {
+            if is_plain {
+                line_mode::text::workers(&list.workers)
+            } else {
+                board::workers(&list.workers, clock::now_ms(), look)
+            }
+        })?;
     }
     Ok(Exit::Success)
 }
