@@ -12,7 +12,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TextStyle, counted};
 use skills_api::{Code, Error};
 use skills_base::private_files;
-use skills_config::{Config, ConfigError};
+use skills_config::{Config, ConfigError, MAX_ERRORS_PER_FILE};
 
 /// `skills config path --json`.
 #[derive(Serialize)]
@@ -100,7 +100,8 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
             "other commands fail"
         };
         return Err(Failure::usage(format!(
-            "the configuration has {}; {until} until it is fixed",
+            "the configuration has {}{}; {until} until it is fixed",
+            if found < MAX_ERRORS_PER_FILE { "" } else { "at least " },
             counted(found, "error", "errors")
         )));
     }
@@ -140,5 +141,5 @@ fn edit(cx: &mut Context) -> Result<Exit, Failure> {
 
 /// Converts a configuration error to a usage error.
 pub fn failure(error: &ConfigError) -> Failure {
-    Failure::usage(format!("{error}; `skills config check` lists all errors"))
+    Failure::usage(format!("{error}; `skills config check` lists the errors"))
 }

@@ -155,9 +155,14 @@ pub(super) fn allowed(key: &str) -> Option<&'static str> {
 
 /// Parses a layer. An empty file is an empty layer.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
+    parse_yaml(file, text).map_err(|error| syntax_error(file, text).unwrap_or(error))
+}
+
+/// Parses a layer of a text that is YAML.
+pub(super) fn parse_yaml(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options)
-        .map_err(|error| syntax_error(file, text).unwrap_or_else(|| value_error(file, text, &error)))?;
+        .map_err(|error| value_error(file, text, &error))?;
     let layer = layer.unwrap_or_default();
     for (key, number, most) in [("limit", &layer.limit, MAX_LIMIT), ("workers", &layer.workers, MAX_WORKERS)]
     {
@@ -184,7 +189,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
 }
 
 /// Returns the error of a text that is not YAML. The error of a value can precede it, for example that of `limit: [1`.
-fn syntax_error(file: &Path, text: &str) -> Option<ConfigError> {
+pub(super) fn syntax_error(file: &Path, text: &str) -> Option<ConfigError> {
     let error = serde_saphyr::from_str::<IgnoredAny>(text).err()?;
     let is_syntax = matches!(
         error.without_snippet(),
@@ -288,10 +293,9 @@ fn key_at(text: &str, line: u64) -> Option<&str> {
     upto.filter(top).last()?.split(':').next()
 }
 
-/// Returns the text with blank lines in place of the top-level key that a line belongs to, so that the positions of
-/// the others stay. `None` if there is none, or the text is not YAML: its other errors could be consequences.
+/// Returns the YAML text with blank lines in place of the top-level key that a line belongs to, so that the positions
+/// of the others stay. `None` if there is none.
 pub(super) fn without_key(text: &str, line: u32) -> Option<String> {
-    serde_saphyr::from_str::<IgnoredAny>(text).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     Some(without_lines(&lines, &lines_of_key(&lines, line)?))
 }
@@ -299,12 +303,13 @@ pub(super) fn without_key(text: &str, line: u32) -> Option<String> {
 /// As [`without_key`], but of a key with a block of entries, such as `runs`, removes only the entry that the line
 /// belongs to.
 pub(super) fn without_entry(text: &str, line: u32) -> Option<String> {
-    serde_saphyr::from_str::<IgnoredAny>(text).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     let key = lines_of_key(&lines, line)?;
-    let rest = lines_of_entry(&lines, &key, line).map(|entry| without_lines(&lines, &entry));
-    let is_yaml = |rest: &String| serde_saphyr::from_str::<IgnoredAny>(rest).is_ok();
-    Some(rest.filter(is_yaml).unwrap_or_else(|| without_lines(&lines, &key)))
+    let entry = lines_of_entry(&lines, &key, line).filter(|entry| {
+        let rest = [&lines[key.start..entry.start], &lines[entry.end..key.end]].concat();
+        serde_saphyr::from_str::<IgnoredAny>(&rest.join("\n")).is_ok()
+    });
+    Some(without_lines(&lines, &entry.unwrap_or(key)))
 }
 
 /// Returns the indexes of the lines of the top-level key that a line belongs to.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, without_entry, without_key, wrong};
+use super::file::{
+    Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, parse_yaml, place, syntax_error, without_entry,
+    without_key, wrong,
+};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
     Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
@@ -172,10 +175,14 @@ impl Config {
 
     /// Applies a settings file without the entries that have errors; returns the errors.
     fn errors_of(&mut self, mut text: String, file: &Path, own: bool) -> Vec<ConfigError> {
+        if let Some(error) = syntax_error(file, &text) {
+            return vec![error];
+        }
         let mut errors = Vec::new();
-        loop {
+        while errors.len() < MAX_ERRORS_PER_FILE {
             let mut applied = self.clone();
-            let Err(error) = parse(file, &text).and_then(|layer| applied.apply(layer, file, own)) else {
+            let layer = parse_yaml(file, &text);
+            let Err(error) = layer.and_then(|layer| applied.apply(layer, file, own)) else {
                 *self = applied;
                 return errors;
             };
@@ -191,6 +198,7 @@ impl Config {
             let Some(rest) = rest else { return errors };
             text = rest;
         }
+        errors
     }
 
     /// Returns the default settings.
@@ -561,8 +569,11 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// Returns the errors in the settings files and variables, at most one per entry of a file, and the settings without
-/// these entries.
+/// Maximum number of errors reported of one file: each one is found by parsing the file again.
+pub const MAX_ERRORS_PER_FILE: usize = 50;
+
+/// Returns the errors in the settings files and variables, at most one per entry of a file and
+/// [`MAX_ERRORS_PER_FILE`], and the settings without these entries.
 #[must_use]
 pub fn check(cwd: &Path, env: &Env) -> (Vec<ConfigError>, Config) {
     let mut config = Config::defaults(cwd, env);

@@ -159,7 +159,7 @@ fn check_names_every_file_and_variable_that_is_wrong() {
     place.user("limit: 3\nclient: emacs\n");
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
-    let (wrong, _) = check(&place.cwd(), &place.env);
+    let wrong = check(&place.cwd(), &place.env).0;
     let said: Vec<_> = wrong.iter().map(|error| place.said(error)).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
@@ -169,7 +169,7 @@ fn check_names_every_key_of_a_file_that_is_wrong() {
     let place = LocationInFile::new();
     let lines = |text: &str| {
         place.user(text);
-        let (wrong, _) = check(&place.cwd(), &place.env);
+        let wrong = check(&place.cwd(), &place.env).0;
         let at = |error: &ConfigError| match error {
             ConfigError::InFile { place, .. } => place.line,
             other => panic!("{other}"),
@@ -190,8 +190,8 @@ fn check_names_every_key_of_a_file_that_is_wrong() {
 fn check_returns_the_settings_that_are_valid() {
     let place = LocationInFile::new();
     place.user("limit: many\ntheme: light\nkeys:\n  global:\n    quit: {}\n  list: {down: j}\n");
-    let (wrong, config) = check(&place.cwd(), &place.env);
-    assert_eq!(wrong.len(), 2);
+    let (errors, config) = check(&place.cwd(), &place.env);
+    assert_eq!(errors.len(), 2);
     assert_eq!((config.limit, config.theme.as_deref()), (None, Some("light")));
     assert_eq!(config.keys.keys().collect::<Vec<_>>(), ["list"]);
 }
@@ -201,6 +201,16 @@ fn check_reports_a_refused_key_of_a_project_once() {
     let place = LocationInFile::new();
     place.write("repo/.skill-workbench.yaml", "scripts:\n  files: 10\n  disk_mb: 5\n");
     assert_eq!(check(&place.cwd(), &place.env).0.len(), 1);
+}
+
+#[test]
+fn check_reports_the_first_errors_of_a_file() {
+    let place = LocationInFile::new();
+    let keys = |count: usize| (0..count).map(|n| format!("key{n}: 1\n")).collect::<String>();
+    for (count, errors) in [(49, 49), (51, MAX_ERRORS_PER_FILE), (20_000, MAX_ERRORS_PER_FILE)] {
+        place.write("repo/.skill-workbench.yaml", &keys(count));
+        assert_eq!(check(&place.cwd(), &place.env).0.len(), errors);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
 use skills_base::telemetry::RingBuffer;
 use skills_cli::{Context, DemoArgs, Exit, Failure, connect, invocation};
-use skills_config::{AuditLog, Config, Dirs, Env, MEMORY_STORE};
+use skills_config::{AuditLog, Config, Dirs, Env, MAX_ERRORS_PER_FILE, MEMORY_STORE};
 use skills_skill::safe_text;
 use skills_tui::demo::{DemoOptions, Redaction, Script, shipped};
 use skills_tui::keymap::Keymap;
@@ -122,7 +122,9 @@ pub fn settings_problems(config: &Config) -> Vec<String> {
     let settings = Settings::of(config);
     let mut found = Vec::new();
     let mut remaps = settings.remaps.clone();
-    while let Err(error) = Keymap::shipped().and_then(|keymap| keymap.remapped(&remaps)) {
+    while found.len() < MAX_ERRORS_PER_FILE
+        && let Err(error) = Keymap::shipped().and_then(|keymap| keymap.remapped(&remaps))
+    {
         found.push(error.to_string());
         let count = remaps.len();
         remaps.retain(|remap| (&remap.file, remap.line) != (&error.file, error.line));

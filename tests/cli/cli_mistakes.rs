@@ -202,6 +202,18 @@ fn config_check_reports_errors_of_all_kinds_at_once() {
 }
 
 #[test]
+fn config_check_counts_at_least_the_reported_errors() {
+    let home = Home::with_skills();
+    let lines = |line: &str| (0..3_000).map(|n| format!("{line}{n}: x\n")).collect::<String>();
+    for text in [lines("key"), format!("keys:\n  global:\n{}", lines("    action"))] {
+        home.config(&text);
+        let check = home.run_bare(&["config", "check"]);
+        assert_eq!((check.code, check.stdout.lines().count()), (2, 50), "{}", check.stdout);
+        assert!(check.stderr.contains("the configuration has at least 50 errors"), "{}", check.stderr);
+    }
+}
+
+#[test]
 fn a_service_that_is_not_there_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.
