@@ -38,6 +38,8 @@ const NARROW: u16 = 70;
 const MAX_NAME: u16 = 9;
 const MIN_NAME: u16 = 3;
 
+/// Number of cells of the logo with the space around it.
+const LOGO: u16 = 7;
 /// Number of cells of a location for which the names of tabs are shortened.
 const SHORT_PLACE: u16 = 8;
 
@@ -102,7 +104,6 @@ impl Header<'_> {
     pub fn draw(&self, area: Rect, painter: &mut Painter<'_>) -> Vec<(Rect, Action)> {
         let y = area.y;
         painter.band(area, Role::Surface);
-        mark(area.x + 2, y, painter);
         let ellipsis = painter.glyphs.ellipsis;
         let tab = |at: usize, most: u16| {
             let pane = self.panes[at];
@@ -122,7 +123,6 @@ impl Header<'_> {
         let counts_width: u16 = counts.iter().map(|count| cells(count)).sum();
         let tabs_of = |most: u16| (0..self.panes.len()).map(|at| tab(at, most)).collect::<Vec<String>>();
         let width_of = |tabs: &[String]| tabs.iter().map(|tab| cells(tab)).sum::<u16>() + counts_width;
-        // The longest names that fit; the blank after the last one may be cut off.
         // The location of a remote core keeps a short form.
         let short = |place: &RemoteLocation| {
             place
@@ -133,13 +133,19 @@ impl Header<'_> {
                 .map(|form| cells(form))
         };
         let place = self.place.and_then(short).map_or(0, |form| form + 5);
-        let fits = |most: &u16| area.x + 7 + width_of(&tabs_of(*most)) + place <= area.right() + 1;
-        let most = (MIN_NAME..=MAX_NAME).rev().find(fits).or_else(|| (place > 0).then_some(0));
+        // The logo is dropped before names are shortened. The blank after the last name may be cut off.
+        let fits = |logo: u16, most: u16| logo + width_of(&tabs_of(most)) + place <= area.width + 1;
+        let logo = if fits(LOGO, MAX_NAME) { LOGO } else { 0 };
+        if logo > 0 {
+            mark(area.x + 2, y, painter);
+        }
+        let most = (MIN_NAME..=MAX_NAME).rev().find(|most| fits(logo, *most));
+        let most = most.or_else(|| (place > 0).then_some(0));
         let tabs = tabs_of(most.unwrap_or(MIN_NAME));
         let tabs_width = width_of(&tabs);
-        let mut x = area.x + 7;
+        let mut x = area.x + logo;
         // The name of the program is dropped before the location.
-        if area.width >= NARROW && tabs_width + (13 + place).max(15) <= area.width {
+        if logo > 0 && area.width >= NARROW && tabs_width + (13 + place).max(15) <= area.width {
             x = painter.put(x, y, "skills", Role::Strong, 6) + 1;
         }
         let mut hits = Vec::new();
@@ -238,12 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn names_without_room_are_cut_with_a_sign() {
-        let unformatted = drawn(80, &[0; 7]);
-        assert!(unformatted.ends_with("7 Proposals"), "{unformatted}");
-        let counted = drawn(80, &[0, 0, 0, 0, 12, 0, 7]);
-        assert!(counted.contains("5 Runs ◆12") && counted.contains("7 Pro"), "{counted}");
-        assert!(counted.ends_with("… ◆7"), "{counted}");
-        assert!(drawn(120, &[0, 0, 0, 0, 12, 0, 7]).contains("7 Proposals ◆7"));
+    fn the_logo_is_dropped_before_names_are_cut() {
+        let counts = [0, 0, 0, 0, 12, 0, 7];
+        let has_logo = |line: &str| line.contains(UNICODE.mark[3]);
+        for (width, counts, logo, end) in [
+            (120, counts, true, "7 Proposals ◆7"),
+            (80, [0; 7], true, "7 Proposals"),
+            (80, counts, false, "7 Proposals ◆7"),
+            (78, counts, false, "7 Propos… ◆7"),
+            (60, [0; 7], true, " 7"),
+            (36, [0; 7], true, " 7"),
+            (31, [0; 7], false, " 7"),
+        ] {
+            let line = drawn(width, &counts);
+            assert_eq!((has_logo(&line), line.ends_with(end)), (logo, true), "{width}: {line}");
+        }
     }
 }

@@ -54,6 +54,13 @@ impl Scroll {
     }
 }
 
+/// Returns how many of `len` lines are visible in `height` rows: if they do not all fit, the last row counts those below.
+#[must_use]
+pub fn rows_above_note(len: usize, height: u16) -> usize {
+    let height = usize::from(height);
+    height.saturating_sub(usize::from(len > height))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use crate::overlay::Hint;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::RichLine;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::scroll::{Scroll, rows_above_note};
 use crate::widgets::text_width::{cells, cut_end, shown};
 
 /// Column of the values, from the inside's left edge.
@@ -71,7 +71,7 @@ pub fn next_focus<F: PartialEq + Copy>(ring: &[F], focus: F, forward: bool) -> F
 
 /// Draws the visible lines of a text that scrolls, and how many more there are below.
 pub fn scrolled(area: Rect, painter: &mut Painter<'_>, lines: &[RichLine], scroll: &mut Scroll) {
-    scroll.height = usize::from(area.height);
+    scroll.height = rows_above_note(lines.len(), area.height);
     scroll.roll(0, lines.len());
     for (line, y) in lines.iter().skip(scroll.offset).take(scroll.height).zip(area.y..) {
         painter.line(area.x, y, line, area.width);

@@ -11,7 +11,7 @@ use super::detail::{DetailCursor, DetailState, DetailView};
 use super::list::{Group, has_expired, tail};
 use super::live;
 use super::run_list::RunList;
-use super::state_view::{draw_changes, draw_state};
+use super::state_view::{draw_changes, draw_state, note_below};
 use super::steps_view::{Axis, head, inside};
 use crate::action::Action;
 use crate::pane::Draw;
@@ -20,6 +20,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{age, ago, duration, lasting, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{PENDING_MS, RunDetail, StepState, control_requests, orphaned_run_reason};
@@ -93,7 +94,7 @@ fn draw_lines(
     buf: &mut Buffer,
     cx: &Draw<'_>,
 ) -> Vec<u16> {
-    let height = usize::from(area.height);
+    let height = rows_above_note(lines.len(), area.height);
     let scroll = &mut state.scroll;
     scroll.height = height;
     let at_cursor = |line: &Line| focused && line.stop.is_some() && line.stop == state.stop;
@@ -150,11 +151,7 @@ fn draw_lines(
             painter.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
         }
     }
-    let below = lines.len().saturating_sub(offset + height);
-    if below > 0 {
-        let note = format!(" {below} more {} ", painter.glyphs.down);
-        painter.right(area.right().saturating_sub(1), area.bottom().saturating_sub(1), &note, Role::Muted);
-    }
+    note_below(lines.len(), &state.scroll, area, &mut painter);
     rules
 }
 

@@ -11,7 +11,7 @@ use crate::widgets::json_lines::on_one_line;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::scroll::{Scroll, rows_above_note};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use skills_api::{RunDetail, changes};
 
@@ -104,14 +104,20 @@ pub(super) fn draw_changes(
     let available = area.width.saturating_sub(4);
     Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, available);
 }
+
 /// Draws the visible part of a text, indented by two cells.
 pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, painter: &mut Painter<'_>) {
-    scroll.height = usize::from(area.height);
+    scroll.height = rows_above_note(lines.len(), area.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(scroll.height));
     for (line, y) in lines.iter().skip(scroll.offset).take(scroll.height).zip(area.y..) {
         painter.line(area.x + 2, y, line, area.width.saturating_sub(4));
     }
-    let below = lines.len().saturating_sub(scroll.offset + scroll.height);
+    note_below(lines.len(), scroll, area, painter);
+}
+
+/// Draws in the last row of an area how many lines are below the visible ones, if there are any.
+pub(super) fn note_below(lines: usize, scroll: &Scroll, area: Rect, painter: &mut Painter<'_>) {
+    let below = lines.saturating_sub(scroll.offset + scroll.height);
     if below > 0 {
         let note = format!(" {below} more {} ", painter.glyphs.down);
         let available = cells(&note);

@@ -11,6 +11,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
+use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use skills_api::{deadline_text, run_cell, tell_apart};
 use skills_config::{RunColumn, RunSettings, RunSort};
@@ -38,9 +39,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
     let head = Rect { y, height: 1, ..area };
     let window = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
     list.drawn.list = window;
-    // The number of rows below has a row of its own.
-    let hides = list.rows.len() > usize::from(window.height);
-    let height = usize::from(window.height.saturating_sub(u16::from(hides)));
+    let height = rows_above_note(list.rows.len(), window.height);
     if list.follow {
         list.scroll.follow(list.rows.len(), height);
     }

@@ -11,7 +11,7 @@ use crate::widgets::json_lines::fields;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::age;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
+use crate::widgets::scroll::{Scroll, rows_above_note};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{DecisionPreview, Differences, is_same};
@@ -48,7 +48,7 @@ impl Body {
         (gates, in_text, clock): (&Gates, bool, i64),
         painter: &mut Painter<'_>,
     ) {
-        self.scroll.height = usize::from(area.height);
+        self.scroll.height = rows_above_note(lines.len(), area.height);
         let cursor =
             lines.iter().position(|line| matches!(line, Line::Together(index) if *index == gates.at));
         if std::mem::take(&mut self.follow)
@@ -282,7 +282,7 @@ fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut 
         (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
         _ => digest.clone(),
     };
-    let line = format!("sha256 {short} {} exactly these inputs are used", painter.glyphs.dot);
+    let line = format!("sha256 {short} {} the decision applies to these inputs", painter.glyphs.dot);
     out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
 }
 
