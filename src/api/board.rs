@@ -14,6 +14,8 @@ use skills_store::{RunId, RunRecord};
 pub const SLICES: usize = 64;
 /// Maximum number of ended runs listed individually.
 const MAX_ENDED: usize = 50;
+/// Maximum number of runs of a list that are distinguished from others with the same title.
+const MAX_DISTINGUISHED: usize = 100;
 /// Maximum number of values of a facet.
 const MAX_VALUES: usize = 6;
 /// Maximum number of facets of a filter.
@@ -124,10 +126,11 @@ impl Board {
         board
     }
 
-    /// Adds what distinguishes the listed runs with the same title.
+    /// Adds what distinguishes the first runs of each list that have the same title.
     fn tell_apart(&mut self, runs: &[RunRecord]) {
         let mut listed = [&mut self.waiting, &mut self.running, &mut self.ended];
-        let ids: HashSet<&RunId> = listed.iter().flat_map(|group| group.iter().map(|run| &run.run)).collect();
+        let first = listed.iter().flat_map(|group| group.iter().take(MAX_DISTINGUISHED));
+        let ids: HashSet<&RunId> = first.map(|run| &run.run).collect();
         let runs: Vec<&RunRecord> = runs.iter().filter(|run| ids.contains(&run.id)).collect();
         let rows = tell_apart(&runs, "  ");
         let mut rows: HashMap<&RunId, String> = runs.iter().map(|run| &run.id).zip(rows).collect();
@@ -299,6 +302,15 @@ mod tests {
             (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();
         let board = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
         assert_eq!((board.ended.len(), board.ended_runs), (MAX_ENDED, 60), "all are counted");
+        let many: Vec<RunRecord> = (0..MAX_DISTINGUISHED as i64 + 1)
+            .map(|at| {
+                let options = RunOptions { title: Some("Deploy".to_owned()), ..RunOptions::default() };
+                RunRecord { options, ..run(&format!("run{at}"), RunState::Running, at) }
+            })
+            .collect();
+        let running = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR)).running;
+        assert_eq!(running[MAX_DISTINGUISHED - 1].distinction, "id=run99  region=r1");
+        assert_eq!(running[MAX_DISTINGUISHED].distinction, "", "only the first ones are compared");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What distinguishes the runs of a list: the inputs and labels in which they differ, and what they have in common.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -51,7 +51,8 @@ pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
     }
     let mut out = vec![String::new(); runs.len()];
     for places in same.into_values().filter(|places| places.len() > 1) {
-        let distinction = distinguish(places.iter().map(|at| runs[*at]));
+        let same: Vec<&RunRecord> = places.iter().map(|at| runs[*at]).collect();
+        let distinction = compare(&same, |differences, object| differences.fields(object));
         let is_one_skill = is_same(places.iter().map(|at| &runs[*at].skill_id));
         for (at, mut row) in places.into_iter().zip(distinction.rows) {
             if !is_one_skill {
@@ -66,7 +67,10 @@ pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
 /// Compares the runs of a list.
 #[must_use]
 pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
-    let runs: Vec<&RunRecord> = runs.into_iter().collect();
+    compare(&runs.into_iter().collect::<Vec<_>>(), |differences, object| differences.row(object))
+}
+
+fn compare(runs: &[&RunRecord], row: fn(&Differences<'_>, &Value) -> Vec<String>) -> Distinction {
     let mut by_skill: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         by_skill.entry(&run.skill_id).or_default().push(at);
@@ -92,7 +96,7 @@ pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinc
             own_inputs.omit_told(inputs.iter().copied().zip(of_skill.iter().map(|at| runs[*at].title())));
         }
         for (at, inputs) in of_skill.iter().zip(inputs) {
-            out.rows[*at] = [own_inputs.row(inputs), own_labels.row(labels[*at])].concat();
+            out.rows[*at] = [row(&own_inputs, inputs), row(&own_labels, labels[*at])].concat();
         }
     }
     out
@@ -112,84 +116,103 @@ impl<'v> Differences<'v> {
     /// Compares objects.
     #[must_use]
     pub fn of(objects: &[&'v Value]) -> Self {
-        let mut names: Vec<String> =
-            objects.iter().filter_map(|one| one.as_object()).flat_map(|one| one.keys().cloned()).collect();
-        names.sort();
-        names.dedup();
-        names.retain(|name| {
-            objects.len() == 1 || objects.iter().any(|one| one.get(name) != objects[0].get(name))
+        let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for (name, value) in objects.iter().filter_map(|one| one.as_object()).flatten() {
+            values.entry(name).or_default().push(value);
+        }
+        values.retain(|_, values| {
+            objects.len() == 1 || values.len() < objects.len() || !is_same(values.iter())
         });
         let mut common = HashMap::new();
-        for name in &names {
-            let mut texts: Vec<String> = objects.iter().map(|one| text(one, name)).collect();
+        for (name, values) in &values {
+            let mut texts: Vec<String> = values.iter().map(|value| text(value)).collect();
             texts.sort_unstable();
             texts.dedup();
             for pair in texts.windows(2) {
                 let same =
                     pair[0].chars().zip(pair[1].chars()).take_while(|(one, other)| one == other).count();
                 for text in pair {
-                    let known: &mut usize = common.entry((name.clone(), text.clone())).or_default();
+                    let known: &mut usize = common.entry(((*name).to_owned(), text.clone())).or_default();
                     *known = same.max(*known);
                 }
             }
         }
+        let names = values.into_keys().map(str::to_owned).collect();
         Self { first: objects.first().copied(), names, common }
     }
 
     /// Omits the fields whose values are said by the titles of all objects that have one.
     pub fn omit_told<'o>(&mut self, titled: impl IntoIterator<Item = (&'o Value, Option<&'o str>)>) {
-        let titled: Vec<_> = titled.into_iter().collect();
-        // A value that two fields have does not tell which of them the title means.
-        let is_only = |object: &Value, name: &str, value: &str| {
-            let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
-            fields.filter(|other| *other != name).all(|other| text(object, other) != value)
-        };
-        self.names.retain(|name| {
-            !titled.iter().all(|(object, title)| {
-                let value = text(object, name);
-                value.is_empty()
-                    || title.is_some_and(|title| says(title, &value)) && is_only(object, name, &value)
-            })
-        });
+        let mut differing = HashSet::new();
+        for (object, title) in titled {
+            let fields = object.as_object().into_iter().flatten();
+            let fields: Vec<(&str, String)> =
+                fields.map(|(name, value)| (name.as_str(), text(value))).collect();
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for (_, value) in &fields {
+                *counts.entry(value).or_default() += 1;
+            }
+            // A value that two fields have does not tell which of them the title means.
+            let is_told = |value: &str| counts[value] == 1 && title.is_some_and(|title| says(title, value));
+            let own = fields.iter().filter(|(name, value)| !value.is_empty() && self.has(name));
+            differing.extend(own.filter(|(_, value)| !is_told(value)).map(|(name, _)| *name));
+        }
+        self.names.retain(|name| differing.contains(name.as_str()));
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.binary_search_by(|own| own.as_str().cmp(name)).is_ok()
+    }
+
+    fn field(&self, name: &str, value: &Value) -> String {
+        let text = text(value);
+        if text.is_empty() {
+            return text;
+        }
+        let key = (name.to_owned(), text);
+        let same = self.common.get(&key).copied().unwrap_or(0);
+        named(name, &key.1, same)
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
     #[must_use]
     pub fn row(&self, object: &Value) -> Vec<String> {
-        let field = |name: &String| {
-            let text = text(object, name);
-            if text.is_empty() {
-                return text;
-            }
-            let same = self.common.get(&(name.clone(), text.clone())).copied().unwrap_or(0);
-            named(name, &text, same)
-        };
+        let field = |name: &String| object.get(name).map(|value| self.field(name, value)).unwrap_or_default();
         self.names.iter().map(field).collect()
+    }
+
+    /// Returns the same without empty fields.
+    fn fields(&self, object: &Value) -> Vec<String> {
+        let own = object.as_object().into_iter().flatten().filter(|(name, _)| self.has(name));
+        let mut own: Vec<_> = own.collect();
+        own.sort_unstable_by_key(|(name, _)| *name);
+        own.into_iter()
+            .map(|(name, value)| self.field(name, value))
+            .filter(|field| !field.is_empty())
+            .collect()
     }
 
     /// Returns the same on one line.
     #[must_use]
     pub fn line(&self, object: &Value) -> String {
-        line(&self.row(object), "  ")
+        self.fields(object).join("  ")
     }
 
     /// Returns the fields that are the same in all objects.
     #[must_use]
     pub fn common(&self) -> String {
-        let Some(first) = self.first else { return String::new() };
-        let names = first.as_object().into_iter().flat_map(|fields| fields.keys());
-        let mut names: Vec<&String> = names.filter(|name| !self.names.contains(name)).collect();
-        names.sort();
-        let parts = names.into_iter().map(|name| named(name, &text(first, name), 0));
+        let fields = self.first.and_then(Value::as_object).into_iter().flatten();
+        let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        let parts = fields.into_iter().map(|(name, value)| named(name, &text(value), 0));
         parts.collect::<Vec<_>>().join("  ")
     }
 }
 
-fn text(object: &Value, name: &str) -> String {
-    match object.get(name) {
-        Some(Value::String(text)) => safe_text::line(text).into_owned(),
-        Some(other) => safe_text::line(&other.to_string()).into_owned(),
-        None => String::new(),
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => safe_text::line(text).into_owned(),
+        other => safe_text::line(&other.to_string()).into_owned(),
     }
 }
 
@@ -319,6 +342,19 @@ mod tests {
         assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
         let runs = [run("pay", "Pay", json!({"n": 1})), run("pay", "Pay", json!({"n": 1}))];
         assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), "  "), ["", ""], "nothing differs");
+    }
+
+    #[test]
+    fn many_runs_are_compared_in_one_pass() {
+        let inputs = |n: usize| json!({"n": n, "to": "ana", format!("note{n}"): format!("{n}.{n}")});
+        let runs: Vec<RunRecord> = (0..20_000).map(|n| run("pay", "Pay", inputs(n))).collect();
+        let rows = tell_apart(&runs.iter().collect::<Vec<_>>(), ", ");
+        assert_eq!(rows[7], "n=7, note7=7.7");
+        let mut differences = Differences::of(&runs.iter().map(|run| &run.inputs).collect::<Vec<_>>());
+        assert_eq!((differences.names.len(), differences.common()), (20_001, "to=ana".to_owned()));
+        let titles: Vec<String> = (0..runs.len()).map(|n| format!("Pay {n}")).collect();
+        differences.omit_told(runs.iter().zip(&titles).map(|(run, title)| (&run.inputs, Some(&**title))));
+        assert_eq!(differences.line(&runs[7].inputs), "note7=7.7");
     }
 
     #[test]
