@@ -341,8 +341,10 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A term as it was typed.
-struct Token {
+/// A term of a filter.
+struct Token<'t> {
+    /// The term as it was typed.
+    typed: &'t str,
     negated: bool,
     key: Option<String>,
     value: String,
@@ -350,7 +352,7 @@ struct Token {
     commas: Vec<usize>,
 }
 
-impl Token {
+impl Token<'_> {
     /// Returns the values: several are separated by commas, for a key that takes several.
     fn values(&self) -> Result<Vec<&str>, QueryError> {
         let key = self.key.as_deref().unwrap_or_default();
@@ -364,33 +366,34 @@ impl Token {
         }
         if values.contains(&"") {
             return Err(QueryError(format!(
-                "`{key}:{}` has an empty value: write for example `{key}:a,b`, or quote the comma: `{key}:\"a,b\"`",
-                self.value
+                "`{}` has an empty value: write for example `{key}:a,b`, or quote the comma: `{key}:\"a,b\"`",
+                self.typed
             )));
         }
         Ok(values)
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
+fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
     let mut out = Vec::new();
-    let mut characters = text.chars().peekable();
-    while let Some(first) = characters.peek().copied() {
+    let mut characters = text.char_indices().peekable();
+    while let Some((start, first)) = characters.peek().copied() {
         if first.is_whitespace() {
             characters.next();
             continue;
         }
-        let mut token = Token { negated: false, key: None, value: String::new(), commas: Vec::new() };
+        let mut token =
+            Token { typed: "", negated: false, key: None, value: String::new(), commas: Vec::new() };
         if first == '-' {
             token.negated = true;
             characters.next();
         }
         let (mut quoted, mut was_quoted) = (false, false);
-        while let Some(character) = characters.next_if(|c| quoted || !c.is_whitespace()) {
+        while let Some((_, character)) = characters.next_if(|(_, c)| quoted || !c.is_whitespace()) {
             match character {
                 '"' => (quoted, was_quoted) = (!quoted, true),
-                '\\' if quoted && matches!(characters.peek(), Some('"' | '\\')) => {
-                    token.value.extend(characters.next());
+                '\\' if quoted && matches!(characters.peek(), Some((_, '"' | '\\'))) => {
+                    token.value.extend(characters.next().map(|(_, c)| c));
                 }
                 ':' if !quoted && !was_quoted && token.key.is_none() && is_key(&token.value) => {
                     token.key = Some(std::mem::take(&mut token.value));
@@ -403,9 +406,10 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
                 other => token.value.push(other),
             }
         }
+        let end = characters.peek().map_or(text.len(), |(end, _)| *end);
+        token.typed = text.get(start..end).unwrap_or_default();
         if quoted {
-            let key = token.key.map(|key| key + ":").unwrap_or_default();
-            return Err(QueryError(format!("unclosed quote in `{key}\"{}`", token.value)));
+            return Err(QueryError(format!("unclosed quote in `{}`", token.typed)));
         }
         if token.value.is_empty() {
             if let Some(key) = token.key.as_deref().and_then(|key| key.split('.').next())
@@ -413,14 +417,9 @@ fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
             {
                 return Err(unknown_key(key));
             }
-            let quotes = if was_quoted { "\"\"" } else { "" };
-            let sign = if token.negated { "-" } else { "" };
-            let key = token.key.as_deref().map_or(String::new(), |key| format!("{key}:"));
-            let typed = format!("{sign}{key}{quotes}");
-            return Err(QueryError(format!(
-                "`{typed}` has no value: write for example `{}`",
-                example(&typed)
-            )));
+            let typed = token.typed;
+            let example = example(typed);
+            return Err(QueryError(format!("`{typed}` has no value: write for example `{example}`")));
         }
         out.push(token);
     }
@@ -593,6 +592,8 @@ mod tests {
             ("skill:", "`skill:` has no value: write for example `skill:deploy*`"),
             ("-", "`-` has no value"),
             ("error:\"open", "unclosed quote in `error:\"open`"),
+            ("a -error:\"the \\\"x\\\" y", "unclosed quote in `-error:\"the \\\"x\\\" y`"),
+            ("-error:503, a", "`-error:503,` has an empty value: write for example `error:a,b`"),
             ("y:", "unknown filter key `y`; expected one of: state, skill"),
         ] {
             let error = RunQuery::parse(text).unwrap_err().to_string();

@@ -502,30 +502,36 @@ mod unix {
         written
     }
 
-    /// Removes the temporary files that processes left when they were killed: a replacement takes milliseconds.
+    /// Removes the temporary files that processes left when they were killed. A process of another machine or container
+    /// cannot be looked up; a replacement takes milliseconds.
     fn remove_abandoned(folder: &OwnedFd) -> io::Result<()> {
         const ABANDONED_AFTER_SECONDS: i64 = 600;
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name();
-            if !name.to_str().is_ok_and(is_temporary) {
-                continue;
-            }
+            let Some(process) = name.to_str().ok().and_then(process_of_temporary) else { continue };
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            if is_file && now - stat.st_mtime as i64 > ABANDONED_AFTER_SECONDS {
+            let is_old = now - stat.st_mtime as i64 > ABANDONED_AFTER_SECONDS;
+            if is_file && (is_old || has_ended(process)) {
                 unlinkat(folder, name, AtFlags::empty())?;
             }
         }
         Ok(())
     }
 
-    /// Returns whether [`create_temporary`] gives a file this name.
-    fn is_temporary(name: &str) -> bool {
+    /// Returns the process in a name that [`create_temporary`] gives a file.
+    fn process_of_temporary(name: &str) -> Option<&str> {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let numbers = name.strip_prefix(".skills-").and_then(|rest| rest.split_once('-'));
-        numbers.is_some_and(|(process, attempt)| is_number(process) && is_number(attempt))
+        let (process, attempt) = name.strip_prefix(".skills-")?.split_once('-')?;
+        (is_number(process) && is_number(attempt)).then_some(process)
+    }
+
+    fn has_ended(process: &str) -> bool {
+        use rustix::process::{Pid, test_kill_process};
+        let process = process.parse().ok().and_then(Pid::from_raw);
+        process.is_some_and(|process| test_kill_process(process) == Err(Errno::SRCH))
     }
 
     /// Creates a new file in a folder, and returns its name.
@@ -863,9 +869,17 @@ mod tests {
         let (_dir, folder) = bundle();
         let root = folder.path();
         let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
-        for (name, is_old) in
-            [(".skills-17-0", true), (".skills-18-0", false), (".skills-own", true), (".skills-1-x", true)]
-        {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let of_ended = &*format!(".skills-{}-0", ended.id());
+        let of_running = &*format!(".skills-{}-7", std::process::id());
+        for (name, is_old) in [
+            (".skills-1-0", true),
+            (of_running, false),
+            (of_ended, false),
+            (".skills-own", true),
+            (".skills-1-x", true),
+        ] {
             let file = fs::File::create(root.join(name)).unwrap();
             if is_old {
                 file.set_modified(old).unwrap();
@@ -875,8 +889,8 @@ mod tests {
         assert!(replace_file(&root.join("SKILL.md"), b"old", b"new").unwrap());
         assert_eq!(fs::read(root.join("SKILL.md")).unwrap(), b"new");
         let is_there = |name: &str| root.join(name).exists();
-        assert!(!is_there(".skills-17-0"), "abandoned");
-        assert!(is_there(".skills-18-0") && is_there(".skills-own") && is_there(".skills-1-x"));
+        assert!(!is_there(".skills-1-0") && !is_there(of_ended), "abandoned");
+        assert!(is_there(of_running) && is_there(".skills-own") && is_there(".skills-1-x"));
     }
 
     #[test]
