@@ -55,9 +55,9 @@ pub enum ConnectionState {
 /// Progress of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IndexProgress {
-    /// Number of skills with indexed bodies.
+    /// Number of skills with indexed bodies, including shadowed ones.
     pub indexed: usize,
-    /// Number of skills.
+    /// Number of skills, including shadowed ones.
     pub total: usize,
     /// Whether the index is up to date with the catalog.
     pub done: bool,

@@ -140,10 +140,10 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
             })
         }
         Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::DecisionConflict(
-            format!("the run is waiting for approval of step `{step}`, not of step `{}`", decision.step),
+            format!("the run is waiting for approval of step {step}, not of step {}", decision.step),
         )),
         Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::DecisionConflict(format!(
-            "inputs digest mismatch for step `{step}`: expected {inputs_digest}, got {}; review the inputs again",
+            "inputs digest mismatch for step {step}: expected {inputs_digest}, got {}; review the inputs again",
             decision.inputs_digest
         ))),
         _ => Err(invalid(run, &decision.verdict.to_string(), None)),
@@ -211,17 +211,17 @@ fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), Tra
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
         (true, None) => Err(TransitionError::DecisionConflict(format!(
-            "the outcome of step {step} is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`"
+            "the outcome of step {step} is unknown: choose rerun, happened (with its result), skip or fail"
         ))),
         (true, Some(Choice::Happened)) if decision.result.is_none() => {
             Err(TransitionError::DecisionConflict(format!(
-                "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
-             `skip` and `fail`"
+                "the choice happened needs the result of step {step}, an object of its outputs; the other choices are \
+                    rerun, skip and fail"
             )))
         }
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
             Err(TransitionError::DecisionConflict(format!(
-                "a result is only valid with the choice `happened`; remove it from the decision on step \
+                "a result is only valid with the choice happened; remove it from the decision on step \
                     {step}"
             )))
         }
@@ -256,7 +256,7 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
             Ok(on_with(run))
         }
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
-            Err(invalid(run, "signal", Some(format!("it waits for the signal `{awaited}`, not `{name}`"))))
+            Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited}, not {name}"))))
         }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
         _ => Ok(Next::SignalBuffered),
@@ -317,8 +317,8 @@ fn resume(run: &RunSnapshot) -> Result<Next, TransitionError> {
         return Ok(to(run, RunState::Pending));
     }
     let needed = match &run.gate {
-        Some(Gate::Human { step, .. }) => Some(format!("step `{step}` is waiting for approval")),
-        Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal `{name}`")),
+        Some(Gate::Human { step, .. }) => Some(format!("step {step} is waiting for approval")),
+        Some(Gate::Signal { name, .. }) => Some(format!("it is waiting for the signal {name}")),
         None => None,
     };
     Err(invalid(run, "resume", needed))

@@ -54,7 +54,7 @@ async fn a_denied_run_is_canceled_and_says_what_it_takes() {
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let early = order(&core, &waiting, resume()).await.unwrap_err();
     assert_eq!(early.code, Code::InvalidTransition);
-    assert!(early.message.contains("step `book` is waiting for approval"), "{early}");
+    assert!(early.message.contains("step book is waiting for approval"), "{early}");
     let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "bo")).await.unwrap();
     assert_eq!((denied.run.state, denied.note.as_str()), (RunState::Canceled, "denied"));
     assert_eq!(denied.run.allowed, [CommandName::Replay, CommandName::Fork]);

@@ -233,7 +233,8 @@ fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
         Err(error) if config.demo => Err(Error::new(
             Code::InternalError,
             format!(
-                "cannot unpack the shipped skills to {usual}: {unwritable}; nor to {}: {error}; set                     XDG_CACHE_HOME or TMPDIR to a writable folder",
+                "cannot unpack the shipped skills to {usual}: {unwritable}; nor to {}: {error}; set XDG_CACHE_HOME \
+                    or TMPDIR to a writable folder",
                 std::env::temp_dir().display()
             ),
         )),

@@ -204,6 +204,9 @@ impl Caller {
 /// Source of an approver's name if the caller has a key.
 pub(crate) const KEY_OWNER: &str = "principal of the API key";
 
+/// Origin of the name of an approver who is the user of this machine.
+pub(crate) const OS_ACCOUNT: &str = "OS account";
+
 /// The clients on which operations are executed.
 #[derive(Clone)]
 pub struct Service {

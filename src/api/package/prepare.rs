@@ -301,7 +301,7 @@ fn is_executable(_: &fs::Metadata) -> bool {
     false
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Error {
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
     let reason = skills_base::files::io_reason(error);
     Error::new(code, format!("cannot read `{}`: {reason}", path.display()))

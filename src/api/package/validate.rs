@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
-use super::prepare::{digest, main_file};
+use super::prepare::{digest, main_file, unreadable};
 use super::{
     FORMAT, MANIFEST, MAX_ARCHIVE, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport,
     PackedFile, path_problem, runs,
@@ -29,11 +29,6 @@ const MAX_FINDINGS: usize = 50;
 /// # Errors
 /// Returns `not_found` or `forbidden` for an unreadable file; `internal_error` if there is no space to unpack.
 pub fn validate(file: &Path) -> Result<PackageReport, Error> {
-    let unreadable = |error: io::Error| {
-        let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
-        let reason = skills_base::files::io_reason(&error);
-        Error::new(code, format!("cannot read `{}`: {reason}", file.display()))
-    };
     let mut report = PackageReport { file: Some(file.to_owned()), ..PackageReport::empty() };
     let bytes = match skills_skill::read_regular(file, MAX_ARCHIVE) {
         Ok(bytes) => bytes,
@@ -42,7 +37,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
             report.findings.push(PackageFinding::new("too-large", None, message));
             return Ok(report);
         }
-        Err(error) => return Err(unreadable(error)),
+        Err(error) => return Err(unreadable(file, &error)),
     };
     report.bytes = bytes.len() as u64;
     report.sha256 = Some(Digest::of(&bytes));

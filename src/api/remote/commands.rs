@@ -7,7 +7,7 @@ use super::Inner;
 use super::call::{Arguments, written};
 use super::transport::TransportError;
 use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
-use crate::operations::{KEY_OWNER, Scope};
+use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
 use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
 use skills_store::{RecordedDecision, RunRecord};
@@ -96,7 +96,7 @@ impl CommandSender {
                 }
             }
         } else if let Some(user) = &self.user {
-            sheet.approver = Some((user.clone(), "OS account".to_owned()));
+            sheet.approver = Some((user.clone(), OS_ACCOUNT.to_owned()));
         }
         Ok(detail)
     }

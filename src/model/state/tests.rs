@@ -154,7 +154,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not accept this signal: it waits for the signal `books-closed`, not `other`; other commands: cancel, replay, fork"
+        "the run does not accept this signal: it waits for the signal books-closed, not other; other commands: cancel, replay, fork"
     );
 }
 
@@ -167,10 +167,10 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
     for lacking in [said(Some(Choice::Happened), None), said(None, None)] {
         let why = refused(lacking);
-        assert!(Choice::iter().all(|choice| why.contains(&format!("`{choice}`"))), "{why}");
+        assert!(Choice::iter().all(|choice| why.contains(&choice.to_string())), "{why}");
     }
-    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice `happened`"));
-    assert!(refused(said(None, result())).contains("`rerun`"));
+    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice happened"));
+    assert!(refused(said(None, result())).contains("choose rerun"));
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
     assert!(refused(no).contains("denying step send cancels the run"));
     let happened = Command::Decide(said(Some(Choice::Happened), result()));
@@ -184,7 +184,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
 #[test]
 fn resume_of_a_waiting_run_says_what_is_needed() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
-    insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal `books-closed`; available commands: signal, cancel, replay, fork");
+    insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal books-closed; available commands: signal, cancel, replay, fork");
 }
 
 /// Applies a command that changes the state, as a store would.
@@ -285,7 +285,7 @@ fn approvals_of_an_unknown_outcome_have_to_agree() {
     };
     apply(&mut run, &endorse("ana", Choice::Skip, None));
     let other = transition(&run, &endorse("kim", Choice::Rerun, None)).unwrap_err().to_string();
-    assert!(other.contains("approved by ana with the choice `skip`"), "{other}");
+    assert!(other.contains("approved by ana with the choice skip"), "{other}");
     // Who is the only one so far may choose again.
     apply(&mut run, &endorse("ana", Choice::Happened, Some(1)));
     let other = transition(&run, &endorse("kim", Choice::Happened, Some(1_000_000))).unwrap_err();

@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
 use super::{Permissions, decision_preview, identity};
+use crate::operations::OS_ACCOUNT;
 use crate::{Code, DecisionPreview, Error};
 use skills_config::Config;
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
@@ -206,7 +207,7 @@ impl Approvals {
         let cwd = self.config.cwd.clone();
         let ask = || async move {
             let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
-            result.unwrap_or_else(|_| (identity::account(), "OS account".to_owned()))
+            result.unwrap_or_else(|_| (identity::account(), OS_ACCOUNT.to_owned()))
         };
         self.approver.get_or_init(ask).await.clone()
     }

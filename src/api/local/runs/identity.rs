@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::OnceLock;
 
 use crate::git::git;
+use crate::operations::OS_ACCOUNT;
 
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
 /// neither contains it.
@@ -44,7 +45,7 @@ pub(super) fn approver(cwd: &Path) -> (String, String) {
         result.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
     match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         Some(name) => (name, "git config user.name".to_owned()),
-        None => (account(), "OS account".to_owned()),
+        None => (account(), OS_ACCOUNT.to_owned()),
     }
 }
 
