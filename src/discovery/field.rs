@@ -12,6 +12,9 @@ const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 /// Mask of name, description and tags.
 const SHORT: u16 = 0xFF00;
 
+/// Mask of the body.
+const BODY: u16 = 0x1F;
+
 /// Occurrences by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts(pub u16);
@@ -35,6 +38,15 @@ impl Counts {
     /// Returns the counts without headings and body.
     pub fn without_body(self) -> Self {
         Self(self.0 & SHORT)
+    }
+
+    /// Computes `Σ norm_f · count_f`.
+    pub fn weighted(self, norms: &[f32; COUNT]) -> f32 {
+        // Most postings are of a body alone.
+        if self.0 <= BODY {
+            return norms[COUNT - 1] * f32::from(self.0);
+        }
+        (0..COUNT).map(|field| norms[field] * f32::from(self.of(field))).sum()
     }
 
     /// Returns whether all occurrences are in headings or body.

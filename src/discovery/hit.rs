@@ -22,8 +22,9 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     let words = &query.router.words;
     let entry = query.cx.index.entry(candidate.slot)?;
     let d = &entry.document;
-    let reason = reason(&breakdown, query, entry);
-    let [in_name, in_description] = entry.places.each_ref().map(PackedPlaces::unpack);
+    let places = entry.places.each_ref().map(PackedPlaces::unpack);
+    let reason = reason(&breakdown, query, entry, &places);
+    let [in_name, in_description] = places;
     let name_marks = marks::by_number(&in_name, &numbers, Signal::Name);
     let mut description_marks = marks::by_number(&in_description, &numbers, Signal::Description);
     // The ranked text continues with `when_to_use`.

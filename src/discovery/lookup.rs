@@ -69,6 +69,13 @@ impl<'a> Found<'a> {
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
         for part in &self.parts {
             let checked = part.segment.has_dead();
+            if !checked && self.view == View::All {
+                for bits in &*part.postings {
+                    let posting = Posting::unpack(*bits);
+                    take(part.segment.slot(posting.local), posting.counts);
+                }
+                continue;
+            }
             for bits in &*part.postings {
                 let posting = Posting::unpack(*bits);
                 let slot = part.segment.slot(posting.local);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::analysis::PackedPlaces;
+use super::analysis::Place as TextPlace;
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::phrases::Lexicon;
@@ -52,8 +52,14 @@ impl Place {
     }
 }
 
-/// Returns the sentence, without a final period. Quotes from a skill are verbatim.
-pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &Entry) -> String {
+/// Returns the sentence, without a final period. Quotes from a skill are verbatim. `places` are the words of its name and
+/// description.
+pub(crate) fn reason(
+    breakdown: &Breakdown,
+    query: &QueryContext<'_>,
+    entry: &Entry,
+    places: &[Vec<TextPlace>; 2],
+) -> String {
     let reading = query.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == TermKind::Exact) {
         let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
@@ -80,9 +86,12 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         }
     }
     let in_exclusions = excluded_words(query, entry);
+    let stated = entry.document.stated();
+    let texts = [(&*entry.document.name, &*places[0]), (&*stated, &*places[1])];
+    let tags = tag_words(query, entry);
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
     for (word, value) in &contributions {
-        if let Some(found) = find_word(*word, query, entry, &in_exclusions) {
+        if let Some(found) = find_word(*word, query, entry, texts, &tags, &in_exclusions) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
         }
     }
@@ -109,7 +118,6 @@ pub(crate) fn reason(breakdown: &Breakdown, query: &QueryContext<'_>, entry: &En
         .chain(excluding)
         .map(|(place, words)| {
             let document = &entry.document;
-            let stated = document.stated();
             let mut words = join_pairs(words, reading, |text| match place {
                 Place::NameAndDescription => document.name.contains(text) && stated.contains(text),
                 Place::Name => document.name.contains(text),
@@ -203,6 +211,19 @@ fn excluded_words(query: &QueryContext<'_>, entry: &Entry) -> Vec<(String, Strin
     out
 }
 
+/// Collects the words of the tags: stem and written form.
+fn tag_words<'a>(query: &QueryContext<'_>, entry: &'a Entry) -> Vec<(StemId, &'a str)> {
+    let mut out = Vec::new();
+    for tag in &entry.document.tags {
+        query.router.words.each_and_joined(tag, |w, _| {
+            if let Some(stem) = query.cx.index.vocabulary.find(&w.stem) {
+                out.push((stem, whole_word(tag, w.start as usize..w.end as usize)));
+            }
+        });
+    }
+    out
+}
+
 /// Returns how an exclusion clause writes a word of the request, if it does.
 fn excluded_quote(word: usize, query: &QueryContext<'_>, clauses: &[(String, String)]) -> Option<String> {
     // The words of clauses need not be in the index.
@@ -214,49 +235,40 @@ fn excluded_quote(word: usize, query: &QueryContext<'_>, clauses: &[(String, Str
     clauses.iter().find(|(stem, _)| is_meant(stem)).map(|(_, quote)| quote.clone())
 }
 
-/// Finds where a word of the request occurs in a skill, and how it is written there.
+/// Finds where a word of the request occurs in a skill, and how it is written there. `texts` are its name and its
+/// description with their words, `tags` the words of its tags.
 fn find_word(
     word: usize,
     query: &QueryContext<'_>,
     entry: &Entry,
+    texts: [(&str, &[TextPlace]); 2],
+    tags: &[(StemId, &str)],
     excluded: &[(String, String)],
 ) -> Option<MatchedWord> {
     let reading = query.reading;
     let index = query.cx.index;
-    let words = &query.router.words;
     let stems = &query.stems[word];
     let document = &entry.document;
-    let in_places = |places: &PackedPlaces, text: &str| -> Vec<String> {
-        let of = places.unpack().into_iter().filter(|place| stems.contains(&place.what));
-        of.map(|p| whole_word(text, p.start as usize..p.end as usize).to_owned()).collect()
-    };
-    let name = in_places(&entry.places[0], &document.name);
-    let stated = document.stated();
-    let description = in_places(&entry.places[1], &stated);
+    let [name, description] = texts.map(|(text, places)| -> Vec<&str> {
+        let of = places.iter().filter(|place| stems.contains(&place.what));
+        of.map(|place| whole_word(text, place.start as usize..place.end as usize)).collect()
+    });
     let wanted = reading.read_as(word).to_lowercase();
-    let best = |forms: &[String]| {
+    let best = |forms: &[&str]| {
         let same = forms.iter().find(|form| form.to_lowercase() == wanted);
-        same.or(forms.first()).cloned()
+        same.or(forms.first()).map(|form| (*form).to_owned())
     };
-    let both: Vec<String> = description
-        .iter()
-        .filter(|form| name.iter().any(|other| other.to_lowercase() == form.to_lowercase()))
-        .map(|form| form.to_lowercase())
-        .collect();
+    let in_name: Vec<String> = name.iter().map(|form| form.to_lowercase()).collect();
+    let both: Vec<String> =
+        description.iter().map(|form| form.to_lowercase()).filter(|form| in_name.contains(form)).collect();
+    let both: Vec<&str> = both.iter().map(String::as_str).collect();
     let is = |place, form: Option<String>| form.map(|form| MatchedWord { place, quote: quote(&form) });
     is(Place::NameAndDescription, best(&both))
         .or_else(|| is(Place::Name, best(&name)))
         .or_else(|| is(Place::Description, best(&description)))
         .or_else(|| {
-            let mut forms = Vec::new();
-            for tag in &document.tags {
-                words.each_and_joined(tag, |w, _| {
-                    if index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
-                        forms.push(whole_word(tag, w.start as usize..w.end as usize).to_owned());
-                    }
-                });
-            }
-            is(Place::Tags, best(&forms))
+            let of = tags.iter().filter(|(stem, _)| stems.contains(stem));
+            is(Place::Tags, best(&of.map(|(_, form)| *form).collect::<Vec<_>>()))
         })
         .or_else(|| {
             let stem = stems.iter().copied().find(|stem| {

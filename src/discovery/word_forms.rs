@@ -75,6 +75,20 @@ fn bases(form: &str) -> impl Iterator<Item = &str> {
     regular.chain(doubled).map(|base| base.trim_end_matches(['e', 'i', 'y']))
 }
 
+/// Returns the edit distance of two words if it is at most `edits`.
+fn distance(a: &str, b: &str, edits: usize) -> Option<usize> {
+    let same = |one: char, other: char| if one == other { Some(one.len_utf8()) } else { None };
+    let prefix: usize = a.chars().zip(b.chars()).map_while(|(a, b)| same(a, b)).sum();
+    let (a, b) = (slice(a, prefix..), slice(b, prefix..));
+    let suffix: usize = a.chars().rev().zip(b.chars().rev()).map_while(|(a, b)| same(a, b)).sum();
+    let (a, b) = (slice(a, ..a.len() - suffix), slice(b, ..b.len() - suffix));
+    // What one edit changes is at most two letters long; most words differ in more.
+    if edits == 1 && a.chars().count().max(b.chars().count()) > 2 {
+        return None;
+    }
+    Some(strsim::osa_distance(a, b)).filter(|distance| *distance <= edits)
+}
+
 impl Forms {
     /// Inserts a form, unless it contains other characters than letters, apostrophes and the signs of `c++` and `c#`;
     /// `is_part` tells whether it is a part of a longer word there.
@@ -185,15 +199,13 @@ impl Forms {
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(SpellingCandidate<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());
         for (at, (other, letters)) in self.letters.iter().enumerate() {
-            // One edit changes at most two letters of the set.
-            if (bits ^ other).count_ones() as usize > 2 * edits
-                || usize::from(*letters).abs_diff(length) > edits
-            {
+            // A substitution changes at most two letters of the set, an insertion or deletion one.
+            let added = usize::from(*letters).abs_diff(length);
+            if added > edits || (bits ^ other).count_ones() as usize + added > 2 * edits {
                 continue;
             }
             let form = self.form(at);
-            let distance = strsim::osa_distance(word, form);
-            if distance <= edits {
+            if let Some(distance) = distance(word, form, edits) {
                 take(SpellingCandidate { distance, form, stem: self.stems[at] });
             }
         }

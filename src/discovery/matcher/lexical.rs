@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::super::answer::TermKind;
+use super::super::answer::{Signal, TermKind};
 use super::super::field::{self, Counts};
 use super::super::lookup::Found;
 use super::super::reading::Reading;
@@ -22,6 +22,18 @@ struct Term<'a> {
     content: bool,
     row: Row,
     label: String,
+}
+
+/// The score of one key of a term in a skill.
+struct KeyScore {
+    fields: [f64; field::COUNT],
+    body_only: f64,
+}
+
+impl KeyScore {
+    fn sum(&self) -> f64 {
+        self.fields.iter().sum::<f64>() + self.body_only
+    }
 }
 
 struct Prepared<'a> {
@@ -136,14 +148,11 @@ impl Prepared<'_> {
         let derived = &self.cx.index.derived;
         let k = self.cx.weights.saturation as f32;
         let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
-        let tf = |slot: usize, counts: Counts| {
-            let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
-            (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
-        };
+        let norms = if pair { &derived.pair_norms } else { &derived.norms };
         let value = |idf: f64| {
             let (lex, only) = ((weight * idf) as f32, (body * idf) as f32);
             move |slot: usize, counts: Counts| {
-                let tf: f32 = tf(slot, counts);
+                let tf = counts.weighted(&norms[slot]);
                 lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
             }
         };
@@ -179,39 +188,33 @@ impl Prepared<'_> {
 
     /// Appends the score terms of a query term in a slot, for its best key.
     fn parts(&self, term: &Term<'_>, pair: bool, weight: f64, slot: usize, out: &mut Vec<ScoreTerm>) {
-        let mut best: (f64, Vec<ScoreTerm>) = (f64::NEG_INFINITY, Vec::new());
+        let body = if pair { 0.0 } else { self.cx.profile.body };
+        let mut best: Option<KeyScore> = None;
         for (found, idf) in &term.keys {
             let Some(counts) = found.counts(slot) else { continue };
             let shares = self.shares(counts, pair, slot);
             let tf: f64 = shares.iter().sum();
             let value = weight * idf * tf / (self.cx.weights.saturation + tf);
-            let mut parts: Vec<ScoreTerm> = Vec::new();
-            for (f, share) in shares.iter().enumerate().filter(|(_, s)| **s > 0.0) {
-                parts.push(ScoreTerm {
-                    row: term.row,
-                    signal: signal_of(f),
-                    kind: if pair { TermKind::Bigram } else { TermKind::Term },
-                    field: Some(field::NAMES[f]),
-                    label: term.label.clone(),
-                    value: value * share / tf,
-                });
-            }
-            if !pair && counts.body_only() && self.cx.profile.body > 0.0 {
-                parts.push(ScoreTerm {
-                    row: term.row,
-                    signal: super::super::answer::Signal::Body,
-                    kind: TermKind::BodyOnly,
-                    field: None,
-                    label: term.label.clone(),
-                    value: self.cx.profile.body * term.weight * idf * self.scale,
-                });
-            }
-            let sum: f64 = parts.iter().map(|p| p.value).sum();
-            if sum > best.0 {
-                best = (sum, parts);
+            let score = KeyScore {
+                fields: shares.map(|share| if share > 0.0 { value * share / tf } else { 0.0 }),
+                body_only: if counts.body_only() { body * term.weight * idf * self.scale } else { 0.0 },
+            };
+            if best.as_ref().is_none_or(|best| score.sum() > best.sum()) {
+                best = Some(score);
             }
         }
-        out.append(&mut best.1);
+        let Some(best) = best else { return };
+        let part = |signal, kind, field, value| {
+            let label = term.label.clone();
+            ScoreTerm { row: term.row, signal, kind, field, label, value }
+        };
+        let kind = if pair { TermKind::Bigram } else { TermKind::Term };
+        for (f, value) in best.fields.into_iter().enumerate().filter(|(_, value)| *value > 0.0) {
+            out.push(part(signal_of(f), kind, Some(field::NAMES[f]), value));
+        }
+        if best.body_only > 0.0 {
+            out.push(part(Signal::Body, TermKind::BodyOnly, None, best.body_only));
+        }
     }
 
     /// Computes `w_f · norm_f · count_f` by field.
