@@ -49,6 +49,19 @@ async fn what_was_answered_is_there_after_reopening() {
     assert_eq!((health.runs, health.events), (1, 1));
 }
 
+#[tokio::test]
+async fn a_store_opens_and_lists_while_another_process_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    open(&path).unwrap().store.launch(store_kit::launch(1)).await.unwrap();
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Opening would fail after 10 s if it took the lock.
+    let store = open(&path).unwrap().store;
+    assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+    writer.execute_batch("ROLLBACK").unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_search_ends_and_does_not_block_other_reads() {
     let folder = tempfile::tempdir().unwrap();

@@ -143,7 +143,15 @@ fn read_operations() -> Vec<Operation> {
             |context: CallContext, ask: RunsLike| async move {
                 let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
                 context.caller.may_filter(r#where.as_deref())?;
-                let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
+                let filter = RunFilter {
+                    states,
+                    skill_id,
+                    text,
+                    trace_id: trace_id.filter(|id| !id.trim().is_empty()),
+                    r#where,
+                    cursor,
+                    limit,
+                };
                 context.service.core.runs(filter).await
             },
         )

@@ -36,7 +36,7 @@ impl Reason for rusqlite::Error {
                 "another process has locked it for more than 10 s; try again, or stop that process"
             }
             Some(Unavailability::Damaged) => {
-                "it is damaged and was not modified; `skills db check` shows where. `skills db restore FILE` restores a \
+                "it is damaged; `skills db check` shows where. `skills db restore FILE` restores a \
                     backup, `skills db reset` creates an empty store; both keep the old files under another name"
             }
             Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",

@@ -237,27 +237,31 @@ pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, S
 /// # Errors
 /// Returns [`StoreError::Newer`] for a database of a later version; it is left untouched.
 pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), StoreError> {
+    // A current schema takes no lock: a command that only reads must not wait for a writer.
+    if is_present(connection, place)? {
+        return Ok(());
+    }
     let action = |what: &str| format!("{what} the schema of {place}");
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-        .map_err(|e| failed(action("locking"), &e))?;
+        .map_err(|e| failed(action("lock"), &e))?;
     let found: i64 = transaction
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|e| failed(action("reading"), &e))?;
+        .map_err(|e| failed(action("read"), &e))?;
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(StoreError::Newer { place: place.to_owned(), found, known });
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        transaction.execute_batch(migration).map_err(|e| failed(action("migrating"), &e))?;
+        transaction.execute_batch(migration).map_err(|e| failed(action("migrate"), &e))?;
     }
     if found < known {
         transaction
             .pragma_update(None, "user_version", known)
             .and_then(|()| transaction.pragma_update(None, "application_id", APPLICATION_ID))
-            .map_err(|e| failed(action("stamping"), &e))?;
+            .map_err(|e| failed(action("record the version of"), &e))?;
     }
-    transaction.commit().map_err(|e| failed(action("committing"), &e))
+    transaction.commit().map_err(|e| failed(action("commit"), &e))
 }
 
 /// Returns whether an error means that the file itself is damaged (rather than busy, full or locked).
