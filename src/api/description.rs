@@ -98,7 +98,7 @@ pub async fn save_description(
     }
     let (place, old, text) = (location.clone(), source.clone(), written.clone());
     let replaced =
-        tokio::task::spawn_blocking(move || replace_file(&place, old.as_bytes(), text.as_bytes())).await;
+        crate::work::spawn_blocking(move || replace_file(&place, old.as_bytes(), text.as_bytes())).await;
     replaced.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(refused)?;
     Ok(SavedDescription::Written(location, source, written))
 }

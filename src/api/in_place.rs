@@ -3,7 +3,7 @@
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Runs a computation that takes longer than a request may hold up its thread: other tasks of the thread continue on
-/// another one. For computations that need borrowed values; others use `spawn_blocking`.
+/// another one. For computations that need borrowed values; others use `run_blocking`.
 pub fn in_place<R>(compute: impl FnOnce() -> R) -> R {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(compute),

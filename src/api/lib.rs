@@ -67,6 +67,7 @@ mod uncataloged_bundles;
 mod user_invocable;
 mod visibility;
 mod why;
+mod work;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use board::{SLICES, facets, term};

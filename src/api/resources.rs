@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Code, Connection, Error, SharedClient, detail};
+use crate::work::run_blocking;
 use skills_base::files::Folder;
 use skills_session::{ToolError, read};
 use skills_skill::{Digest, Skill};
@@ -82,7 +83,7 @@ pub fn main_path(skill: &Skill) -> &str {
 pub async fn manifest(core: &SharedClient, skill: &Arc<Skill>) -> Result<SkillManifest, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
-    read_blocking(move || {
+    run_blocking(move || {
         let mut files = Vec::new();
         let mut left = MAX_BYTES;
         for path in paths(&skill)? {
@@ -104,7 +105,7 @@ pub async fn manifest(core: &SharedClient, skill: &Arc<Skill>) -> Result<SkillMa
 pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
     here(core)?;
     let (skill, path) = (Arc::clone(skill), path.to_owned());
-    read_blocking(move || {
+    run_blocking(move || {
         let bytes = bytes(&skill, &path, MAX_BYTES)?;
         let text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
         Ok(Content { media_type: detail::media_type_of(&path, text), digest: Digest::of(&bytes), bytes })
@@ -119,7 +120,7 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
-    read_blocking(move || paths(&skill)).await
+    run_blocking(move || paths(&skill)).await
 }
 
 /// Returns the entries of a folder of a skill; of the skill's own folder if `folder` is empty.
@@ -167,13 +168,6 @@ fn here(core: &SharedClient) -> Result<(), Error> {
             Err(Error::new(Code::NotImplemented, message))
         }
     }
-}
-
-async fn read_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
 }
 
 fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {

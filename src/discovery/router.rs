@@ -124,10 +124,16 @@ impl Router {
         if request.intent.trim().is_empty() {
             return Err(RequestError::Empty);
         }
-        if self.is_canceled.as_ref().is_some_and(|is_canceled| is_canceled()) {
-            return Err(RequestError::Canceled);
-        }
-        Ok(())
+        self.ensure_not_canceled()
+    }
+
+    /// Lets a measurement stop between requests.
+    ///
+    /// # Errors
+    /// Returns [`RequestError::Canceled`] if it was canceled.
+    pub fn ensure_not_canceled(&self) -> Result<(), RequestError> {
+        let is_canceled = self.is_canceled.as_ref().is_some_and(|is_canceled| is_canceled());
+        if is_canceled { Err(RequestError::Canceled) } else { Ok(()) }
     }
 
     /// Disables matchers by name.

@@ -21,7 +21,7 @@ use super::caller::{Transport, limit_large_result};
 use super::compact::EXPLAIN;
 use super::next_steps::NextSteps;
 use super::{answer, call, notifications, prompts, resources, runtime, tools};
-use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations};
+use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations, with_permit};
 use skills_api::{Code, CoreParts, Error, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
@@ -239,8 +239,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        resources::list(core, request).await
+        let (core, permit) = self.for_reader(&cx).await?;
+        with_permit(permit, resources::list(core, request)).await
     }
 
     async fn list_resource_templates(
@@ -256,10 +256,13 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        let result = resources::read(core, &request.uri).await?;
-        self.limit_large_text(&cx, result.contents.iter().map(resources::content_bytes).sum()).await?;
-        Ok(result.into())
+        let (core, permit) = self.for_reader(&cx).await?;
+        let read = async {
+            let result = resources::read(core, &request.uri).await?;
+            self.limit_large_text(&cx, result.contents.iter().map(resources::content_bytes).sum()).await?;
+            Ok(result.into())
+        };
+        with_permit(permit, read).await
     }
 
     async fn read_resource_directory(
@@ -267,8 +270,8 @@ impl ServerHandler for Server {
         request: ReadResourceDirectoryRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        resources::folder(core, &request.uri).await
+        let (core, permit) = self.for_reader(&cx).await?;
+        with_permit(permit, resources::folder(core, &request.uri)).await
     }
 
     async fn list_skills(
@@ -276,8 +279,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        resources::skills(core, request).await
+        let (core, permit) = self.for_reader(&cx).await?;
+        with_permit(permit, resources::skills(core, request)).await
     }
 
     async fn get_skill(
@@ -285,8 +288,8 @@ impl ServerHandler for Server {
         request: GetSkillRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        resources::skill(core, &request.uri).await
+        let (core, permit) = self.for_reader(&cx).await?;
+        with_permit(permit, resources::skill(core, &request.uri)).await
     }
 
     async fn list_prompts(
@@ -294,8 +297,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        prompts::list(core, request).await
+        let (core, permit) = self.for_reader(&cx).await?;
+        with_permit(permit, prompts::list(core, request)).await
     }
 
     async fn get_prompt(
@@ -303,10 +306,13 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
-        let result = prompts::get(core, request).await?;
-        self.limit_large_text(&cx, prompts::text_bytes(&result)).await?;
-        Ok(result.into())
+        let (core, permit) = self.for_reader(&cx).await?;
+        let get = async {
+            let result = prompts::get(core, request).await?;
+            self.limit_large_text(&cx, prompts::text_bytes(&result)).await?;
+            Ok(result.into())
+        };
+        with_permit(permit, get).await
     }
 
     async fn complete(
@@ -314,12 +320,12 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let (core, _permit) = self.for_reader(&cx).await?;
+        let (core, permit) = self.for_reader(&cx).await?;
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         let (argument, value) = (&request.argument.name, &request.argument.value);
         let info = match &request.r#ref {
             Reference::Resource(template) => {
-                resources::complete(core, &template.uri, argument, value, &known).await?
+                with_permit(permit, resources::complete(core, &template.uri, argument, value, &known)).await?
             }
             // Free text after a command cannot be completed.
             _ => CompletionInfo::default(),

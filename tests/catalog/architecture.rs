@@ -156,6 +156,15 @@ fn nothing_leans_on_papers_that_readers_do_not_have() {
 
 // The checks themselves can fail: each on a source made for it.
 
+/// Work that is started in another way does not count against the limits of its caller once the caller is gone.
+#[test]
+fn operations_start_blocking_work_with_their_permit() {
+    let calls = |(path, text): &(String, String)| path != "work.rs" && text.contains("task::spawn_blocking");
+    let found: Vec<String> =
+        files("src/api", &["rs"]).into_iter().filter(calls).map(|(path, _)| path).collect();
+    report("start blocking work with `crate::work`", &found);
+}
+
 #[test]
 fn dependencies_against_the_order_are_found() {
     let of = |name: &str, used: &[&str]| (name.to_owned(), used.iter().map(ToString::to_string).collect());

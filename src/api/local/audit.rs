@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::run_blocking;
 use super::runs::{self, RunStore};
+use crate::work::run_blocking;
 use crate::{AuditFilter, AuditPurged, AuditReport, Code, Error};
 use skills_base::audit::{AuditError, Line, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::golden::{Measurements, with_extra};
 use super::levels::Levels;
-use super::run_blocking;
 use super::sessions::ClientLists;
 use crate::budget_fit::{Overridden, OverrideFile};
 use crate::client_settings::Selected;
@@ -30,39 +29,24 @@ impl Measurements {
         request.check()?;
         let extra = cases_of(request.queries)?;
         let window = request.window.unwrap_or(Settings::default().window);
-        let mut lists = Vec::new();
-        for client in &request.clients {
-            let (profile, listed) = self.lists.listed_by(client, window)?;
-            let overrides = OverrideFile::of(client);
-            let settings = self.lists.client_settings(Some(profile));
-            let own = overrides.map(|overrides| overrides.file(&self.skills.config.dirs.home));
-            let is_fixed = |entry: &&Listed| {
-                let selected = Selected {
-                    name: &entry.name,
-                    other_name: None,
-                    key: None,
-                    file: entry.location.as_deref().unwrap_or(Path::new("")),
-                    bundled: entry.bundled,
-                };
-                settings.of(&selected).is_some_and(|setting| Some(&setting.file) != own.as_ref())
-            };
-            let fixed = listed.iter().filter(is_fixed).filter_map(|entry| entry.skill_id.clone());
-            let (client, fixed) = (client.clone(), fixed.collect());
-            let levels = BTreeMap::new();
-            lists.push(ClientList { client, profile, listed, window, overrides, fixed, levels });
-        }
-        let catalog = self.skills.snapshot();
-        let own = self.skills.config.golden_file();
-        let golden = self.golden.read(&catalog, own.as_deref(), true)?;
-        if golden.is_none() && extra.is_empty() {
-            let message =
-                "there are no golden queries that say what must be kept; add one with `skills golden add`";
-            return Err(Error::new(Code::InvalidRequest, message));
-        }
-        let golden = with_extra(golden, extra);
-        let router = self.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
-        let (levels, home) = (Arc::clone(&self.levels), self.skills.config.dirs.home.clone());
-        run_blocking(move || fitted(&router, &catalog, golden.cases(), lists, &levels, &home)).await
+        let (catalog, own) = (self.skills.snapshot(), self.skills.config.golden_file());
+        let (home, lists) = (self.skills.config.dirs.home.clone(), Arc::clone(&self.lists));
+        let (levels, cache) = (Arc::clone(&self.levels), Arc::clone(&self.golden));
+        self.ranking
+            .measure(move |router| {
+                let lists =
+                    request.clients.iter().map(|client| ClientList::of(client, &lists, window, &home));
+                let lists = lists.collect::<Result<_, _>>()?;
+                let golden = cache.read(&catalog, own.as_deref(), true)?;
+                if golden.is_none() && extra.is_empty() {
+                    let message = "there are no golden queries that say what must be kept; add one with \
+                        `skills golden add`";
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+                let golden = with_extra(golden, extra);
+                fitted(&router, &catalog, golden.cases(), lists, &levels, &home)
+            })
+            .await
     }
 }
 
@@ -79,6 +63,26 @@ struct ClientList {
 }
 
 impl ClientList {
+    fn of(client: &str, lists: &ClientLists, window: u32, home: &Path) -> Result<Self, Error> {
+        let (profile, listed) = lists.listed_by(client, window)?;
+        let overrides = OverrideFile::of(client);
+        let settings = lists.client_settings(Some(profile));
+        let own = overrides.map(|overrides| overrides.file(home));
+        let is_fixed = |entry: &&Listed| {
+            let selected = Selected {
+                name: &entry.name,
+                other_name: None,
+                key: None,
+                file: entry.location.as_deref().unwrap_or(Path::new("")),
+                bundled: entry.bundled,
+            };
+            settings.of(&selected).is_some_and(|setting| Some(&setting.file) != own.as_ref())
+        };
+        let fixed = listed.iter().filter(is_fixed).filter_map(|entry| entry.skill_id.clone());
+        let (client, fixed) = (client.to_owned(), fixed.collect());
+        Ok(Self { client, profile, listed, window, overrides, fixed, levels: BTreeMap::new() })
+    }
+
     /// Returns the list as written with the change, in the client's order.
     fn entries(&self, catalog: &Catalog, descriptions: &Descriptions) -> Vec<Listed> {
         let entry = |entry: &Listed| {
@@ -140,7 +144,14 @@ impl ClientList {
     }
 
     /// Shortens, then reduces, as few skills as the budget requires.
-    fn reduce(&mut self, catalog: &Catalog, needed: &HashSet<SkillId>, descriptions: &mut Descriptions) {
+    fn reduce(
+        &mut self,
+        router: &Router,
+        catalog: &Catalog,
+        needed: &HashSet<SkillId>,
+        descriptions: &mut Descriptions,
+    ) -> Result<(), Error> {
+        let ensure_not_canceled = || router.ensure_not_canceled().map_err(invalid);
         let others = self.others(needed);
         let first = |id: &SkillId| {
             let skill = catalog.by_id(id.as_str())?;
@@ -155,7 +166,10 @@ impl ClientList {
             all.extend(shorter.iter().take(count).cloned());
             all
         };
-        let count = fewest(shorter.len(), |count| self.fits(catalog, &with(count)));
+        let count = fewest(shorter.len(), |count| {
+            ensure_not_canceled()?;
+            Ok(self.fits(catalog, &with(count)))
+        })?;
         *descriptions = with(count);
         let others: Vec<SkillId> = others.into_iter().filter(|id| !self.fixed.contains(id)).collect();
         for level in self.overrides.map_or(&[][..], |file| file.levels) {
@@ -163,11 +177,13 @@ impl ClientList {
             let mut at = |count: usize| {
                 self.levels.clone_from(&base);
                 self.levels.extend(others.iter().take(count).map(|id| (id.clone(), *level)));
-                self.fits(catalog, descriptions)
+                ensure_not_canceled()?;
+                Ok(self.fits(catalog, descriptions))
             };
-            let count = fewest(others.len(), &mut at);
-            at(count);
+            let count = fewest(others.len(), &mut at)?;
+            at(count)?;
         }
+        Ok(())
     }
 }
 
@@ -176,17 +192,17 @@ fn is_name_only(entry: &Listed, id: &SkillId) -> bool {
 }
 
 /// Returns the smallest count with which it fits; the largest count if none does.
-fn fewest(most: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
+fn fewest(most: usize, mut fits: impl FnMut(usize) -> Result<bool, Error>) -> Result<usize, Error> {
     let (mut low, mut high) = (0, most);
     while low < high {
         let middle = low + (high - low) / 2;
-        if fits(middle) {
+        if fits(middle)? {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    low
+    Ok(low)
 }
 
 /// Replaces the description in the client's entry, which may have text appended and be truncated.
@@ -262,13 +278,15 @@ impl Measure<'_> {
     }
 
     /// Returns the index as a client's model sees it: only these entries, as they are shown.
-    fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Router {
+    fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Result<Router, Error> {
         let included = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
         let included: HashMap<&SkillId, &str> = included
             .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
             .collect();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for entry in &self.catalog.entries {
+            // A changed entry reads its file.
+            router.ensure_not_canceled().map_err(invalid)?;
             match included.get(&entry.skill.id) {
                 None => removed.push(entry.skill.id.clone()),
                 Some(text)
@@ -282,7 +300,7 @@ impl Measure<'_> {
         }
         let mut router = router.snapshot();
         router.update(changed, &removed);
-        router
+        Ok(router)
     }
 }
 
@@ -298,7 +316,7 @@ fn fitted(
     let mut needed = measure.winners(router)?;
     for list in &lists {
         // Without the skills that a client does not list, others may be first.
-        needed.extend(measure.winners(&measure.seen(router, &list.complete()))?);
+        needed.extend(measure.winners(&measure.seen(router, &list.complete())?)?);
     }
     // A list that fits is left unchanged.
     let unchanged = Descriptions::new();
@@ -308,7 +326,7 @@ fn fitted(
     candidates.sort();
     let mut descriptions = measure.without_idle_clauses(router, &candidates)?;
     for list in &mut lists {
-        list.reduce(catalog, &needed, &mut descriptions);
+        list.reduce(router, catalog, &needed, &mut descriptions)?;
     }
     // A description that no client shows any longer need not change.
     let is_shown = |id: &SkillId| {
@@ -352,9 +370,9 @@ fn client(
     let planned = list.entries(measure.catalog, descriptions);
     let (now, fits_now) = list.shown(&list.listed);
     let (then, fits) = list.shown(&planned);
-    let expected_queries = measure.expected(&measure.seen(router, &list.complete()))?;
-    let expected_now = measure.expected(&measure.seen(router, &now.entries))?;
-    let expected = measure.expected(&measure.seen(router, &then.entries))?;
+    let expected_queries = measure.expected(&measure.seen(router, &list.complete())?)?;
+    let expected_now = measure.expected(&measure.seen(router, &now.entries)?)?;
+    let expected = measure.expected(&measure.seen(router, &then.entries)?)?;
     let mut lost: Vec<usize> = expected_queries.difference(&expected).copied().collect();
     lost.sort_unstable();
     // What the settings already reduce is not changed again.
@@ -407,9 +425,9 @@ mod tests {
 
     #[test]
     fn as_few_are_reduced_as_are_needed() {
-        assert_eq!(fewest(10, |count| count >= 4), 4);
-        assert_eq!(fewest(10, |_| true), 0);
-        assert_eq!(fewest(10, |_| false), 10);
+        assert_eq!(fewest(10, |count| Ok(count >= 4)), Ok(4));
+        assert_eq!(fewest(10, |_| Ok(true)), Ok(0));
+        assert_eq!(fewest(10, |_| Ok(false)), Ok(10));
     }
 
     #[test]

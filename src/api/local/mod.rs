@@ -254,14 +254,6 @@ fn router(config: &Config, generous_time_limits: bool) -> Result<Router, Error> 
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 
-/// Runs blocking or long work on a blocking thread.
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
-}
-
 #[async_trait]
 impl Client for Local {
     fn connection(&self) -> Connection {

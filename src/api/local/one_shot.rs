@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::compose::compose;
-use super::{Local, SCAN_TIMEOUT, ensure_cache, router, run_blocking};
+use super::{Local, SCAN_TIMEOUT, ensure_cache, router};
 use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::git::router_at;
 use crate::lint::{self, LintJob, LintReport, Repairable};
+use crate::work::run_blocking;
 use crate::{Code, Error};
 use skills_config::Config;
 use skills_discovery::Router;

@@ -1,19 +1,18 @@
 //! Proposals in this process: measured like drafts, stored in a folder, and applied by an approval.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::json;
 
 use super::golden::GoldenCache;
-use super::indexer::Shared;
 use super::levels::Levels;
 use super::ranking::Ranking;
-use super::run_blocking;
 use super::runs::{self, Approvals};
 use super::skills::Skills;
 use crate::golden::invalid;
 use crate::operations::Scope;
+use crate::work::run_blocking;
 use crate::{
     CheckResult, Code, Error, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalCheck,
     ProposalCheckKind, ProposalFilter, ProposalList, ProposalRequest, ProposalSummary, ProposalView,
@@ -27,7 +26,7 @@ use skills_authoring::proposals::{
 use skills_base::audit::Recorder;
 use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, PROJECT_FILE};
-use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
+use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange, Router};
 use skills_registry::{Catalog, RootOrigin, Trust, TrustState};
 use skills_skill::{Digest, Finding, Severity, Skill};
 
@@ -115,7 +114,6 @@ struct Measurement {
 #[derive(Clone)]
 struct Evaluator {
     catalog: Arc<Catalog>,
-    shared: Arc<Shared>,
     golden: Arc<GoldenCache>,
     own_golden: Option<PathBuf>,
     trust: Trust,
@@ -136,7 +134,6 @@ impl Proposals {
     fn evaluator(&self) -> Evaluator {
         Evaluator {
             catalog: self.skills.registry.snapshot(),
-            shared: Arc::clone(&self.ranking.shared),
             golden: Arc::clone(&self.golden),
             own_golden: self.skills.config.golden_file(),
             trust: self.trust.clone(),
@@ -170,10 +167,10 @@ impl Proposals {
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
         let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
-        let proposal = run_blocking(move || {
+        let create = move |router: Router| {
             let base = base_of(&skill)?;
             let result = diff::apply(&base, &diff)?;
-            let measured = evaluator.measure(&skill, &base, &result)?;
+            let measured = evaluator.measure(&router, &skill, &base, &result)?;
             Ok(store.create(NewProposal {
                 skill_id: skill.id.clone(),
                 location: skill.location.clone(),
@@ -186,8 +183,8 @@ impl Proposals {
                 at_ms,
                 effect: measured.effect,
             })?)
-        })
-        .await?;
+        };
+        let proposal = self.ranking.measure(create).await?;
         self.view(proposal).await
     }
 
@@ -230,7 +227,7 @@ impl Proposals {
     async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
         self.ranking.wait_for_index().await?;
         let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
-        run_blocking(move || {
+        let view = move |router: Router| {
             let facts = &proposal.facts;
             let skill = evaluator.catalog.by_location(&facts.location).cloned();
             let present = match &skill {
@@ -246,7 +243,9 @@ impl Proposals {
             let both = skill.as_deref().zip(base.as_deref().zip(result.as_deref()));
             // A decided proposal is shown with the effect on which the decision was based.
             let measured = match both {
-                Some((skill, (base, result))) if waits => Some(evaluator.measure(skill, base, result)?),
+                Some((skill, (base, result))) if waits => {
+                    Some(evaluator.measure(&router, skill, base, result)?)
+                }
                 Some((skill, (base, result))) => evaluator.compare(skill, base, result).ok(),
                 None => None,
             };
@@ -294,8 +293,8 @@ impl Proposals {
                 justification: proposal.justification.clone(),
                 evidence: proposal.evidence.clone(),
             })
-        })
-        .await
+        };
+        self.ranking.measure(view).await
     }
 
     pub(super) async fn decide(
@@ -553,9 +552,15 @@ fn unwritable(folder: &Path) -> bool {
 
 impl Evaluator {
     /// Measures a change, with its effect on the golden sets.
-    fn measure(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
+    fn measure(
+        &self,
+        router: &Router,
+        skill: &Skill,
+        base: &str,
+        result: &str,
+    ) -> Result<Measurement, Error> {
         let measured = self.compare(skill, base, result)?;
-        Ok(Measurement { effect: self.effect(skill, result)?, ..measured })
+        Ok(Measurement { effect: self.effect(router, skill, result)?, ..measured })
     }
 
     /// Determines the parts that differ and the lint findings of both; rejects an unusable result.
@@ -589,7 +594,7 @@ impl Evaluator {
     }
 
     /// Returns the effect of the change on the golden sets; `None` if there are none, or if the skill is not ranked.
-    fn effect(&self, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
+    fn effect(&self, router: &Router, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
         let golden = self.golden.read(&self.catalog, self.own_golden.as_deref(), false)?;
         let (Some(golden), true) = (golden, self.catalog.entry(skill.id.as_str()).is_some()) else {
             return Ok(None);
@@ -599,10 +604,8 @@ impl Evaluator {
         let text =
             if new.has_body { skills_skill::index_text(result) } else { skills_skill::IndexText::default() };
         let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
-        // A snapshot: new skills need not wait for the measurement.
-        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let (draft, cases) = (router.with_document(document), golden.cases());
-        let before = self.golden.outcomes(&router, cases)?;
+        let before = self.golden.outcomes(router, cases)?;
         let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
         Ok(Some(discovery::compare(cases, &before, &after)))
     }

@@ -10,9 +10,10 @@ use rayon::prelude::*;
 use super::indexer::Shared;
 use super::runs::{Plans, RunStore};
 use super::skills::Skills;
-use super::{run_blocking, usual_request};
+use super::usual_request;
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
+use crate::work::run_blocking;
 use crate::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies, trust,
 };

@@ -6,11 +6,11 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::levels::Levels;
-use super::run_blocking;
 use super::skills::Skills;
 use super::trust::Facts;
 use crate::known_contracts::KnownContracts;
 use crate::policies::PolicyFile;
+use crate::work::run_blocking;
 use crate::{
     Error, FileContent, LevelTokens, LintFilter, LintReport, ListFilter, SkillDetail, SkillList, detail,
     lint, listing,

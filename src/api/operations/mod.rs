@@ -44,6 +44,7 @@ use super::{
 use skills_model::RunState;
 use skills_store::{RunId, RunQuery, RunRecord};
 
+pub use crate::work::with_permit;
 pub use answers::{
     AgentList, AppendReply, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
     Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, SessionList, TargetList,
@@ -282,7 +283,7 @@ async fn converted<R: Send + 'static, T: Send + 'static>(
     answer: R,
     convert: impl FnOnce(R) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let converting = tokio::task::spawn_blocking(move || convert(answer));
+    let converting = crate::work::spawn_blocking(move || convert(answer));
     converting.await.map_err(|error| Error::new(Code::InternalError, error.to_string()))?
 }
 

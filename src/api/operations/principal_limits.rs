@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument as _;
 
 use super::{Caller, Operation};
+use crate::work::with_permit;
 use crate::{Code, Error};
 
 /// A limit of one principal.
@@ -201,8 +202,8 @@ pub async fn large_wait_permit(caller: &Caller) -> Result<Option<Permit>, Error>
     LARGE_WAITS.permit(caller).await
 }
 
-/// Runs a call. One that has a permit is run to its end even if its caller is gone, unless it can be canceled: work on
-/// other threads cannot be stopped, and until it has ended its permit must not be given to another call.
+/// Runs a call. One that has a permit is run to its end even if its caller is gone, unless it can be canceled. Work on
+/// other threads cannot be stopped: until it has ended, its permit is not given to another call.
 ///
 /// # Errors
 /// Returns the errors of the call, and `internal_error` if it panics.
@@ -211,14 +212,11 @@ pub(super) async fn run<T: Send + 'static>(
     is_cancelable: bool,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    if permit.is_none() || is_cancelable {
+    let is_dropped = permit.is_none() || is_cancelable;
+    let call = with_permit(permit, call);
+    if is_dropped {
         return call.await;
     }
-    let call = async move {
-        let answer = call.await;
-        drop(permit);
-        answer
-    };
     tokio::spawn(call.in_current_span()).await.unwrap_or_else(|error| {
         tracing::error!("a call failed: {error}");
         Err(Error::new(Code::InternalError, "internal error; see the log for this trace id"))
@@ -233,6 +231,7 @@ mod tests {
 
     use super::super::Principal;
     use super::*;
+    use crate::work::run_blocking;
 
     const LIMIT: Limit = Limit { what: "tests", running: 2, waiting: 3 };
 
@@ -261,6 +260,21 @@ mod tests {
             ended.await.ok();
             Ok(())
         }));
+        assert!(futures::poll!(&mut call).is_pending());
+        drop(call);
+        let mut next = Box::pin(ONE.acquire("ana"));
+        assert!(futures::poll!(&mut next).is_pending());
+        end.send(()).unwrap();
+        drop(next.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn work_of_a_canceled_call_counts_until_it_has_ended() {
+        const ONE: Limit = Limit { what: "tests of work", running: 1, waiting: 1 };
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let permit = vec![ONE.acquire("ana").await.unwrap()].into();
+        let work = async { run_blocking(move || Ok::<_, Error>(ended.recv().ok())).await };
+        let mut call = Box::pin(run(Some(permit), true, work));
         assert!(futures::poll!(&mut call).is_pending());
         drop(call);
         let mut next = Box::pin(ONE.acquire("ana"));

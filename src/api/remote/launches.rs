@@ -136,7 +136,7 @@ async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
     let local =
         request.local_files.clone().filter(|_| is_artifact && !reference.is_empty() && is_path(&reference));
     let Some(local) = local else { return Ok(None) };
-    let read = tokio::task::spawn_blocking(move || local.read(&reference, &[])).await;
+    let read = crate::work::spawn_blocking(move || local.read(&reference, &[])).await;
     let read =
         read.map_err(|error| Error::new(Code::InternalError, format!("cannot read the file: {error}")))?;
     read.map(Some)

@@ -115,7 +115,7 @@ impl RunClient for Remote {
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
             // Local files of the caller: attaching uploads them.
             let text = text.to_lowercase();
-            let own = tokio::task::spawn_blocking(move || local.choices()).await.unwrap_or_default();
+            let own = crate::work::spawn_blocking(move || local.choices()).await.unwrap_or_default();
             choices.extend(own.into_iter().filter(|file| file.target_ref.to_lowercase().contains(&text)));
             choices.truncate(limit);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
-use skills_api::operations::{Operation, Scope, operations};
+use skills_api::operations::{Caller, Operation, Scope, Service, operation, operations};
 use skills_api::{KeyRing, new_key};
 use skills_http::{Settings, document};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -228,4 +228,28 @@ async fn deeply_nested_folders_harm_nobody() {
         assert_eq!(launched.code(), code, "{}", launched.body);
         assert_eq!(house.get("/livez").await.status, 200);
     }
+}
+
+/// Number of threads of this process.
+#[cfg(target_os = "linux")]
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn measurements_of_callers_that_are_gone_take_no_threads() {
+    let house = TestServer::open().await;
+    let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
+    let fit = operation("skill.budget.fit").unwrap();
+    let query = |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": "none" });
+    let queries: Vec<Value> = (0..2_000).map(query).collect();
+    let arguments = json!({ "clients": ["claude-code"], "queries": queries });
+    let before = threads();
+    for _ in 0..100 {
+        let call = fit.call(&service, &Caller::anyone(), arguments.clone());
+        // Until it waits for its measurement.
+        assert!(futures::poll!(Box::pin(call)).is_pending());
+    }
+    assert!(threads() < before + 50, "{before} threads before, {} after", threads());
 }

@@ -160,7 +160,7 @@ impl Approvals {
             let own = plan.step_at(step).and_then(|step| plan.capability_of(step)).cloned();
             let capability = at.map_or(own, |at| at.capability);
             let (approvals, runtime, waiting) = (Arc::clone(self), Arc::clone(runtime), now.clone());
-            super::super::run_blocking(move || {
+            crate::work::run_blocking(move || {
                 approvals.find_blocker(&runtime, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
             })
             .await?;
@@ -186,7 +186,7 @@ impl Approvals {
         let approver = self.approver().await;
         let (approvals, runtime) = (Arc::clone(self), Arc::clone(runtime));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let sheet = decision_preview::preview(&run, &plan, at.as_ref(), &*runtime.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
@@ -206,7 +206,7 @@ impl Approvals {
     pub(in crate::local) async fn approver(&self) -> (String, String) {
         let cwd = self.config.cwd.clone();
         let ask = || async move {
-            let result = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
+            let result = crate::work::spawn_blocking(move || identity::approver(&cwd)).await;
             result.unwrap_or_else(|_| (identity::account(), OS_ACCOUNT.to_owned()))
         };
         self.approver.get_or_init(ask).await.clone()

@@ -54,7 +54,7 @@ impl Uploads {
         let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         let artifacts = self.services.kept_files()?;
         let (owner, bytes) = (by.clone(), content.len() as u64);
-        let stored = super::super::run_blocking(move || {
+        let stored = crate::work::run_blocking(move || {
             Ok(artifacts.upload(&name, &content, &owner, &UploadLimits::SERVICE))
         })
         .await?;
@@ -90,7 +90,7 @@ impl Uploads {
         };
         let artifacts = Arc::clone(&runtime.artifacts);
         let expired =
-            super::super::run_blocking(move || artifacts.expired_uploads(age).map_err(failed)).await?;
+            crate::work::run_blocking(move || artifacts.expired_uploads(age).map_err(failed)).await?;
         let mut deleted = 0;
         for upload in expired.into_iter().take(MAX_EXPIRED_UPLOADS) {
             // A run records the reference as its caller wrote it, which can be abbreviated.
@@ -99,7 +99,7 @@ impl Uploads {
             let filter = RunFilter { r#where: refers, limit: 1, ..RunFilter::default() };
             let is_used = !runtime.store.runs(filter).await?.runs.is_empty();
             let artifacts = Arc::clone(&runtime.artifacts);
-            let is_deleted = super::super::run_blocking(move || {
+            let is_deleted = crate::work::run_blocking(move || {
                 if is_used {
                     return artifacts.renew_upload(&upload).map(|()| false).map_err(failed);
                 }

@@ -80,7 +80,7 @@ impl Attachments {
         };
         let plans = Arc::clone(&self.plans);
         let (skill, inputs, options) = (Arc::clone(&read.skill), request.inputs, request.options.clone());
-        let prepared = super::super::run_blocking(move || plans.prepare(&skill, &inputs, &options)).await?;
+        let prepared = crate::work::run_blocking(move || plans.prepare(&skill, &inputs, &options)).await?;
         let mut target = json!({
             "type": target_type, "ref": request.target_ref, "content": found.content,
             "effect_mode": read.skill.classification.effect_mode.value,
@@ -212,7 +212,7 @@ impl Attachments {
     /// Returns a skill whose contract loads without errors.
     async fn loads(&self, wanted: &str) -> Result<SkillContract, Error> {
         let (skills, wanted) = (self.plans.skills.clone(), wanted.to_owned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let read = contracts::read(&skills.resolve(&wanted)?)?;
             match contracts::broken(&read) {
                 Some(error) => Err(error),
@@ -226,7 +226,7 @@ impl Attachments {
     async fn may_do(&self, read: &SkillContract, found: Option<&Found>) -> Result<Vec<String>, Error> {
         let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
             if let Some((id, state)) = run.filter(|_| steers(&read.skill)) {
                 out.push(if state.is_terminal() {

@@ -180,7 +180,7 @@ pub(super) async fn begin(
 ) -> Option<PendingOperation> {
     let pending = serde_json::to_value(PendingCommand::of(store, run, command, by)?).ok()?;
     let audit = Arc::clone(audit);
-    tokio::task::spawn_blocking(move || audit.begin(pending)).await.ok().flatten()
+    crate::work::spawn_blocking(move || audit.begin(pending)).await.ok().flatten()
 }
 
 /// Records the commands that a killed process applied and did not record.
@@ -213,7 +213,7 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
             continue;
         }
         let audit = Arc::clone(audit);
-        let completed = tokio::task::spawn_blocking(move || {
+        let completed = crate::work::spawn_blocking(move || {
             if entries.into_iter().all(|entry| audit.record_missing(entry, &["run", "event"])) {
                 operations.into_iter().for_each(PendingOperation::end);
             }
@@ -227,7 +227,7 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
 
 async fn pending(audit: &Arc<Recorder>) -> Vec<PendingOperation> {
     let audit = Arc::clone(audit);
-    tokio::task::spawn_blocking(move || audit.pending()).await.unwrap_or_default()
+    crate::work::spawn_blocking(move || audit.pending()).await.unwrap_or_default()
 }
 
 /// Returns an entry for each event that records one of the commands of a run.

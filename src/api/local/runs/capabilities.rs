@@ -15,14 +15,14 @@ impl CapabilityServices {
     /// Returns the ids of all capabilities, sorted.
     pub(super) async fn capability_ids(self: &Arc<Self>) -> Result<Vec<String>, Error> {
         let services = Arc::clone(self);
-        super::super::run_blocking(move || Ok(services.capabilities()?.ids().map(str::to_owned).collect()))
+        crate::work::run_blocking(move || Ok(services.capabilities()?.ids().map(str::to_owned).collect()))
             .await
     }
 
     /// Explains which binding executes a capability.
     pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
         let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let capabilities = services.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
             services.explained(&capability)
@@ -40,7 +40,7 @@ impl CapabilityServices {
         let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
         let runtime = tokio::runtime::Handle::current();
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let capabilities = services.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
             if let Some(binding) = &binding {

@@ -42,7 +42,7 @@ impl Launches {
     pub(super) async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
         let plans = Arc::clone(&self.plans);
         let requested = request.clone();
-        let prepared = super::super::run_blocking(move || {
+        let prepared = crate::work::run_blocking(move || {
             let known = plans.services.capabilities()?;
             let capability = capabilities::known(&known, requested.capability.trim())?;
             let id = format!("{PREFIX}{}", capability.id);

@@ -47,7 +47,7 @@ impl HealthChecks {
             )),
         }
         let health = self.clone();
-        let rest = super::super::run_blocking(move || {
+        let rest = crate::work::run_blocking(move || {
             let capabilities = health.services.capabilities()?;
             let sandbox = health.services.calling()?.sandbox.clone();
             let isolation = isolation(sandbox.report());

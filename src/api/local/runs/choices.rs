@@ -44,7 +44,7 @@ impl Targets {
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let (artifacts, local_files) = (Arc::clone(&runtime.artifacts), local_files.cloned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let mut choices: Vec<TargetChoice> = match artifacts.list() {
                 Ok(stored) => stored
                     .into_iter()
@@ -70,7 +70,7 @@ impl Targets {
 
     async fn tasks(&self, runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
         let targets = self.clone();
-        let (items, unreadable) = super::super::run_blocking(move || Ok(targets.work_items())).await?;
+        let (items, unreadable) = crate::work::run_blocking(move || Ok(targets.work_items())).await?;
         if let Some(why) = unreadable {
             tracing::warn!("{why}");
         }

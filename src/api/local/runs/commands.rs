@@ -172,7 +172,7 @@ impl Commands {
                 self.permissions.ensure_permitted(&run, &plan, true).await?;
             }
             let (permissions, run) = (Arc::clone(&self.permissions), run.clone());
-            super::super::run_blocking(move || permissions.required_approvals(&run, &plan)).await?
+            crate::work::run_blocking(move || permissions.required_approvals(&run, &plan)).await?
         } else {
             RequiredApprovals::default()
         };

@@ -27,7 +27,7 @@ impl ContractViews {
     /// Returns the contract of a skill.
     pub(super) async fn contract_view(&self, wanted: &str) -> Result<ContractView, Error> {
         let (views, wanted) = (self.clone(), wanted.to_owned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let read = contracts::read(&views.plans.skills.resolve(&wanted)?)?;
             views.view(&read)
         })

@@ -83,7 +83,7 @@ impl Plans {
     async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
         let look = || {
             let (plans, wanted) = (Arc::clone(self), wanted.to_owned());
-            super::super::run_blocking(move || {
+            crate::work::run_blocking(move || {
                 let skill = plans.skills.resolve(&wanted)?;
                 if skill.classification.invocation.value == Invocation::Attach {
                     return Err(Error::new(
@@ -203,7 +203,7 @@ impl Plans {
     ) -> (Option<String>, Option<String>) {
         let (plans, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
         let inputs = run.inputs.clone();
-        let looked = super::super::run_blocking(move || {
+        let looked = crate::work::run_blocking(move || {
             if let Some(capability) = capability_of(&wanted) {
                 return plans.present_capability(capability, &inputs, approval);
             }
@@ -331,7 +331,7 @@ impl Launches {
             self.plans.fit(&ready, &inputs, &options)?
         } else {
             let (plans, options) = (Arc::clone(&self.plans), options.clone());
-            super::super::run_blocking(move || plans.fit(&ready, &inputs, &options)).await?
+            crate::work::run_blocking(move || plans.fit(&ready, &inputs, &options)).await?
         };
         let launched = self.begin(prepared, None, &options, started_by).await?;
         let launched = if wait { self.waited(launched).await? } else { launched };

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::run_blocking;
 use super::runtime::{RunStore, StorePlace};
+use crate::work::run_blocking;
 use crate::{Code, Error, StoreHealth, StoreMigrated, StoreReset};
 use skills_config::{Config, quoted};
 use skills_store::{Health, Unavailability, check_source, damage_of};

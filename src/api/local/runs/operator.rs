@@ -484,7 +484,7 @@ impl Maintenance {
             }
         };
         let (permissions, run) = (Arc::clone(&self.permissions), run.clone());
-        super::super::run_blocking(move || permissions.required_approvals(&run, &plan)).await.map(Some)
+        crate::work::run_blocking(move || permissions.required_approvals(&run, &plan)).await.map(Some)
     }
 }
 

@@ -263,7 +263,7 @@ impl Permissions {
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
         let look =
             move || permissions.approval_of_plan(&skill_id, &plan, &options.labels, &options.policy_subjects);
-        match super::super::run_blocking(look).await? {
+        match crate::work::run_blocking(look).await? {
             Some(rule) if !is_approved => {
                 let message = format!(
                     "the policy requires an approval of {} since run {} was launched: {rule}; launch it again",

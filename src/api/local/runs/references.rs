@@ -119,7 +119,7 @@ impl Targets {
     ) -> TargetLookup {
         let (targets, artifacts) = (self.clone(), Arc::clone(&runtime.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             if let Some(file) = reference.strip_prefix("skill:") {
                 return targets.skill_file(file);
             }
@@ -198,7 +198,7 @@ impl Targets {
     async fn task(&self, runtime: &RunRuntime, reference: &str) -> TargetLookup {
         let id = reference.strip_prefix("task:").unwrap_or(reference);
         let targets = self.clone();
-        let (items, unreadable) = super::super::run_blocking(move || Ok(targets.work_items())).await?;
+        let (items, unreadable) = crate::work::run_blocking(move || Ok(targets.work_items())).await?;
         if let Some((root, task)) = items.iter().find(|(_, task)| task.id == id) {
             if !task.is_open() {
                 return Err(missing(format!(

@@ -285,7 +285,7 @@ impl CapabilityServices {
     /// Reloads the capabilities from disk for subsequent calls.
     pub(super) async fn refresh(self: &Arc<Self>) -> Result<(), Error> {
         let services = Arc::clone(self);
-        super::super::run_blocking(move || services.capabilities().map(drop)).await
+        crate::work::run_blocking(move || services.capabilities().map(drop)).await
     }
 
     /// Like [`Self::refresh`], unless that was done within this time.
@@ -330,7 +330,7 @@ impl CapabilityServices {
     /// Describes the isolation of scripts here.
     pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
         let services = Arc::clone(self);
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let calling = services.calling()?;
             let report = calling.sandbox.report();
             let summary = report.summary();
@@ -414,7 +414,7 @@ impl RunStore {
     pub(in crate::local) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let own = Arc::clone(self);
         let open = || async {
-            let runtime = super::super::run_blocking(move || own.open()).await?;
+            let runtime = crate::work::run_blocking(move || own.open()).await?;
             self.complete_audit(&runtime).await;
             Ok(runtime)
         };

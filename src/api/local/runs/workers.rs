@@ -111,7 +111,7 @@ impl Workers {
         let runtime = self.store.runtime().await?;
         self.store.ensure_store()?;
         let audit = Arc::clone(&self.audit);
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             audit.catch_up();
             Ok(())
         })
@@ -140,7 +140,7 @@ impl Workers {
             return;
         }
         let services = Arc::clone(&self.services);
-        tokio::task::spawn_blocking(move || {
+        crate::work::spawn_blocking(move || {
             let cleared = services.isolating().clear_leftovers();
             if cleared.folders > 0 {
                 tracing::info!("deleted stale work folders: {}, {} bytes", cleared.folders, cleared.bytes);

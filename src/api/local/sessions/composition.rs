@@ -72,7 +72,7 @@ impl Composer {
         let answered = session.in_answers();
         let separate = session.active.iter().filter(|skill| answered.contains(&skill.name));
         let separate: Vec<String> = separate.map(|skill| body_text(&skill.name, &skill.body)).collect();
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let differs = last.as_ref().map(|last| last.difference(&composed));
             let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
             let since = last.as_ref().and_then(|last| {
@@ -124,7 +124,7 @@ impl Composer {
     pub(super) async fn levels_of(&self, wanted: &str) -> Result<LevelsView, Error> {
         let skill = self.skills.resolve(wanted)?;
         let levels = Arc::clone(&self.levels);
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let source = detail::source(&skill)?;
             let body = skills_skill::body(&source).to_owned();
             let entry = levels::entry(&skill);

@@ -95,7 +95,7 @@ impl Scripts {
         let id = session.id.0.clone();
         let Some(confirmed) = leave.confirmed else {
             // No confirmation is requested for a script that cannot run anyway.
-            let supplied = super::super::run_blocking(move || Ok(sandbox.preview(&spec)))
+            let supplied = crate::work::run_blocking(move || Ok(sandbox.preview(&spec)))
                 .await
                 .map_err(to_tool_error)?
                 .map_err(|error| refused(&error))?;
@@ -141,7 +141,7 @@ impl Scripts {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
             let artifacts = self.services.kept_files().map_err(to_tool_error)?;
-            let stored = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
+            let stored = crate::work::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
                 |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
             )??;
             answer["files"] = stored.iter().map(file).collect();

@@ -25,7 +25,7 @@ impl Composer {
                 (skill.name.clone(), loaded, here, known(skill, &catalog))
             })
             .collect();
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let now = files.into_iter().map(|(name, (location, digest), here, roots)| {
                 let file = file_now(here.as_deref(), &location, &digest);
                 (name, SkillDrift { file, roots })
@@ -48,7 +48,7 @@ impl Composer {
         let here = catalog.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
         let entry = here.map(|skill| levels::entry(skill));
         let counts = Arc::clone(&self.levels);
-        super::super::run_blocking(move || {
+        crate::work::run_blocking(move || {
             let listed =
                 open(&active, &catalog).and_then(|bundle| super::composition::sizes(&counts, &bundle));
             let (files, files_unknown) = match listed {

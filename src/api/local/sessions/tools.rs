@@ -343,7 +343,7 @@ impl SessionTools {
             let bundle = super::skill_drift::open_loaded(&loaded, &catalog)?;
             read::range(&bundle, &path, parsed.offset, parsed.length)
         };
-        let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {
+        let range = crate::work::spawn_blocking(reading).await.map_err(|error| {
             ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
         })??;
         let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
