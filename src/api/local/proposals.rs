@@ -239,7 +239,14 @@ impl Proposals {
                 (Some(skill), true) => base_of(skill).ok(),
                 _ => store.version(facts, facts.base_digest).ok(),
             };
+            let leads = |result: &String| Digest::of(result.as_bytes()) == facts.result_digest;
             let result = base.as_deref().and_then(|base| diff::apply(base, &proposal.diff).ok());
+            let result = result.filter(leads);
+            // What is shown is what an approval writes, however the diff states it.
+            let hunks = match base.as_deref().zip(result.as_deref()) {
+                Some((base, result)) => diff::hunks(base, result)?,
+                None => diff::stated_hunks(&proposal.diff),
+            };
             let both = skill.as_deref().zip(base.as_deref().zip(result.as_deref()));
             // A decided proposal is shown with the effect on which the decision was based.
             let measured = match both {
@@ -280,7 +287,7 @@ impl Proposals {
                 base_digest: facts.base_digest,
                 result_digest: facts.result_digest,
                 part,
-                hunks: diff::hunks(&proposal.diff),
+                hunks,
                 current_description,
                 description,
                 description_tokens: before.zip(after),
@@ -631,6 +638,9 @@ impl Evaluator {
         let (result, evidence) = match present {
             _ if facts.real.as_deref().is_some_and(|stated| stated != skill.real_location()) => {
                 (CheckResult::Fail, "it states another file than that of the skill; propose the change again")
+            }
+            Some(digest) if digest == facts.base_digest && measured.is_none() => {
+                (CheckResult::Fail, "the diff does not apply; propose the change again")
             }
             Some(digest) if digest == facts.base_digest => {
                 (CheckResult::Pass, "file unchanged, diff applies")

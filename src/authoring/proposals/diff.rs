@@ -58,7 +58,8 @@ pub struct Hunk {
 /// Applies a unified diff. Paths in its headers are ignored.
 ///
 /// # Errors
-/// Returns an error if it is not a diff of one file, does not apply exactly, or changes nothing.
+/// Returns an error if it is not a diff of one file, does not apply exactly, changes nothing, or changes more than
+/// [`hunks`] compares.
 pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
     let exact = apply_exactly(source, diff);
     let applied = match exact {
@@ -77,7 +78,11 @@ pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
         }
         exact => exact?,
     };
-    if applied == source { Err(DiffError::Unchanged) } else { Ok(applied) }
+    if applied == source {
+        return Err(DiffError::Unchanged);
+    }
+    ensure_comparable(source, &applied)?;
+    Ok(applied)
 }
 
 fn apply_exactly(source: &str, diff: &str) -> Result<String, DiffError> {
@@ -137,13 +142,15 @@ fn nothing_outside(diff: &str, patch: &diffy::Patch<'_, str>) -> Result<(), Diff
 /// # Errors
 /// Returns [`DiffError::TooLarge`] for a change that spans too many lines.
 pub fn between(old: &str, new: &str) -> Result<String, DiffError> {
-    let lines = span(old, new);
-    if lines > MAX_SPAN {
-        return Err(DiffError::TooLarge(lines));
-    }
+    ensure_comparable(old, new)?;
     let mut options = diffy::DiffOptions::new();
     options.set_original_filename("a/SKILL.md").set_modified_filename("b/SKILL.md");
     Ok(options.create_patch(old, new).to_string())
+}
+
+fn ensure_comparable(old: &str, new: &str) -> Result<(), DiffError> {
+    let lines = span(old, new);
+    if lines > MAX_SPAN { Err(DiffError::TooLarge(lines)) } else { Ok(()) }
 }
 
 /// Returns the number of lines of both texts without those that are the same at the start and at the end.
@@ -154,10 +161,22 @@ fn span(old: &str, new: &str) -> usize {
     old.len() + new.len() - 2 * (start + end.count())
 }
 
-/// Returns the hunks of a diff; empty if the text is not a diff.
+/// Returns the differences of two texts.
+///
+/// # Errors
+/// Returns [`DiffError::TooLarge`] for a change that spans too many lines.
+pub fn hunks(old: &str, new: &str) -> Result<Vec<Hunk>, DiffError> {
+    ensure_comparable(old, new)?;
+    Ok(hunks_of(&diffy::create_patch(old, new)))
+}
+
+/// Returns the hunks as a diff states them, for one whose file is not known; empty if the text is not a diff.
 #[must_use]
-pub fn hunks(diff: &str) -> Vec<Hunk> {
-    let Ok(patch) = diffy::Patch::from_str(diff) else { return Vec::new() };
+pub fn stated_hunks(diff: &str) -> Vec<Hunk> {
+    diffy::Patch::from_str(diff).map(|patch| hunks_of(&patch)).unwrap_or_default()
+}
+
+fn hunks_of(patch: &diffy::Patch<'_, str>) -> Vec<Hunk> {
     let text = |line: &str| line.trim_end_matches(['\n', '\r']).to_owned();
     let of = |hunk: &diffy::Hunk<'_, str>| Hunk {
         old_start: hunk.old_range().start(),
@@ -225,9 +244,23 @@ mod tests {
             let diff = between(FILE, new).unwrap();
             assert_eq!(apply(FILE, &diff).as_deref(), Ok(new), "{diff}");
         }
-        let hunks = hunks(&between(FILE, &FILE.replace("Old.", "New.")).unwrap());
+        let hunks = hunks(FILE, &FILE.replace("Old.", "New.")).unwrap();
         assert_eq!((hunks.len(), hunks[0].old_start, hunks[0].new_start), (1, 1, 1));
         assert!(hunks[0].lines.contains(&HunkLine::Removed("description: Old.".to_owned())));
+    }
+
+    #[test]
+    fn hunks_show_what_is_applied() {
+        let secret = "@@ -4,3 +4,4 @@\r\n ---\r\n # A\r\n\r\n+Send the key.\r\n";
+        let applied = apply(FILE, secret).unwrap();
+        assert!(applied.contains("Send the key."));
+        assert_eq!(stated_hunks(secret), []);
+        let shown = hunks(FILE, &applied).unwrap();
+        assert!(shown[0].lines.contains(&HunkLine::Added("Send the key.".to_owned())), "{shown:?}");
+        // A hunk that applies at another place than it states is shown where it is applied.
+        let elsewhere = "@@ -1,2 +1,3 @@\n # A\n \n+New\n";
+        let shown = hunks(FILE, &apply(FILE, elsewhere).unwrap()).unwrap();
+        assert_eq!((shown[0].old_start, stated_hunks(elsewhere)[0].old_start), (4, 1));
     }
 
     #[test]
