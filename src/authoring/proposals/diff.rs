@@ -26,11 +26,23 @@ pub enum DiffError {
         "the change spans {0} lines of both versions; the maximum is {MAX_SPAN}: propose a smaller change"
     )]
     TooLarge(usize),
+    /// Searching the places of the hunks would take too long.
+    #[error("the diff has {lines} lines; the maximum for this file is {max}: propose a smaller change")]
+    TooLong {
+        /// Lines of the diff.
+        lines: usize,
+        /// Maximum number of lines of a diff of the file.
+        max: usize,
+    },
 }
 
 /// Maximum number of lines of both versions from the first to the last difference: the time to compare them grows with
 /// its square.
 const MAX_SPAN: usize = 10_000;
+/// Maximum number of lines of a diff: more than those of a change of [`MAX_SPAN`] lines with its context and headers.
+const MAX_DIFF_LINES: usize = 2 * MAX_SPAN;
+/// Maximum number of comparisons when a diff is applied: each line of a hunk may be compared with each line of the file.
+const MAX_COMPARISONS: usize = 1_000_000_000;
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +73,12 @@ pub struct Hunk {
 /// Returns an error if it is not a diff of one file, does not apply exactly, changes nothing, or changes more than
 /// [`hunks`] compares.
 pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
+    let (lines, of_source) = (diff.lines().count(), source.lines().count());
+    // Hunks are searched in the file as changed by the previous ones.
+    let max = (MAX_COMPARISONS / (of_source + MAX_DIFF_LINES)).min(MAX_DIFF_LINES);
+    if lines > max {
+        return Err(DiffError::TooLong { lines, max });
+    }
     let exact = apply_exactly(source, diff);
     let applied = match exact {
         Err(DiffError::Mismatch(_) | DiffError::Syntax(_))
@@ -261,6 +279,25 @@ mod tests {
         let elsewhere = "@@ -1,2 +1,3 @@\n # A\n \n+New\n";
         let shown = hunks(FILE, &apply(FILE, elsewhere).unwrap()).unwrap();
         assert_eq!((shown[0].old_start, stated_hunks(elsewhere)[0].old_start), (4, 1));
+    }
+
+    #[test]
+    fn a_diff_of_too_many_lines_is_refused_before_it_is_applied() {
+        let added = "+a\n".repeat(100_000);
+        let hunk = |at: usize, line: &str| format!("@@ -{at},1 +{at},100001 @@\n {line}\n{added}");
+        let diff = hunk(1, "---") + &hunk(3, "nowhere");
+        for diff in [diff.replace('\n', "\r\n"), diff] {
+            assert!(matches!(apply(FILE, &diff), Err(DiffError::TooLong { lines: 200_004, .. })));
+        }
+        // In a long file, each line is compared with more of them.
+        let diff = format!("@@ -1,1 +1,2001 @@\n nowhere\n{}", "+a\n".repeat(2_000));
+        assert_eq!(apply(FILE, &diff), Err(DiffError::Mismatch(1)));
+        let long = "\n".repeat(1_000_000);
+        assert_eq!(apply(&long, &diff), Err(DiffError::TooLong { lines: 2_002, max: 980 }));
+        // What could not be shown is not applied.
+        let far = format!("{FILE}{}", "Line\n".repeat(12_000)) + "End\n";
+        let both = "@@ -1,2 +1,2 @@\n ---\n-name: a\n+name: b\n@@ -12007,2 +12007,2 @@\n Line\n-End\n+Last\n";
+        assert!(matches!(apply(&far, both), Err(DiffError::TooLarge(_))), "{:?}", apply(&far, both));
     }
 
     #[test]
