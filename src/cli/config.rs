@@ -13,6 +13,7 @@ use super::output::{TextStyle, counted};
 use skills_api::{Code, Error};
 use skills_base::private_files;
 use skills_config::{Config, ConfigError, MAX_ERRORS_PER_FILE};
+use skills_skill::safe_text;
 
 /// `skills config path --json`.
 #[derive(Serialize)]
@@ -65,7 +66,7 @@ fn path(cx: &mut Context) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     for file in std::iter::once(&user).chain(files.iter().filter(|file| **file != user)) {
-        let shown = file.display().to_string();
+        let shown = safe_text::line(&file.display().to_string()).into_owned();
         let line = cx.out.links.file(shown.clone(), &shown, file);
         cx.out.line(line)?;
     }
@@ -85,12 +86,12 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
             cx.out.line("no configuration file; using defaults (`skills config edit` creates one)")?;
         }
         for file in files {
-            cx.out.line(format!("{}: valid", file.display()))?;
+            cx.out.line(format!("{}: valid", safe_text::line(&file.display().to_string())))?;
         }
     } else {
         for mistake in mistakes {
             let word = cx.out.ink(TextStyle::Bad, "error:");
-            cx.out.line(format!("{word} {mistake}"))?;
+            cx.out.line(format!("{word} {}", safe_text::block(&mistake)))?;
         }
     }
     if found > 0 {

@@ -120,7 +120,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Exit, Failure> {
     if cx.out.json {
         cx.out.value(&Copied { file, bytes })?;
     } else {
-        let shown = file.display().to_string();
+        let shown = safe_text::line(&file.display().to_string()).into_owned();
         let line = cx.out.links.file(format!("{shown}, {}", size(bytes)), &shown, &file);
         cx.out.line(line)?;
     }

@@ -35,9 +35,8 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
         let folder = file.parent().unwrap_or(&cx.cwd).to_owned();
         if args.write_baseline {
             write_baseline(&report, &file, &folder)?;
-            let message =
-                format!("{}: {}", file.display(), counted(report.findings.len(), "finding", "findings"));
-            cx.out.line(message)?;
+            let found = counted(report.findings.len(), "finding", "findings");
+            cx.out.line(format!("{}: {found}", safe_text::line(&file.display().to_string())))?;
             return Ok(Exit::Success);
         }
         LintBaseline::read(&file)?.apply(&mut report, &folder);

@@ -60,7 +60,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
     if let Some(file) = baseline.as_deref().filter(|_| args.write_baseline) {
         write_baseline(&report.map, file)?;
         let found = counted(report.severe, "collision", "collisions");
-        cx.out.line(format!("{}: {found}", file.display()))?;
+        cx.out.line(format!("{}: {found}", safe_text::line(&file.display().to_string())))?;
         return Ok(Exit::Success);
     }
     let baseline = baseline.as_deref().map(CollisionBaseline::read).transpose()?;

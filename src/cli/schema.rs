@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Context;
 use super::args::{OpenapiArgs, SchemaArgs};
 use super::failure::{Exit, Failure};
+use skills_skill::safe_text;
 
 /// Prints or checks the schema of a skill's frontmatter.
 pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Exit, Failure> {
@@ -34,11 +35,13 @@ fn print_or_check(
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "same": drifted.is_none(), "difference": drifted }))?;
     } else {
+        let path = path.display().to_string();
+        let path = safe_text::line(&path);
         match &drifted {
-            None => cx.out.line(format!("{} is up to date", path.display()))?,
+            None => cx.out.line(format!("{path} is up to date"))?,
             Some(what) => {
-                cx.out.line(format!("{} is out of date: {what}", path.display()))?;
-                cx.out.line(format!("Regenerate it: {command} > {}", path.display()))?;
+                cx.out.line(format!("{path} is out of date: {}", safe_text::line(what)))?;
+                cx.out.line(format!("Regenerate it: {command} > {path}"))?;
             }
         }
     }

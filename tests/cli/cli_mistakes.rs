@@ -214,6 +214,21 @@ fn config_check_counts_at_least_the_reported_errors() {
 }
 
 #[test]
+fn config_check_prints_no_control_characters_of_a_file() {
+    let home = Home::with_skills();
+    let bad = r"\e]52;c;eA==\a\u202e";
+    home.config(&format!(
+        "theme: \"{bad}\"\nruns: {{columns: [\"{bad}\"], sort: \"{bad}\", expires_in: \"{bad}\"}}\n\
+         keys: {{\"{bad}\": {{x: a}}, browse: {{\"{bad}\": o, sort: \"{bad}\"}}}}\n"
+    ));
+    let check = home.run_bare(&["config", "check"]);
+    assert_eq!(check.code, 2);
+    assert!(check.stdout.contains("52;c"), "{}", check.stdout);
+    let is_raw = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!check.stdout.contains(is_raw) && !check.stderr.contains(is_raw), "{:?}", check.stdout);
+}
+
+#[test]
 fn a_service_that_is_not_there_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.
