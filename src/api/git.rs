@@ -1,9 +1,12 @@
 //! Skills of earlier commits, read from git objects without a checkout.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use super::{Code, Error};
 use skills_discovery::{Document, Router};
@@ -12,6 +15,16 @@ use skills_skill::{MAX_BYTES, SkillId, index_text, parse};
 
 /// The fields of a commit in the output of `git log`, each after a NUL, which no field contains.
 const FIELDS: &str = "%x00%H%x00%ct%x00%an%x00%s";
+
+/// Maximum size of the output of a git command in bytes: the changes of 500 commits, or the files of a large repository.
+const MAX_OUTPUT_BYTES: u64 = 128 << 20;
+/// Maximum number of bytes of its messages.
+const MAX_ERROR_BYTES: u64 = 64 << 10;
+/// Maximum duration of a git command.
+const MAX_DURATION: Duration = Duration::from_secs(30);
+/// Maximum memory of a git command in bytes.
+#[cfg(target_os = "linux")]
+const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
 /// A folder of skills in a repository.
 #[derive(Debug, Clone)]
@@ -72,14 +85,66 @@ pub(crate) fn git(folder: &Path) -> Command {
     command
 }
 
-fn output(mut command: Command, what: &str) -> Result<String, Error> {
-    let output = command.output().map_err(|error| failed(what, &error))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(what, &said.lines().next().unwrap_or("failed").trim()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// Runs a git command within limits: a small repository can make git work for hours and take all memory.
+fn output(command: Command, what: &str) -> Result<String, Error> {
+    output_within(command, what, MAX_OUTPUT_BYTES, MAX_DURATION)
 }
+
+fn output_within(
+    mut command: Command,
+    what: &str,
+    max_bytes: u64,
+    max_duration: Duration,
+) -> Result<String, Error> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(what, &error))?;
+    limit_memory(&child);
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(failed(what, &"no pipes"));
+    };
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        scope.spawn(move || sender.send(read_at_most(stdout, max_bytes)));
+        let said = scope.spawn(|| read_at_most(stderr, MAX_ERROR_BYTES));
+        let read = match receiver.recv_timeout(max_duration) {
+            Ok(Ok(Some(bytes))) => Ok(bytes),
+            Ok(Ok(None)) => Err(format!("the output has more than {} MiB", max_bytes >> 20)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("it did not end within {} s", max_duration.as_secs())),
+        };
+        if read.is_err() {
+            // It may have ended.
+            drop(child.kill());
+        }
+        let status = child.wait().map_err(|error| failed(what, &error))?;
+        let bytes = read.map_err(|why| failed(what, &why))?;
+        if !status.success() {
+            let said = said.join().ok().and_then(Result::ok).flatten().unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
+            return Err(failed(what, &said.lines().next().unwrap_or("failed").trim()));
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    })
+}
+
+/// Returns the content of a pipe; `None` if it is larger.
+fn read_at_most(pipe: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    pipe.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
+}
+
+/// Limits the memory of a git process, without the packs that it maps.
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit { current: Some(MAX_MEMORY_BYTES), maximum: Some(MAX_MEMORY_BYTES) };
+    // It fails for a process that has ended.
+    let _ = prlimit(Some(Pid::from_child(child)), Resource::Data, limit);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child) {}
 
 /// Returns the roots of a catalog that are in a git work tree.
 pub fn git_roots(catalog: &Catalog) -> Vec<GitRoot> {
@@ -145,19 +210,7 @@ impl GitRoot {
     /// # Errors
     /// Returns an error if git cannot be started.
     pub fn blobs(&self) -> Result<Blobs, Error> {
-        let mut command = git(&self.top);
-        command
-            .args(["cat-file", "--batch"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| failed("cat-file", &error))?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => {
-                Ok(Blobs { child, input: Some(input), output: BufReader::new(output) })
-            }
-            _ => Err(failed("cat-file", &"no pipes")),
-        }
+        Ok(Blobs { sizes: Batch::of(self, "--batch-check")?, contents: Batch::of(self, "--batch")? })
     }
 
     /// Returns where a file of a commit would be in the catalog.
@@ -249,11 +302,10 @@ fn unquoted(path: &str) -> String {
     out
 }
 
-/// A running `git cat-file --batch`.
+/// A reader of blobs.
 pub struct Blobs {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    sizes: Batch,
+    contents: Batch,
 }
 
 impl Blobs {
@@ -262,29 +314,56 @@ impl Blobs {
     /// # Errors
     /// Returns an error if git exits early.
     fn read(&mut self, blob: &str) -> Result<Option<Vec<u8>>, Error> {
-        let io = |error: std::io::Error| failed("cat-file", &error);
-        let Some(input) = &mut self.input else { return Err(failed("cat-file", &"it has ended")) };
-        writeln!(input, "{blob}").map_err(io)?;
-        input.flush().map_err(io)?;
-        let mut head = String::new();
-        self.output.read_line(&mut head).map_err(io)?;
-        let Some(size) = head.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok()) else {
-            return if head.is_empty() { Err(failed("cat-file", &"it has ended")) } else { Ok(None) };
-        };
-        let mut content = Vec::new();
-        let mut limited = (&mut self.output).take(size);
-        if size <= MAX_BYTES {
-            limited.read_to_end(&mut content).map_err(io)?;
-        } else {
-            std::io::copy(&mut limited, &mut std::io::sink()).map_err(io)?;
+        // Git holds a blob in memory to print it, whatever its size.
+        if self.sizes.ask(blob)?.is_none_or(|size| size > MAX_BYTES) {
+            return Ok(None);
         }
-        let mut end = [0; 1];
-        self.output.read_exact(&mut end).map_err(io)?;
-        Ok((size <= MAX_BYTES).then_some(content))
+        let Some(size) = self.contents.ask(blob)? else { return Ok(None) };
+        let io = |error: io::Error| failed("cat-file", &error);
+        let mut content = Vec::new();
+        (&mut self.contents.output).take(size).read_to_end(&mut content).map_err(io)?;
+        self.contents.output.read_exact(&mut [0; 1]).map_err(io)?;
+        Ok(Some(content))
     }
 }
 
-impl Drop for Blobs {
+/// A running `git cat-file` that answers one object at a time.
+struct Batch {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Batch {
+    fn of(root: &GitRoot, mode: &str) -> Result<Self, Error> {
+        let mut command = git(&root.top);
+        command.args(["cat-file", mode]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed("cat-file", &error))?;
+        limit_memory(&child);
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => {
+                Ok(Self { child, input: Some(input), output: BufReader::new(output) })
+            }
+            _ => Err(failed("cat-file", &"no pipes")),
+        }
+    }
+
+    /// Asks for an object and returns its size; `None` if it is missing.
+    fn ask(&mut self, object: &str) -> Result<Option<u64>, Error> {
+        let io = |error: io::Error| failed("cat-file", &error);
+        let Some(input) = &mut self.input else { return Err(failed("cat-file", &"it has ended")) };
+        writeln!(input, "{object}").map_err(io)?;
+        input.flush().map_err(io)?;
+        let mut head = String::new();
+        self.output.read_line(&mut head).map_err(io)?;
+        if head.is_empty() {
+            return Err(failed("cat-file", &"it has ended"));
+        }
+        Ok(head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()))
+    }
+}
+
+impl Drop for Batch {
     fn drop(&mut self) {
         // Without input it exits by itself.
         drop(self.input.take());
@@ -427,6 +506,43 @@ pub fn router_at(router: &Router, catalog: &Catalog, reference: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_command_ends_at_its_limits() {
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let run = |script: &str, limit: Duration| output_within(shell(script), "log", 8, limit);
+        let long = Duration::from_secs(600);
+        assert_eq!(run("echo 1234567", long).unwrap(), "1234567\n");
+        assert!(run("exec yes", long).unwrap_err().message.contains("MiB"));
+        assert!(run("exec sleep 600", Duration::ZERO).unwrap_err().message.contains("did not end"));
+        assert!(run("echo no >&2; exit 1", long).unwrap_err().message.ends_with("no"));
+    }
+
+    #[test]
+    fn a_blob_larger_than_a_skill_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |args: &[&str]| {
+            let mut command = git(folder.path());
+            command.args(args);
+            output(command, args[0]).unwrap().trim().to_owned()
+        };
+        run(&["init", "--quiet"]);
+        let blob = |name: &str, content: &[u8]| {
+            std::fs::write(folder.path().join(name), content).unwrap();
+            run(&["hash-object", "-w", name])
+        };
+        let large = blob("large", &vec![b'a'; MAX_BYTES as usize + 1]);
+        let small = blob("small", b"text");
+        let mut blobs = GitRoot::of(folder.path()).unwrap().blobs().unwrap();
+        assert_eq!(blobs.read(&large).unwrap(), None);
+        assert_eq!(blobs.read(&"0".repeat(40)).unwrap(), None);
+        assert_eq!(blobs.read(&small).unwrap().as_deref(), Some(b"text".as_slice()));
+    }
 
     #[test]
     fn a_commit_is_read_with_what_it_changed() {
