@@ -38,20 +38,35 @@ fn unnamed() -> String {
     "unnamed".to_owned()
 }
 
-/// Returns the default approver and the source of that name: `git config user.name` in this folder, else the account.
+/// Returns the default approver and the source of that name: `git config user.name` of the user or the system, else the
+/// account. A repository does not name who approves: its settings may come from somebody else.
 pub(super) fn approver(cwd: &Path) -> (String, String) {
-    let result = git(cwd).args(["config", "--get", "user.name"]).stderr(Stdio::null()).output();
-    let name =
-        result.ok().filter(|out| out.status.success()).and_then(|out| String::from_utf8(out.stdout).ok());
-    match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
+    match ["--global", "--system"].into_iter().find_map(|file| git_user_name(cwd, file)) {
         Some(name) => (name, "git config user.name".to_owned()),
         None => (account(), OS_ACCOUNT.to_owned()),
     }
 }
 
+fn git_user_name(cwd: &Path, file: &str) -> Option<String> {
+    let mut command = git(cwd);
+    command.args(["config", file, "--includes", "--get", "user.name"]).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repository_does_not_name_the_approver() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |args: &[&str]| assert!(git(folder.path()).args(args).status().unwrap().success());
+        run(&["init", "--quiet"]);
+        run(&["config", "user.name", "Somebody Else"]);
+        assert_ne!(approver(folder.path()).0, "Somebody Else");
+    }
 
     #[test]
     fn a_user_is_named_by_the_list_of_users() {
