@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Gid, Uid, chdir, close, setgid, setgroups, setsid, setuid};
+use nix::unistd::{Gid, Uid, chdir, close, setgid, setsid, setuid};
 
 use super::super::plan::{Findings, Identity, Plan, receive};
 use super::{FAILED, limits, probe};
@@ -148,7 +148,7 @@ fn enter_namespace() -> Result<(), String> {
 
 /// On other systems the profile around the script restricts it.
 #[cfg(not(target_os = "linux"))]
-fn apply_irreversible_restrictions(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
+fn drop_privileges(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn apply_irreversible_restrictions(_: &Plan, _: bool, _: &mut Findings) -> Resul
 fn become_user(identity: Identity) -> Result<(), String> {
     let Identity(number) = identity;
     #[cfg(target_os = "linux")]
-    setgroups(&[]).map_err(|error| format!("dropping all groups: {error}"))?;
+    nix::unistd::setgroups(&[]).map_err(|error| format!("dropping all groups: {error}"))?;
     setgid(Gid::from_raw(number)).map_err(|error| format!("setting the group id {number}: {error}"))?;
     setuid(Uid::from_raw(number)).map_err(|error| format!("setting the user id {number}: {error}"))?;
     if setuid(Uid::from_raw(0)).is_ok() {
