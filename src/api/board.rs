@@ -302,7 +302,7 @@ mod tests {
             (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();
         let board = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
         assert_eq!((board.ended.len(), board.ended_runs), (MAX_ENDED, 60), "all are counted");
-        let many: Vec<RunRecord> = (0..MAX_DISTINGUISHED as i64 + 1)
+        let many: Vec<RunRecord> = (0..=MAX_DISTINGUISHED as i64)
             .map(|at| {
                 let options = RunOptions { title: Some("Deploy".to_owned()), ..RunOptions::default() };
                 RunRecord { options, ..run(&format!("run{at}"), RunState::Running, at) }

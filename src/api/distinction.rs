@@ -52,7 +52,7 @@ pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
     let mut out = vec![String::new(); runs.len()];
     for places in same.into_values().filter(|places| places.len() > 1) {
         let same: Vec<&RunRecord> = places.iter().map(|at| runs[*at]).collect();
-        let distinction = compare(&same, |differences, object| differences.fields(object));
+        let distinction = compare(&same, false);
         let is_one_skill = is_same(places.iter().map(|at| &runs[*at].skill_id));
         for (at, mut row) in places.into_iter().zip(distinction.rows) {
             if !is_one_skill {
@@ -67,10 +67,14 @@ pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
 /// Compares the runs of a list.
 #[must_use]
 pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
-    compare(&runs.into_iter().collect::<Vec<_>>(), |differences, object| differences.row(object))
+    compare(&runs.into_iter().collect::<Vec<_>>(), true)
 }
 
-fn compare(runs: &[&RunRecord], row: fn(&Differences<'_>, &Value) -> Vec<String>) -> Distinction {
+/// Compares runs; rows of many different fields are short without the empty ones.
+fn compare(runs: &[&RunRecord], with_empty_fields: bool) -> Distinction {
+    let row = |differences: &Differences<'_>, object: &Value| {
+        if with_empty_fields { differences.row(object) } else { differences.fields(object) }
+    };
     let mut by_skill: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         by_skill.entry(&run.skill_id).or_default().push(at);

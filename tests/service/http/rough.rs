@@ -245,9 +245,9 @@ async fn measurements_of_callers_that_are_gone_take_no_threads() {
     let query = |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": "none" });
     let queries: Vec<Value> = (0..2_000).map(query).collect();
     let arguments = json!({ "clients": ["claude-code"], "queries": queries });
-    let before = threads();
+    let (caller, before) = (Caller::anyone(), threads());
     for _ in 0..100 {
-        let call = fit.call(&service, &Caller::anyone(), arguments.clone());
+        let call = fit.call(&service, &caller, arguments.clone());
         // Until it waits for its measurement.
         assert!(futures::poll!(Box::pin(call)).is_pending());
     }
