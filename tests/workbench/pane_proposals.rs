@@ -145,13 +145,13 @@ fn a_denial_keeps_its_notes() {
     let (base, id) = (place.read(), place.propose(&text(NEW), 12).facts.proposal_id);
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("Effect on the golden set");
-    screen
-        .press("d")
-        .wait_for("Your decision")
-        .press("shift-tab")
-        .type_text("A Dubious claim")
-        .press("esc")
-        .press("D");
+    screen.press("d").wait_for("Your decision").press("tab").type_text("A Dubious claim").press("enter");
+    assert_eq!(
+        place.store.find(&id).unwrap().facts.state,
+        ProposalState::Waiting,
+        "Enter in notes decides nothing"
+    );
+    screen.wait_for("Dubious claim").press("D");
     screen.wait_for("denied by");
     let facts = place.store.find(&id).unwrap().facts;
     assert_eq!(facts.decision.unwrap().notes.as_deref(), Some("A Dubious claim"));

@@ -114,15 +114,11 @@ impl ProposalDialog {
         Outcome::Done(self.pane, vec![Effect::Proposals(request)])
     }
 
+    /// The notes follow the button that decides nothing: Tab reaches them before a button that decides.
     fn turn(&mut self, forward: bool) {
-        let last = self.choices().len() - 1;
-        self.focus = match (self.focus, forward) {
-            (Focus::Notes, true) => Focus::Button(0),
-            (Focus::Notes, false) => Focus::Button(last),
-            (Focus::Button(at), true) if at < last => Focus::Button(at + 1),
-            (Focus::Button(at), false) if at > 0 => Focus::Button(at - 1),
-            (Focus::Button(_), _) => Focus::Notes,
-        };
+        let decides = (1..self.choices().len()).map(Focus::Button);
+        let ring: Vec<Focus> = [Focus::Button(0), Focus::Notes].into_iter().chain(decides).collect();
+        self.focus = parts::next_focus(&ring, self.focus, forward);
     }
 
     fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -203,7 +199,10 @@ impl Overlay for ProposalDialog {
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, self.focus) {
-            (Some(Action::LeaveField | Action::Back), Focus::Notes) => self.focus = Focus::Button(0),
+            // Enter ends the notes where it decides nothing.
+            (Some(Action::LeaveField | Action::Back | Action::Open | Action::Submit), Focus::Notes) => {
+                self.focus = Focus::Button(0);
+            }
             (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
             (Some(Action::PreviousPart), _) => self.turn(false),
             (Some(Action::Execute), _) => return self.press(Action::Execute),
@@ -232,9 +231,8 @@ impl Overlay for ProposalDialog {
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        if self.in_text() {
-            self.notes.insert(text);
-        }
+        self.focus = Focus::Notes;
+        self.notes.insert(text);
         Outcome::Stay
     }
 
