@@ -322,6 +322,7 @@ impl WhyReport {
         let cut = names(&|client| is_cut(client) && client.checks.iter().any(is_failed));
         let unknown = names(&|client| !client.is_hidden() && client.is_unknown());
         let is_none_left = is_about_all && !hidden.is_empty() && hidden.len() == all.len();
+        let is_hidden_from_all = hidden.len() == all.len();
         let say = |names: &[&str], one: &str, more: &str, conditional: &str| {
             let verb = if is_assumed { conditional } else { number(names, one, more) };
             format!("{} {verb}", listed(names))
@@ -367,6 +368,15 @@ impl WhyReport {
             }
             (Some(_), true, _) if self.ranking.is_some() => {
                 format!("The skill ranks first for this request, but {offers}.")
+            }
+            // Nothing was compared with the request: whether the skill is selected is open.
+            (Some(_), true, _) if self.ranking.is_none() && !is_hidden_from_all => {
+                let offering = names(&|client| !client.is_hidden() && !client.is_unknown());
+                let offers = match offers.as_str() {
+                    "" => format!("{} it", say(&offering, "offers", "offer", "would offer")),
+                    offers => offers.to_owned(),
+                };
+                format!("The skill is not ranked here, so it may or may not be selected; {offers}.")
             }
             (Some(_), _, "") => "The skill is not selected for this request.".to_owned(),
             (Some(_), ..) => format!("The skill is not selected for this request, and {offers}."),

@@ -28,6 +28,8 @@ pub struct ClientEntry {
     pub settings_key: Option<String>,
     /// What has to happen before the skill is listed.
     pub waits: Option<String>,
+    /// The key with which it is not known whether the model gets the skill, if nothing else is unknown.
+    pub undocumented_key: Option<String>,
 }
 
 /// The outcome of reading a file as a client.
@@ -302,7 +304,11 @@ impl Reader<'_> {
         const KEY: &str = "disable-model-invocation";
         let Some(flag) = self.file.flag(KEY) else { return };
         match self.profile.people_only.value() {
-            None => self.unknown(KEY),
+            None => {
+                let is_only = self.read.unknown.is_none();
+                self.read.undocumented_key = is_only.then(|| KEY.to_owned());
+                self.unknown(KEY);
+            }
             Some(ways) => {
                 let is_people_only = ways.iter().any(|way| match way {
                     PeopleOnly::Frontmatter => true,
