@@ -92,7 +92,7 @@ pub struct DraftShown {
     pub characters: usize,
     /// Characters of the description, with `when_to_use` where the client appends it.
     pub of: usize,
-    /// Why the client does not list the skill with the draft.
+    /// What the client shows in place of the description, or why it does not list the skill with the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<String>,
     /// Whether the client does not search the skill's folder, and is shown as if it did.
@@ -101,6 +101,10 @@ pub struct DraftShown {
 }
 
 impl DraftShown {
+    /// Why nothing is known of any client.
+    pub const NONE: &str =
+        "no client searches its folder, or the file has no frontmatter to write the draft to";
+
     /// Returns the client's name with the version that was measured, and whether its folder is assumed: `Codex 0.169.0`,
     /// `goose (assumed)`.
     #[must_use]

@@ -96,14 +96,16 @@ pub fn prompt(
         let exclusions = if exclusions.is_empty() {
             String::new()
         } else {
-            format!(" States that it is not for: {}", exclusions.join(" "))
+            format!(" Its limits: {}", exclusions.join(" "))
         };
         Some(format!("`{id}`: {text}{exclusions}"))
     });
     list("Neighboring skills, whose scope stays theirs:", described.collect());
-    let limits = shown.iter().filter(|shown| shown.characters < shown.of);
+    let is_known =
+        |shown: &&DraftShown| !shown.dropped.as_deref().is_some_and(|why| why.starts_with("unknown"));
+    let limits = shown.iter().filter(|shown| shown.characters < shown.of).filter(is_known);
     let limits = limits.map(|shown| match (&shown.dropped, shown.characters) {
-        (Some(why), _) => format!("{} does not list the skill: {why}", shown.name),
+        (Some(why), _) => format!("{}: {why}", shown.name),
         (None, 0) => format!("{} shows the name only", shown.name),
         (None, characters) => {
             format!("{} shows the first {characters} of {} characters", shown.name, shown.of)

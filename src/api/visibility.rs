@@ -14,7 +14,7 @@ use super::{
 };
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
-use skills_skill::SkillId;
+use skills_skill::{Skill, SkillId};
 
 /// Which skills, in which clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +96,7 @@ impl Visibility {
             Self::Off => "off",
             Self::Dropped => "dropped",
             Self::Shadowed => "shadowed",
-            Self::Undefined => "ambiguous",
+            Self::Undefined => "undefined",
             Self::Unknown => "unknown",
             Self::NotSearched => "not searched",
         }
@@ -304,6 +304,12 @@ fn matrix(
     });
     let skills = rows.collect();
     Ok(VisibilityReport { clients, skills, total: subjects.len(), next })
+}
+
+/// Returns what a client's model receives of a skill of the catalog.
+pub(super) fn cell_of(view: &ClientView, skill: &Skill) -> VisibilityCell {
+    let (id, location, description) = (skill.id.clone(), &skill.location, skill.description.as_str());
+    Index::of(view).cell(&Subject { id, location, description, is_refused: false }, true)
 }
 
 fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c>> {

@@ -8,7 +8,9 @@ use super::Context;
 use super::args::DraftArgs;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
-use skills_api::{CoreParts, DraftReport, DraftRequest, NewDescription, SavedDescription, save_description};
+use skills_api::{
+    CoreParts, DraftReport, DraftRequest, DraftShown, NewDescription, SavedDescription, save_description,
+};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
 
@@ -164,14 +166,17 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
             let _ = writeln!(out, "  {}: {queries}", safe_text::line(&attraction.word));
         }
     }
-    if !report.shown.is_empty() {
+    if report.shown.is_empty() {
+        let _ = writeln!(out, "\n{}\n  {}", strong("shown by clients"), DraftShown::NONE);
+    } else {
         let _ = writeln!(out, "\n{}", strong("shown by clients"));
         let width = report.shown.iter().map(|shown| shown.label().chars().count()).max().unwrap_or(0);
         let width = width.min(MAX_LABEL);
         for shown in &report.shown {
             let text = match &shown.dropped {
-                Some(why) => format!("not listed: {}", safe_text::line(why)),
+                Some(why) => safe_text::line(why).into_owned(),
                 None if shown.characters == shown.of => "in full".to_owned(),
+                None if shown.characters == 0 => "name only".to_owned(),
                 None => format!("{} of {} characters", shown.characters, shown.of),
             };
             let _ = writeln!(out, "  {:<width$}  {text}", safe_text::line(&shown.label()));
@@ -209,7 +214,8 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
             split.held_out.after,
             counted(split.held_out.queries, "query", "queries")
         );
-        if split.is_telling() && split.gap() >= Split::WIDE_GAP {
+        let gains = split.prompt.after > split.prompt.before;
+        if split.is_telling() && gains && split.gap() >= Split::WIDE_GAP {
             let _ = writeln!(
                 out,
                 "  gap {:.3}: the gain does not hold for held-out queries; the scopes of skills overlap",

@@ -13,7 +13,7 @@ use crate::local::skills::Skills;
 use crate::policies::{PolicyFile, verdict};
 use crate::{
     AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
-    ForeignBundle, HiddenSkills, client_view, names,
+    ForeignBundle, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
@@ -213,12 +213,15 @@ impl ClientLists {
 
     /// Returns what a client lists, and its state for every bundle. The list is that within its budget. Blocking.
     pub(in crate::local) fn client_list(&self, client: &str) -> Result<ClientView, Error> {
-        let profile = profile(client)?;
-        let key = self.budget_key(Some(client), Settings::default().window)?;
-        let seen = self.listed(&key, Some(profile));
+        self.client_view(profile(client)?, &self.skill_files)
+    }
+
+    fn client_view(&self, profile: &Profile, files: &SkillFiles) -> Result<ClientView, Error> {
+        let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
+        let seen = self.listed_in(&key, Some(profile), files);
         let list = seen.shortened(profile, &[], key.window);
         Ok(ClientView {
-            client: client.to_owned(),
+            client: profile.id.clone(),
             name: profile.name.clone(),
             source: profile.sources_line(),
             version: profile.measured_at.clone(),
@@ -230,8 +233,8 @@ impl ClientLists {
         })
     }
 
-    /// Returns how many characters of the description each client would show that finds the skill, if `source` were its
-    /// file.
+    /// Returns what each client that searches the folder of the skill would show of the description, if `source` were
+    /// its file.
     pub(in crate::local) fn shown_by_clients(
         &self,
         skill: &Skill,
@@ -242,31 +245,28 @@ impl ClientLists {
         let files = self.skill_files.with_draft(skill.real_location().to_owned(), source.as_bytes());
         let mut out = Vec::new();
         for profile in client::profiles() {
-            let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
-            let seen = self.listed_in(&key, Some(profile), &files);
+            let view = self.client_view(profile, &files)?;
+            let state = view.entries.iter().find(|one| one.skill_id == skill.id).map(|one| &one.state);
+            if matches!(state, None | Some(ClientViewState::NotLooked)) {
+                continue;
+            }
             let of = profile.stated(description, when_to_use).chars().count();
-            let is_own = |entry: &Listed| entry.skill_id.as_ref() == Some(&skill.id);
-            let (characters, dropped, assumed) = if let Some(own) = seen.listed.iter().find(|one| is_own(one))
-            {
-                let assumed = own.assumed;
-                let list = seen.shortened(profile, &[], key.window);
-                let shown = list.entries.iter().find(|(entry, _)| is_own(entry));
-                let characters = shown.map_or(0, |(entry, shown)| match shown {
-                    Shown::Complete | Shown::Beyond if !entry.cut => of,
-                    _ if entry.other_text => 0,
-                    _ => entry.description.chars().count().min(of),
-                });
-                (characters, None, assumed)
-            } else {
-                let state = seen.states.into_iter().find(|one| one.skill_id == skill.id);
-                let Some(ClientViewEntry { state: ClientViewState::Dropped(why), assumed, .. }) = state
-                else {
-                    continue;
-                };
-                (0, Some(why), assumed)
+            let cell = visibility::cell_of(&view, skill);
+            let listed = view.listed(&skill.id, &skill.location);
+            let characters = match cell.state {
+                Visibility::Full => of,
+                Visibility::Cut => listed.map_or(0, |(entry, _)| entry.description.chars().count().min(of)),
+                _ => 0,
             };
-            let (client, name) = (profile.id.clone(), profile.name.clone());
-            let version = profile.measured_at.clone();
+            let why = cell.reason.unwrap_or_default();
+            let dropped = match cell.state {
+                Visibility::Full | Visibility::Cut | Visibility::NameOnly => None,
+                Visibility::OtherText => Some(why.replacen(&format!("{} ", view.name), "", 1)),
+                Visibility::Unknown => Some(format!("unknown: {why}")),
+                Visibility::Undefined => Some(format!("undefined: {why}")),
+                _ => Some(format!("not listed: {why}")),
+            };
+            let (client, name, version, assumed) = (view.client, view.name, view.version, cell.assumed);
             out.push(DraftShown { client, name, version, characters, of, dropped, assumed });
         }
         Ok(out)
