@@ -85,7 +85,15 @@ pub async fn save_description(
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
         Connection::Local if new.propose => Some("as requested".to_owned()),
-        Connection::Local => local::read_only(&*core.catalog().await?, &detail.skill),
+        Connection::Local => {
+            let catalog = core.catalog().await?;
+            // A proposal for it could never be approved.
+            if local::is_shipped(&catalog, &detail.skill) {
+                let message = format!("not written: {}", local::SHIPPED_IS_READ_ONLY);
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+            local::read_only(&catalog, &detail.skill)
+        }
     };
     if let Some(obstacle) = obstacle {
         let request = ProposalRequest {

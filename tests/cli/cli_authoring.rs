@@ -408,6 +408,63 @@ fn when_to_use_is_measured_and_written() {
 }
 
 #[test]
+fn a_draft_says_what_a_client_shows_of_a_defective_file() {
+    let home = Home::empty();
+    let folders = [".claude", ".agents", ".cursor", ".config/opencode"];
+    for folder in folders {
+        let file = |name: &str| format!("../home/{folder}/skills/{name}/SKILL.md");
+        home.file(&file("nodesc"), "---\nname: nodesc\n---\nReads tables of files.\n");
+        let hidden = "---\nname: hidden\ndescription: Hides.\ndisable-model-invocation: true\n---\nx\n";
+        home.file(&file("hidden"), hidden);
+    }
+    let matrix = home.run_bare(&["--json", "visibility"]).json();
+    for row in matrix["skills"].as_array().unwrap() {
+        let id = row["skill_id"].as_str().unwrap();
+        let draft = home.run_bare(&["--json", "draft", id]);
+        assert_eq!(draft.code, 0, "{}", draft.stderr);
+        let draft = draft.json();
+        let shown = draft["shown"].as_array().unwrap();
+        for cell in row["cells"].as_array().unwrap() {
+            let one = shown.iter().find(|one| one["client"] == cell["client"]);
+            let state = cell["state"].as_str().unwrap();
+            let Some(one) = one else {
+                assert_eq!(state, "not_searched", "{id}: {cell}");
+                continue;
+            };
+            let is_shown = ["full", "cut", "name_only"].contains(&state);
+            assert_eq!(one["dropped"].is_null(), is_shown, "{id}: {cell}, {one}");
+            assert_eq!(one["characters"] == one["of"], state == "full", "{id}: {cell}, {one}");
+        }
+    }
+}
+
+#[test]
+fn an_undocumented_key_is_no_question_of_the_folder() {
+    let home = Home::empty();
+    let hidden = "---\nname: hidden\ndescription: Hides.\ndisable-model-invocation: true\n---\nx\n";
+    home.file("../home/.agents/skills/hidden/SKILL.md", hidden);
+    let why = home.run_bare(&["--json", "why", "hidden"]).json();
+    for client in why["clients"].as_array().unwrap() {
+        let unknown =
+            client["checks"].as_array().unwrap().iter().filter(|check| check["result"] == "unknown");
+        for check in unknown {
+            assert_ne!(check["check"], "folder", "{client}");
+        }
+    }
+}
+
+#[test]
+fn a_shipped_skill_is_not_proposed() {
+    let home = Home::empty();
+    let list = home.run_bare(&["--json", "list"]).json();
+    let id = list["skills"][0]["skill_id"].as_str().unwrap();
+    let written = home.run_bare(&["draft", id, "--description", "Writes something else.", "--write"]);
+    assert_eq!(written.code, 2, "{}", written.stderr);
+    assert!(written.stderr.contains("copy the skill's folder to your own root"), "{}", written.stderr);
+    assert_eq!(home.run_bare(&["--json", "proposals", "list"]).json()["proposals"], json!([]));
+}
+
+#[test]
 fn a_draft_is_shown_as_each_client_would_read_its_file() {
     let home = Home::empty();
     for folder in [".claude", ".agents"] {
@@ -553,7 +610,10 @@ fn a_link_that_clients_follow_is_visible_to_them() {
         report["skills"].as_array().unwrap().iter().map(|row| &row["cells"][0]["state"]).collect();
     assert_eq!(states, ["not_searched", "full"]);
     // Not ranked, so it wins no request.
-    assert_eq!(home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]).code, 1);
+    let why = home.run_bare(&["why", "linky", "far away", "--client", "claude-code"]);
+    assert_eq!(why.code, 1);
+    let answer = "The skill is not ranked here, so it may or may not be selected; Claude Code offers it.";
+    assert!(why.stdout.contains(answer), "{}", why.stdout);
 }
 
 #[test]

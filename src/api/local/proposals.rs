@@ -530,14 +530,20 @@ fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
     }
 }
 
+/// Why the file of a shipped skill is not written, and what to do instead.
+pub(crate) const SHIPPED_IS_READ_ONLY: &str =
+    "shipped skills are read-only; copy the skill's folder to your own root and change the copy";
+
+/// Returns whether a skill is shipped with this program.
+pub(crate) fn is_shipped(catalog: &Catalog, skill: &Skill) -> bool {
+    let mut shipped = catalog.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
+    shipped.any(|root| skill.location.starts_with(&root.path))
+}
+
 /// Returns why the file of a skill cannot be written; `None` if it can.
 pub(crate) fn read_only(catalog: &Catalog, skill: &Skill) -> Option<String> {
-    let shipped = catalog
-        .roots
-        .iter()
-        .any(|root| root.origin == RootOrigin::Shipped && skill.location.starts_with(&root.path));
-    if shipped {
-        return Some("shipped skills are read-only; copy the skill to your own root".to_owned());
+    if is_shipped(catalog, skill) {
+        return Some(SHIPPED_IS_READ_ONLY.to_owned());
     }
     let real = skill.location.canonicalize().ok()?;
     if std::fs::metadata(&real).is_ok_and(|found| found.permissions().readonly()) {
