@@ -224,14 +224,13 @@ impl ScreenState {
             let seen = here.keymap.key_for(Action::DismissError, &[Context::Error], false);
             (items, fixed, seen.map_or_else(String::new, |key| key_name(key, here.glyphs)))
         });
-        let hints = self.overlays.top.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
         let helps = self.help_hint();
         let unsaved = self.overlays.asks_to_leave().then(|| self.unsaved_state());
         let theme = &self.appearance.theme;
         let mut painter = Painter { buf, theme, glyphs };
         self.notices.draw(middle, &mut painter, &dismiss_key, now);
         let keys = if self.connection.is_lost() { refusal(foot, &mut painter) } else { foot };
-        if let Some((overlay, hints)) = self.overlays.top.as_mut().zip(hints) {
+        if let Some(overlay) = &mut self.overlays.top {
             self.hits.clear();
             let above = Rect { height: screen.height - 1, ..screen };
             if let Some(behind) = &mut self.overlays.behind {
@@ -249,6 +248,9 @@ impl ScreenState {
             self.clock.changes_in(behind.and_then(|behind| behind.changes_in(now)), now);
             // A dialog covers the notes: those of its own keys take the footer's row.
             let since = *self.overlays.since.get_or_insert(now);
+            // After drawing: whether a text scrolls depends on its area.
+            let hints = overlay.hints();
+            let hints = self.here(|here| here.hints(&hints));
             if !self.notices.draw_newer_in_row(since, foot, &mut painter, now) {
                 self.hits.extend(footer::draw(keys, &mut painter, &hints, &helps));
             }

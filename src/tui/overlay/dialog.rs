@@ -4,7 +4,7 @@ mod bulk;
 mod choice;
 mod decision;
 mod launch;
-mod parts;
+pub(super) mod parts;
 mod prompt;
 mod prompt_dialog;
 mod proposal;

@@ -1,5 +1,6 @@
 //! The editor of a description and `when_to_use`: the effects of a draft are measured at each keystroke, before anything is written.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
+use super::dialog::parts;
 use super::draft_report::{Item, Pending, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
@@ -19,8 +21,10 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, shown};
+use crate::widgets::word_diff::word_diff;
 use crate::widgets::wrap::wrap;
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
+use skills_discovery::{Advice, clauses};
 use skills_registry::Catalog;
 use skills_skill::{Digest, Skill, SkillId};
 
@@ -231,10 +235,23 @@ impl Metrics {
         self.stages <= STAGES.iter().position(|stage| *stage == DraftMeasure::Golden).unwrap_or_default()
     }
 
-    /// Handles a change of the text.
-    fn restart(&mut self) {
+    /// Handles a change of the text, or of what it is compared with.
+    fn restart(&mut self, texts: &StatedTexts) {
         (self.stages, self.error) = (0, None);
         self.generation += 1;
+        let Some(report) = &mut self.report else { return };
+        // Figures of clauses that are gone, and advice that was taken, belong to no text.
+        let present: HashSet<String> = [&texts.description, &texts.when_to_use]
+            .into_iter()
+            .flat_map(|text| clauses(text))
+            .map(|clause| clause.trim().to_owned())
+            .collect();
+        let words = texts.description.to_lowercase();
+        let has =
+            |advice: &Advice| advice.word.split_whitespace().all(|word| words.contains(&word.to_lowercase()));
+        let report = Arc::make_mut(report);
+        report.clauses.retain(|value| present.contains(value.clause.trim()));
+        report.advice.retain(|advice| !has(advice));
     }
 
     /// Handles a measurement of the current text; returns whether another one follows.
@@ -277,8 +294,8 @@ pub struct DraftEditor {
     written: Option<&'static str>,
     /// Whether the next Esc discards the text.
     discarding: bool,
-    /// Why the text became a proposal instead of being written.
-    proposed: Option<String>,
+    /// Why the text was not written, and what became of it.
+    not_written: Option<Note>,
     /// What another program wrote to the file since the draft was opened.
     on_disk: Option<InFile>,
     /// The texts that were replaced by writing.
@@ -288,6 +305,9 @@ pub struct DraftEditor {
     scroll: Scroll,
     rows: usize,
 }
+
+/// The row above the metrics.
+type Note = (String, Role);
 
 /// Returns the names of the texts that differ.
 fn changed(old: &StatedTexts, new: &StatedTexts) -> &'static str {
@@ -310,7 +330,7 @@ impl DraftEditor {
             confirming: false,
             written: None,
             discarding: false,
-            proposed: None,
+            not_written: None,
             on_disk: None,
             replaced: None,
             refused: false,
@@ -354,8 +374,8 @@ impl DraftEditor {
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written, self.proposed) = (false, None, None);
-        self.metrics.restart();
+        (self.confirming, self.written, self.not_written) = (false, None, None);
+        self.metrics.restart(&self.fields.stated());
         if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
             (self.metrics.stages, self.metrics.report) = (STAGES.len(), None);
@@ -370,7 +390,7 @@ impl DraftEditor {
         if self.fields.description().trim().is_empty() {
             return Outcome::Handled;
         }
-        self.metrics.restart();
+        self.metrics.restart(&self.fields.stated());
         Outcome::HandledWith(self.pane, vec![self.measure()])
     }
 
@@ -473,37 +493,32 @@ impl DraftEditor {
         Outcome::Request(self.pane, vec![effect])
     }
 
-    /// Returns the texts that writing changes: as the file has them, and as they are written.
-    fn difference(&self) -> Vec<(&'static str, String, Role)> {
+    /// Returns what writing changes in the texts of the file, if it is to be shown.
+    fn difference(&self, width: u16, ellipsis: &str) -> Vec<RichLine> {
+        if !self.confirming && !self.refused {
+            return Vec::new();
+        }
         let (old, new) = (self.in_file(), self.merged());
-        let mut out = Vec::new();
-        if old.description != new.description {
-            out.push(("-", old.description.clone(), Role::Danger));
-            out.push(("+", new.description, Role::Success));
-        }
-        if old.when_to_use != new.when_to_use {
-            let sides = [("-", &old.when_to_use, Role::Danger), ("+", &new.when_to_use, Role::Success)];
-            let stated = sides.into_iter().filter(|(_, text, _)| !text.trim().is_empty());
-            out.extend(stated.map(|(sign, text, role)| (sign, format!("when_to_use: {text}"), role)));
-        }
+        let mut out = word_diff(&old.description, &new.description, "", width, ellipsis);
+        let label = "when_to_use: ";
+        out.extend(word_diff(&old.when_to_use, &new.when_to_use, label, width, ellipsis));
         out
     }
 
     /// Returns the notes above the metrics: the confirmation before writing, the result of writing, an error.
-    fn notes(&self) -> Vec<(&'static str, String, Role)> {
+    fn notes(&self) -> Vec<Note> {
         if self.confirming {
             let what = changed(self.in_file(), &self.merged());
             let over = if self.on_disk.is_some() { " over the current one" } else { "" };
             let start = if self.on_disk.is_some() { "The file changed on disk. " } else { "" };
-            let question = format!("{start}Write this {what}{over}? Ctrl-S confirms, any other key cancels.");
-            let mut out = vec![("", question, Role::Warning)];
-            out.extend(self.difference());
-            return out;
+            let question =
+                format!("{start}Write this {what}{over}? Ctrl-S confirms; typing, Tab and Esc cancel.");
+            return vec![(question, Role::Warning)];
         }
         let mut out = Vec::new();
         if self.discarding {
             let text = "Unsaved draft. Press Esc again to discard it, or any other key to continue.";
-            out.push(("", text.to_owned(), Role::Warning));
+            out.push((text.to_owned(), Role::Warning));
         }
         if self.on_disk.is_some() {
             let what = if self.refused {
@@ -512,25 +527,19 @@ impl DraftEditor {
             } else {
                 "The file changed on disk: Ctrl-R reloads it and keeps your text."
             };
-            out.push(("", what.to_owned(), Role::Warning));
-            if self.refused {
-                out.extend(self.difference());
-            }
+            out.push((what.to_owned(), Role::Warning));
         }
-        if let Some(why) = &self.proposed {
-            let said = format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
-            out.push(("", said, Role::Waiting));
-        }
+        out.extend(self.not_written.clone());
         if let Some(what) = self.written {
             let mut letters = what.chars();
             let first = letters.next().map(|letter| letter.to_ascii_uppercase());
             let what: String = first.into_iter().chain(letters).collect();
             let text =
                 format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
-            out.push(("", text, Role::Success));
+            out.push((text, Role::Success));
         }
         if let Some(error) = &self.metrics.error {
-            out.push(("", error.clone(), Role::Danger));
+            out.push((error.clone(), Role::Danger));
         }
         out
     }
@@ -613,7 +622,11 @@ impl Overlay for DraftEditor {
                         self.written = Some(written);
                         return self.base_changed();
                     }
-                    SaveOutcome::AsProposal(why) => self.proposed = Some(why.clone()),
+                    SaveOutcome::AsProposal(why) => {
+                        let said =
+                            format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
+                        self.not_written = Some((said, Role::Waiting));
+                    }
                     SaveOutcome::Changed(present) => {
                         (self.on_disk, self.refused) = (Some(present.clone()), true);
                     }
@@ -621,7 +634,8 @@ impl Overlay for DraftEditor {
                 Outcome::Handled
             }
             Message::DescriptionWritten(_, Err(error)) => {
-                self.metrics.error = Some(error.message.clone());
+                // Not among the metrics: the next measurement would remove it.
+                self.not_written = Some((error.message.clone(), Role::Danger));
                 Outcome::Handled
             }
             Message::Catalog(catalog) => self.catalog_changed(catalog),
@@ -650,17 +664,33 @@ impl Overlay for DraftEditor {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let mut hints = vec![
-            Hint { action: Action::Execute, label: "write" },
+        let is_hidden = self.rows > self.scroll.height;
+        let scroll = is_hidden.then_some(Hint { action: Action::PageDown, label: "scroll" });
+        if self.confirming {
+            let mut hints = vec![Hint { action: Action::Execute, label: "confirm" }];
+            hints.extend(scroll);
+            hints.push(Hint { action: Action::Back, label: "cancel" });
+            return hints;
+        }
+        let mut hints = vec![Hint { action: Action::Execute, label: "write" }];
+        if self.on_disk.is_some() {
+            hints.push(Hint { action: Action::ReloadFile, label: "reload" });
+        }
+        hints.extend(scroll);
+        hints.extend([
             Hint { action: Action::NextPart, label: "next field" },
             Hint { action: Action::Back, label: "close" },
             Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
-            Hint { action: Action::PageDown, label: "scroll" },
-        ];
-        if self.on_disk.is_some() {
-            hints.insert(1, Hint { action: Action::ReloadFile, label: "reload" });
-        }
+        ]);
         hints
+    }
+
+    fn help_items(&self) -> Vec<Hint> {
+        let mut items = self.hints();
+        if items.iter().all(|hint| hint.action != Action::PageDown) {
+            items.push(Hint { action: Action::PageDown, label: "scroll" });
+        }
+        items
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
@@ -686,23 +716,22 @@ impl Overlay for DraftEditor {
         let notes = self.notes();
         let intent = self.skill.intent.as_deref();
         let left_below = Rect { y: left.y + top, height: left.height.saturating_sub(top), ..left };
+        // The difference has no column next to it.
+        let left_below = if self.confirming {
+            Rect { width: inside.right().saturating_sub(left.x + 1), ..left_below }
+        } else {
+            left_below
+        };
         let note_items = |width: u16| {
             let mut items = Vec::new();
-            for (label, text, role) in &notes {
-                let indent = if label.is_empty() { 0 } else { 2 };
-                for (at, segs) in
-                    wrap(&[Seg::new(shown(text), *role)], width - indent).into_iter().enumerate()
-                {
-                    let mut line = Vec::new();
-                    if indent > 0 {
-                        line.push(Seg::new(
-                            if at == 0 { format!("{label} ") } else { "  ".to_owned() },
-                            *role,
-                        ));
-                    }
-                    line.extend(segs);
-                    items.push(Item::Line(RichLine::from_segs(line)));
-                }
+            for (text, role) in &notes {
+                let rows = wrap(&[Seg::new(shown(text), *role)], width).into_iter();
+                items.extend(rows.map(|segs| Item::Line(RichLine::from_segs(segs))));
+            }
+            let difference = self.difference(width, painter.glyphs.ellipsis);
+            if !difference.is_empty() {
+                items.push(Item::Gap);
+                items.extend(difference.into_iter().map(Item::Line));
             }
             if !items.is_empty() {
                 items.push(Item::Gap);
@@ -726,13 +755,14 @@ impl Overlay for DraftEditor {
             first.push(Item::Line(RichLine::of("measuring", Role::Muted)));
         }
         columns.push((left_below, first));
-        self.rows = columns.iter().map(|(_, items)| items.len()).max().unwrap_or(0);
-        self.scroll.height = columns.iter().map(|(area, _)| usize::from(area.height)).min().unwrap_or(0);
+        let hidden = |area: &Rect, items: &[Item]| items.len().saturating_sub(usize::from(area.height));
+        let most = columns.iter().map(|(area, items)| hidden(area, items)).max().unwrap_or(0);
+        self.scroll.height = usize::from(left_below.height);
+        self.rows = most + self.scroll.height;
         self.scroll.roll(0, self.rows);
         for (area, items) in &columns {
             // A column that fits does not scroll with the other one.
-            let most = items.len().saturating_sub(usize::from(area.height));
-            let offset = self.scroll.offset.min(most);
+            let offset = self.scroll.offset.min(hidden(area, items));
             for (item, y) in items.iter().skip(offset).zip(area.y..area.bottom()) {
                 match item {
                     Item::Gap => {}
@@ -747,6 +777,8 @@ impl Overlay for DraftEditor {
                     Item::Line(line) => drop(painter.line(area.x, y, line, area.width)),
                 }
             }
+            let shown = Scroll { offset, height: usize::from(area.height), ..Scroll::default() };
+            parts::more_below(*area, painter, items.len(), &shown);
         }
         cursor
     }
@@ -757,6 +789,7 @@ mod tests {
     use crossterm::event::{KeyCode, KeyModifiers};
 
     use super::*;
+    use crate::theme::{Depth, Theme};
 
     fn key(code: KeyCode) -> KeyEvent {
         KeyEvent::new(code, KeyModifiers::NONE)
@@ -804,7 +837,9 @@ mod tests {
     }
 
     fn text(editor: &DraftEditor) -> String {
-        editor.notes().iter().map(|(label, text, _)| format!("{label} {text}\n")).collect()
+        let notes = editor.notes().into_iter().map(|(text, _)| text);
+        let difference = editor.difference(200, "…").into_iter().map(|line| line.plain_text());
+        notes.chain(difference).map(|line| line + "\n").collect()
     }
 
     fn stage(outcome: &Outcome) -> Option<DraftMeasure> {
@@ -855,6 +890,59 @@ mod tests {
         assert!(
             matches!(&too_early, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Toast(_)]))
         );
+    }
+
+    #[test]
+    fn figures_of_clauses_that_are_gone_are_not_shown() {
+        let mut editor = editor();
+        let clause = |text: &str| skills_discovery::ClauseValue {
+            clause: text.to_owned(),
+            queries: 4,
+            mrr: 0.1,
+            false_triggers: 0,
+        };
+        let advice = |word: &str| Advice {
+            query: "read".to_owned(),
+            word: word.to_owned(),
+            gain: 1.0,
+            rank: Some(1),
+            won: 1,
+            lost: 0,
+            false_triggers: 0,
+        };
+        let clauses = vec![clause("Reads statements."), clause("Reads receipts.")];
+        let advised = vec![advice("statements"), advice("receipts")];
+        let old = DraftReport { clauses, advice: advised, ..(*report("x")).clone() };
+        editor.metrics.report = Some(Arc::new(old));
+        editor.key(key(KeyCode::Char(' ')), None);
+        let report = editor.metrics.report.as_ref().unwrap();
+        let clauses: Vec<&str> = report.clauses.iter().map(|value| value.clause.as_str()).collect();
+        let words: Vec<&str> = report.advice.iter().map(|advice| advice.word.as_str()).collect();
+        assert_eq!((clauses, words), (vec!["Reads statements."], vec!["receipts"]));
+    }
+
+    #[test]
+    fn a_long_change_scrolls_and_says_what_is_below() {
+        let mut editor = editor();
+        editor.paste(&" Reads one more kind of document.".repeat(40));
+        editor.key(key(KeyCode::Null), Some(Action::Execute));
+        let screen = |editor: &mut DraftEditor| {
+            let mut buf = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 80, 24));
+            let theme = Theme::shipped("dark", Depth::True).unwrap();
+            let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &crate::glyphs::UNICODE };
+            editor.draw(Rect::new(0, 0, 80, 24), &mut painter, Instant::now());
+            crate::picture::text(&buf)
+        };
+        let labels = |editor: &DraftEditor| editor.hints().iter().map(|hint| hint.label).collect::<Vec<_>>();
+        let top = screen(&mut editor);
+        assert!(top.contains("more below"), "{top}");
+        assert_eq!(labels(&editor), ["confirm", "scroll", "cancel"]);
+        for _ in 0..9 {
+            editor.key(key(KeyCode::Null), Some(Action::PageDown));
+        }
+        assert!(editor.confirming, "scrolling does not cancel");
+        let end = screen(&mut editor);
+        assert!(!end.contains("more below"), "{end}");
     }
 
     #[test]
@@ -949,7 +1037,7 @@ mod tests {
         assert_eq!(request.when_to_use.as_deref(), Some("On bank statements."));
         editor.key(key(KeyCode::Null), Some(Action::Execute));
         assert!(
-            text(&editor).ends_with("cancels.\n+ when_to_use: On bank statements.\n"),
+            text(&editor).ends_with("cancel.\n+ when_to_use: On bank statements.\n"),
             "{}",
             text(&editor)
         );

@@ -1,6 +1,7 @@
 //! The metrics of a draft as rows: the golden set, queries that changed their first result, the value of clauses, what
 //! clients show.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
@@ -8,10 +9,10 @@ use crate::widgets::format::{count, plain_score, signed};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::wrap::{wrap, wrap_to};
 use ratatui::style::Modifier;
-use skills_api::{DraftPlace, DraftReport};
-use skills_discovery::{ChangedQuery, GoldenChange, Split};
+use skills_api::{DraftPlace, DraftReport, DraftShown};
+use skills_discovery::{ChangedQuery, GoldenChange, Split, SplitMetrics};
 use skills_skill::{Severity, SkillId};
 
 /// Maximum number of listed queries of each kind.
@@ -67,7 +68,8 @@ pub struct Pending {
 pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
-        out.push(Item::Title("Clauses", "queries gained by each clause".to_owned()));
+        let note = if pending.clauses { "updating" } else { "queries gained by each clause" };
+        out.push(Item::Title("Clauses", note.to_owned()));
         let most = report.clauses.iter().map(|clause| clause.queries.abs()).max().unwrap_or(0).max(1);
         let name = width.saturating_sub(6 + BAR_WIDTH);
         for clause in &report.clauses {
@@ -102,28 +104,34 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
     if pending.clauses {
         mute(&mut out, 0);
     }
-    if !report.shown.is_empty() {
+    if report.shown.is_empty() && !pending.golden {
+        out.extend([Item::Gap, Item::Title("Clients", String::new())]);
+        let none = [Seg::new(DraftShown::NONE, Role::Muted)];
+        out.extend(wrap(&none, width).into_iter().map(line));
+    } else if !report.shown.is_empty() {
         out.extend([Item::Gap, Item::Title("Clients", "how much of the description they show".to_owned())]);
         let name = report.shown.iter().map(|shown| cells(&shown.label())).max().unwrap_or(0);
         for shown in &report.shown {
             let length = (shown.characters * usize::from(BAR_WIDTH)).div_ceil(shown.of.max(1)) as u16;
             let text = match (&shown.dropped, shown.characters) {
-                (Some(why), _) => format!("not listed: {}", crate::widgets::text_width::shown(why)),
+                (Some(why), _) => crate::widgets::text_width::shown(why),
                 (None, 0) => "name only".to_owned(),
                 (None, all) if all == shown.of => "full".to_owned(),
                 (None, some) => format!("{some} of {} characters", shown.of),
             };
             let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
-            let segs = [
+            let labels = name + 2 + BAR_WIDTH + 2;
+            let mut before = vec![
                 Seg::new(fixed(&shown.label(), name + 2, painter), Role::Text),
                 Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1),
-                Seg::new(text, role),
             ];
-            if shown.dropped.is_some() {
-                // A reason can be longer than the column.
-                out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
-            } else {
-                out.push(line(segs.into()));
+            // A reason can be longer than the column.
+            let reason =
+                wrap_to(&[Seg::new(text, role)], width.saturating_sub(labels), 3, painter.glyphs.ellipsis);
+            for mut row in reason {
+                let blank = vec![Seg::new(" ".repeat(usize::from(labels)), Role::Text)];
+                row.segs.splice(0..0, std::mem::replace(&mut before, blank));
+                out.push(Item::Line(row));
             }
         }
     }
@@ -215,9 +223,9 @@ fn place(place: &DraftPlace, painter: &Painter<'_>) -> String {
 fn place_role(before: &DraftPlace, after: &DraftPlace) -> Role {
     let rank = |place: &DraftPlace| (!place.fits, place.rank.unwrap_or(usize::MAX));
     match rank(after).cmp(&rank(before)) {
-        std::cmp::Ordering::Less => Role::Success,
-        std::cmp::Ordering::Equal => Role::Text,
-        std::cmp::Ordering::Greater => Role::Danger,
+        Ordering::Less => Role::Success,
+        Ordering::Equal => Role::Text,
+        Ordering::Greater => Role::Danger,
     }
 }
 
@@ -259,20 +267,38 @@ fn golden_items(
                 painter,
             ));
         }
-        let gap = split.gap();
-        let (text, role) = if gap >= Split::WIDE_GAP {
-            ("overlapping scope: the gain does not hold for held-out queries", Role::Warning)
-        } else {
-            ("the gain holds for held-out queries, unless their words were used", Role::Muted)
-        };
         if !split.is_telling() {
             out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
-        } else if (split.prompt.after - split.prompt.before).abs() > 1e-9 || gap.abs() > 1e-9 {
-            let segs = [Seg::new(format!("gap {gap:+.3}: "), Role::Text), Seg::new(text, role)];
+        } else if let Some((text, role)) = held_out_result(split) {
+            let gap = format!("{:+.3}", split.gap()).replace('-', painter.glyphs.minus);
+            let segs = [Seg::new(format!("gap {gap}: "), Role::Text), Seg::new(text, role)];
             out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
         }
     }
     changed_items(golden, drafted, width, painter, out);
+}
+
+/// Returns whether a gain on the queries of the prompt holds for the held-out ones; `None` if neither half changed.
+fn held_out_result(split: &Split) -> Option<(&'static str, Role)> {
+    let change = |half: &SplitMetrics| {
+        let change = half.after - half.before;
+        if change.abs() < 1e-9 { Ordering::Equal } else { change.total_cmp(&0.0) }
+    };
+    Some(match (change(&split.prompt), change(&split.held_out)) {
+        (Ordering::Equal, Ordering::Equal) => return None,
+        (Ordering::Greater, _) if split.gap() >= Split::WIDE_GAP => {
+            ("overlapping scope: the gain does not hold for held-out queries", Role::Warning)
+        }
+        (Ordering::Greater, Ordering::Greater) => {
+            ("the gain holds for held-out queries, unless their words were used", Role::Muted)
+        }
+        (Ordering::Greater, Ordering::Equal) => ("held-out queries gain nothing", Role::Muted),
+        (Ordering::Greater, Ordering::Less) => ("a gain for queries of the prompt only", Role::Warning),
+        (_, Ordering::Greater) => ("a gain for held-out queries only", Role::Muted),
+        (Ordering::Equal, Ordering::Less) => ("a loss for held-out queries", Role::Warning),
+        (Ordering::Less, Ordering::Equal) => ("a loss for queries of the prompt", Role::Warning),
+        (Ordering::Less, Ordering::Less) => ("a loss in both halves", Role::Warning),
+    })
 }
 
 /// Formats a metric: label, value before, value after, and the change.
@@ -368,5 +394,28 @@ fn changed_items(
             Seg::new(format!(" {} ", painter.glyphs.bar), Role::Rule),
             Seg::new(bar(lost.min(BAR_WIDTH), painter), Role::Danger),
         ]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(prompt: f64, held_out: f64) -> Option<&'static str> {
+        let half = |change: f64| SplitMetrics { queries: 100, before: 0.5, after: 0.5 + change };
+        let split = Split { prompt: half(prompt), held_out: half(held_out) };
+        held_out_result(&split).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn a_loss_is_never_called_a_gain() {
+        assert_eq!(result(0.0, 0.0), None);
+        assert_eq!(result(-0.010, -0.011), Some("a loss in both halves"));
+        assert_eq!(result(-0.007, 0.0), Some("a loss for queries of the prompt"));
+        assert_eq!(result(0.0, -0.01), Some("a loss for held-out queries"));
+        assert_eq!(result(0.01, -0.01), Some("a gain for queries of the prompt only"));
+        assert_eq!(result(0.02, 0.0), Some("held-out queries gain nothing"));
+        assert!(result(0.03, 0.02).unwrap().starts_with("the gain holds"));
+        assert!(result(0.2, -0.01).unwrap().starts_with("overlapping scope"));
     }
 }

@@ -19,4 +19,5 @@ pub mod rule;
 pub mod scroll;
 pub mod text_width;
 pub mod tree;
+pub mod word_diff;
 pub mod wrap;
