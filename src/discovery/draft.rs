@@ -1,5 +1,7 @@
 //! Rankings with a draft of one skill, and its effects on a golden set.
 
+use std::cmp::Reverse;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -406,7 +408,10 @@ pub fn advice(
     own.sort_by_key(|(case, outcome)| (first != Some(case.query.trim()), outcome.rank.unwrap_or(usize::MAX)));
     own.truncate(MAX_ADVISED);
     let all = own.into_par_iter().map(|(case, _)| advise(router, document, &case.query, cases, current));
-    Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    let mut all: Vec<Advice> = all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    // Words of one query only are rarely what the description lacks.
+    all.sort_by_key(|advice| (first != Some(advice.query.trim()), Reverse(advice.won)));
+    Ok(all)
 }
 
 /// Finds the missing words of a query that would help the skill most, measured by a draft: they raise its rank and win
@@ -464,7 +469,8 @@ pub fn advise(
         let count = |list: &[ChangedQuery]| i64::try_from(list.len()).unwrap_or(i64::MAX);
         let false_triggers = count(&change.triggered) - count(&change.rejected);
         let (won, lost) = (change.won.len(), change.lost.len());
-        let harmless = lost == 0 && false_triggers <= 0;
+        // A better rank that wins no query is no advice.
+        let harmless = then.rank == Some(1) && lost == 0 && false_triggers <= 0;
         if harmless || count(&change.won) > count(&change.lost) + false_triggers.max(0) {
             let (query, word, gain) = (query.to_owned(), added.join(" "), gain(&then));
             return Ok(Some(Advice { query, word, gain, rank: then.rank, won, lost, false_triggers }));
