@@ -114,6 +114,14 @@ pub enum GoldenPaneResponse {
 }
 
 impl GoldenPaneRequest {
+    /// Returns the skills that the query to add or to change names.
+    pub(crate) fn named_skills(&self) -> &[SkillId] {
+        match self {
+            Self::Add(case) | Self::Edit { edit: GoldenEdit::Replace(_, case), .. } => named_by(case),
+            _ => &[],
+        }
+    }
+
     /// Returns the name for the log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -279,11 +287,7 @@ async fn on_disk(
 /// Returns a note about skills that a query names and that do not exist: the query cannot be won. Empty if there are
 /// none.
 async fn unknown(client: &dyn Core, case: &Case) -> String {
-    let named = match &case.expect {
-        Expect::AnyOf(ids) => ids.as_slice(),
-        Expect::Not(id) => std::slice::from_ref(id),
-        Expect::Nothing => return String::new(),
-    };
+    let named = named_by(case);
     let Ok(catalog) = client.catalog().await else { return String::new() };
     let is_unknown = |id: &&SkillId| catalog.by_id(id.as_str()).is_none();
     let names: Vec<String> = named.iter().filter(is_unknown).map(|id| format!("`{id}`")).collect();
@@ -291,6 +295,15 @@ async fn unknown(client: &dyn Core, case: &Case) -> String {
         [] => String::new(),
         [one] => format!("; warning: skill {one} not found"),
         more => format!("; warning: skills {} not found", more.join(", ")),
+    }
+}
+
+/// Returns the skills that an expectation names.
+fn named_by(case: &Case) -> &[SkillId] {
+    match &case.expect {
+        Expect::AnyOf(ids) => ids.as_slice(),
+        Expect::Not(id) => std::slice::from_ref(id),
+        Expect::Nothing => &[],
     }
 }
 

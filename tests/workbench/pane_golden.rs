@@ -250,6 +250,24 @@ fn quitting_asks_before_a_typed_text_is_lost() {
 }
 
 #[test]
+fn a_golden_query_of_an_unknown_skill_is_added_only_on_request() {
+    let place = Place::new();
+    let mut screen = place.open(120, 36);
+    screen.press("6").wait_for("failing first").press("n").wait_for("Add a golden query");
+    screen.press("ctrl-u").type_text("clean a csv").press("tab").press("ctrl-u").type_text("pdf-table");
+    screen.press("ctrl-s").wait_for("skill `pdf-table` (similar: pdf-tables").wait_for("Ctrl-S again");
+    screen.press("ctrl-s").wait_until("added", |screen| !screen.contains("Add a golden query"));
+}
+
+#[test]
+fn the_key_that_explains_is_in_the_footer_of_a_small_screen() {
+    let place = Place::new();
+    let mut screen = place.open(80, 24);
+    screen.press("1").wait_for("W why");
+    screen.press("2").press("i").type_text("extract tables").press("enter").wait_for("W why");
+}
+
+#[test]
 fn a_draft_says_that_the_file_changed_on_disk() {
     let place = Place::new();
     let mut screen = place.open(120, 36);

@@ -1,6 +1,7 @@
 //! Execution of actions and effects: what the workbench does itself, and what it delegates.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Map;
@@ -231,6 +232,7 @@ impl Executor {
             Effect::OpenDialog(sheet) => {
                 let mut sheet = sheet.open(pane, (screen.clock.wall_ms(now), now));
                 screen.connection.introduce(sheet.as_mut());
+                sheet.on_message(&Message::Catalog(Arc::clone(&screen.core.catalog)));
                 screen.overlays.top = Some(sheet);
             }
             Effect::Read(reading) => screen.overlays.open(Reader::new(pane, *reading)),

@@ -100,8 +100,7 @@ impl PromptKind {
                 ])
             }
             Self::Golden(_) => {
-                let expected = "Expected skills, separated by spaces: any of them may rank first. `none` if no \
-                    skill fits; `not ID` for a skill that must not rank first.";
+                let expected = "Ids of skills that may rank first; `none`; or `not ID`.";
                 BTreeMap::from([
                     ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
                     ("skills".to_owned(), Field { required: true, ..field(expected) }),

@@ -1,6 +1,7 @@
 //! The dialog for what a session needs: a message, a script's arguments, or an export's format and file. For a script
 //! it shows the sandbox; nothing runs before it is reviewed.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
@@ -22,6 +23,9 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::near;
+use skills_registry::Catalog;
+use skills_skill::SkillId;
 
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
@@ -39,6 +43,10 @@ pub(super) struct PromptDialog {
     sent: bool,
     /// Whether the request was submitted: no draft is kept.
     done: bool,
+    /// The skills that a golden query can name.
+    catalog: Option<Arc<Catalog>>,
+    /// The ids that were reported as unknown: the same are accepted when submitted again.
+    reported: Vec<SkillId>,
 }
 
 impl PromptDialog {
@@ -47,7 +55,8 @@ impl PromptDialog {
         let button = matches!(asking, PromptKind::Script { .. }).then_some(0);
         let form = asking.form();
         let (said, pressed, sent, done) = (None, Vec::new(), false, false);
-        Self { pane, asking, form, button, said, pressed, sent, done }
+        let (catalog, reported) = (None, Vec::new());
+        Self { pane, asking, form, button, said, pressed, sent, done, catalog, reported }
     }
 
     /// Restores a draft.
@@ -92,6 +101,10 @@ impl PromptDialog {
                 Outcome::Request(self.pane, vec![write])
             }
             Ok(effect) => {
+                if let Some(why) = self.unknown_skills(&effect) {
+                    self.said = Some(why);
+                    return Outcome::Stay;
+                }
                 // The review may reveal an error: keep the input until the script runs.
                 self.done = !matches!(self.asking, PromptKind::Script { .. });
                 Outcome::Done(self.pane, vec![effect])
@@ -101,6 +114,26 @@ impl PromptDialog {
                 Outcome::Stay
             }
         }
+    }
+
+    /// Returns a warning about the skills of a golden query that do not exist, unless the user has seen it.
+    fn unknown_skills(&mut self, effect: &Effect) -> Option<String> {
+        let Effect::Golden(request) = effect else { return None };
+        let (catalog, named) = (self.catalog.as_ref()?, request.named_skills());
+        let unknown: Vec<SkillId> =
+            named.iter().filter(|id| catalog.by_id(id.as_str()).is_none()).cloned().collect();
+        if unknown.is_empty() || unknown == self.reported {
+            return None;
+        }
+        let ids: Vec<&str> = catalog.entries.iter().map(|entry| entry.skill.id.as_str()).collect();
+        let names = unknown.iter().map(|id| match near(id.as_str(), ids.iter().copied()).as_slice() {
+            [] => format!("`{id}`"),
+            near => format!("`{id}` (similar: {})", near.join(", ")),
+        });
+        let names = names.collect::<Vec<_>>().join(", ");
+        let what = if unknown.len() == 1 { "skill" } else { "skills" };
+        self.reported = unknown;
+        Some(format!("{what} {names} not found; Ctrl-S again saves the query anyway"))
     }
 
     fn turn(&mut self, forward: bool) {
@@ -240,6 +273,10 @@ impl Overlay for PromptDialog {
                     Outcome::Handled
                 }
             },
+            Message::Catalog(catalog) => {
+                self.catalog = Some(Arc::clone(catalog));
+                Outcome::Stay
+            }
             _ => Outcome::Stay,
         }
     }
