@@ -66,14 +66,14 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
     let ranked = (!is_ranked).then(|| "no results yet".to_owned());
     out.extend([
         Command::shown(Action::FocusIntent, "request"),
+        on_skill(Command::shown(Action::Why, "why")),
+        on_skill(Command::shown(Action::Draft, "draft")),
         Command { blocked: ranked, ..Command::shown(Action::Filter, "filter") },
         Command::shown(Action::OpenByName, "open by name"),
         Command::shown(Action::TogglePolicy, "ranking policy"),
         Command::shown(Action::CycleRole, "role"),
         Command::shown(Action::PickDomain, "domain"),
         Command::shown(Action::ToggleBody, "body"),
-        on_skill(Command::shown(Action::Why, "why")),
-        on_skill(Command::shown(Action::Draft, "draft")),
         on_skill(Command::shown(Action::AddGolden, "to golden set")),
         on_skill(Command::shown(Action::LoadSkill, "load")),
         on_skill(Command::shown(Action::Copy, "copy")),
