@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::lint::{Neighbors, checked};
-use super::listing::summary;
+use super::listing::{problems, summary};
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
 use skills_base::files::OpenError;
 use skills_registry::Catalog;
@@ -44,7 +44,7 @@ pub fn describe(catalog: &Catalog, skill: &Arc<Skill>) -> Result<SkillDetail, Er
     let known = needs_neighbors.then(|| Neighbors::of(catalog));
     let (mut findings, _) = checked(skill, &source, known.as_ref());
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
-    summary.findings = findings.len();
+    summary.findings = problems(&findings);
     let files = files_of(skill);
     Ok(SkillDetail {
         summary,

@@ -8,7 +8,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{Error, ListFilter, SkillList, SkillSummary, names, paging};
 use skills_registry::{Catalog, TrustSummary};
-use skills_skill::Skill;
+use skills_skill::{Finding, Skill, errors_and_warnings};
 
 /// A skill of the catalog before it is summarized.
 struct Found<'a> {
@@ -170,6 +170,12 @@ impl QueryWords {
     }
 }
 
+/// Returns the number of findings that a summary shows.
+pub fn problems(findings: &[Finding]) -> usize {
+    let (errors, warnings) = errors_and_warnings(findings);
+    errors + warnings
+}
+
 /// Returns the summary of one skill for `list`.
 #[must_use]
 pub fn summary(catalog: &Catalog, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
@@ -198,7 +204,7 @@ pub fn summary(catalog: &Catalog, skill: &Skill, root: usize, winner: Option<&Pa
         location: skill.location.clone(),
         root: catalog.roots.get(root).map_or_else(String::new, |root| root.label.clone()),
         digest: skill.digest,
-        findings: skill.findings.len(),
+        findings: problems(&skill.findings),
         shadowed_by: winner.map(Path::to_path_buf),
         has_contract: false,
         trusted: TrustSummary::No,

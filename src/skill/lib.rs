@@ -31,7 +31,7 @@ pub use bundle::{BundleFile, bundle_files, is_main_file, read_bundle, read_bundl
 pub use classification::{
     AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Status, WithOrigin,
 };
-pub use finding::{Finding, Severity, Span};
+pub use finding::{Finding, Severity, Span, errors_and_warnings};
 pub use finding_builder::{prefix, slice};
 pub use frontmatter::{Frontmatter, schema};
 pub use id::{Digest, SkillId};

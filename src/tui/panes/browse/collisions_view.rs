@@ -280,9 +280,15 @@ fn draw_matrix(
             if (at, to) == (row_at, column_at) && at != to {
                 painter.buf.set_style(cell, painter.theme.style(Role::Cursor));
                 painter.put(*column, *y, &sign, role, CELL);
-                painter.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
-                painter.put(column + CELL, *y, "]", Role::Strong, 1);
             }
+        }
+        // After the next cell, which begins where this one ends.
+        if at == row_at
+            && at != column_at
+            && let Some(column) = columns.get(column_at)
+        {
+            painter.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
+            painter.put(column + CELL, *y, "]", Role::Strong, 1);
         }
     }
     let legend = rows.last().map_or(area.y, |last| last + 2);

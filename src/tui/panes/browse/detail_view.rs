@@ -18,8 +18,8 @@ use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_middle, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
-use skills_api::ForeignBundle;
-use skills_skill::{Finding, Severity};
+use skills_api::{ClientViewState, ForeignBundle};
+use skills_skill::{Finding, RefusalReason, Severity, errors_and_warnings};
 
 /// Draws the right part; returns the row of the disclosure's rule, if there is one.
 pub(super) fn draw(
@@ -84,7 +84,8 @@ fn draw_reason(
     };
     let assumed = assumed.then(|| "assumed: not in a folder of this client, shown as if it were".to_owned());
     let note = selected.budget().and_then(|budget| budget.reason(id));
-    let reasons = state.and_then(items::reason);
+    let is_listed = bundle.refusal.is_some() && state == Some(&ClientViewState::Found);
+    let reasons = is_listed.then(|| "lists it".to_owned()).or_else(|| state.and_then(items::reason));
     let reasons: Vec<String> = assumed.into_iter().chain(reasons).chain(note).collect();
     if reasons.is_empty() {
         return 0;
@@ -103,7 +104,8 @@ fn draw_reason(
 
 fn draw_tabs(detail: &mut Detail, shown: ShownBundle<'_>, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     let files = detail.skill.as_ref().map_or(0, |d| d.files.len());
-    let findings = detail.findings(shown).len();
+    let (errors, warnings) = errors_and_warnings(detail.findings(shown));
+    let findings = errors + warnings;
     let mut painter = Painter::new(buf, cx);
     let mut x = row.x + 2;
     let short = row.width < 64;
@@ -272,8 +274,14 @@ fn draw_refusal(
     let Some(refusal) = bundle.refusal else { return String::new() };
     let place = shown(&refusal.location.display().to_string());
     let mut painter = Painter::new(buf, cx);
-    painter.put(area.x + 2, area.y, "rejected: fix this to use the skill", Role::Strong, area.width);
     let width = area.width.saturating_sub(4);
+    // Clients that follow links read the file, whatever this catalog does.
+    let what = if refusal.reason == RefusalReason::LeavesRoot {
+        "not followed here; clients that follow links list the skill"
+    } else {
+        "rejected: fix this to use the skill"
+    };
+    painter.put(area.x + 2, area.y, what, Role::Strong, width);
     let place = cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();
     painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
     let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };

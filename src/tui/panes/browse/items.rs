@@ -7,7 +7,7 @@ use nucleo_matcher::Utf32String;
 use crate::widgets::text_width::shown;
 use skills_api::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalog;
-use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
+use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings};
 
 /// Whether a bundle is a skill, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +53,6 @@ pub struct Entry {
     pub note: Option<String>,
 }
 
-/// Returns the number of errors and of warnings.
-#[must_use]
-pub fn count_by_severity(findings: &[Finding]) -> (usize, usize) {
-    let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
-    (count(Severity::Error), count(Severity::Warning))
-}
-
 /// Returns all entries of a catalog, skills first, in catalog order.
 #[must_use]
 pub fn entries(catalog: &Catalog) -> Vec<Entry> {
@@ -85,7 +78,7 @@ pub fn entries(catalog: &Catalog) -> Vec<Entry> {
             name: None,
             role: Role::Procedure,
             status: None,
-            findings: count_by_severity(&refusal.findings),
+            findings: errors_and_warnings(&refusal.findings),
             root,
             domain: None,
             modified: 0,
@@ -148,7 +141,7 @@ fn of_skill(skill: &Skill, root: usize, exclusion: ExclusionReason) -> Entry {
         name,
         role: skill.classification.role.value,
         status: (skill.status.value != Status::Stable).then(|| shown(skill.status.value.as_str())),
-        findings: count_by_severity(&skill.findings),
+        findings: errors_and_warnings(&skill.findings),
         root,
         domain: skill.domain.as_ref().map(|d| shown(&d.value)),
         modified: skill.modified_ms,

@@ -229,7 +229,7 @@ fn group_of(key: Key<'_>, catalog: &Catalog, wishes: &RowOptions<'_>) -> Group {
             ("elsewhere".to_owned(), format!("found by {}, outside the roots", shown(client)), 1, 0)
         }
         Key::Shadowed => ("shadowed".to_owned(), "shadowed".to_owned(), 2, 0),
-        Key::Refused => ("refused".to_owned(), "refused".to_owned(), 3, 0),
+        Key::Refused => ("refused".to_owned(), "rejected".to_owned(), 3, 0),
     };
     let begins_folded = key == Key::Shadowed;
     Group { key: name, order: (kind, place, label.clone()), label, live, begins_folded, members: Vec::new() }

@@ -272,13 +272,14 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
         painter.put(x, y, &from, Role::Text, width);
         y += 1;
         if y < area.bottom() {
+            // Skills, not findings: the linter's findings across skills are not known here.
             let errors = list.entries.iter().filter(|e| e.findings.0 > 0).count();
-            let warnings = list.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
+            let warnings = list.entries.iter().filter(|e| e.findings.1 > 0).count();
             let bad = RichLine::from_segs(vec![
                 Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
-                Seg::new(format!("{}   ", counted(errors, "error")), Role::Muted),
+                Seg::new(format!("errors in {}  ", count(errors)), Role::Muted),
                 Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
-                Seg::new(counted(warnings, "warning"), Role::Muted),
+                Seg::new(format!("warnings in {}", count(warnings)), Role::Muted),
             ]);
             painter.line(x, y, &bad, width);
             y += 1;
