@@ -110,12 +110,15 @@ fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
         let names: Vec<&str> =
             report.clients.iter().filter(same).map(|client| client.name.as_str()).collect();
         let all = description.shown.chars().count() + description.cut.chars().count();
-        let heading = format!(
-            "What {} shows: {} of {all} characters",
-            names.join(", "),
-            description.shown.chars().count()
-        );
+        let who = match names.as_slice() {
+            [one] => format!("{one} shows"),
+            all => format!("{} clients show", all.len()),
+        };
+        let heading = format!("What {who}: {} of {all} characters", description.shown.chars().count());
         passages.push(Passage::Heading(heading));
+        if names.len() > 1 {
+            passages.push(text("", &names.join(", "), Role::Muted));
+        }
         let (shown, cut) = (description.shown.clone(), description.cut.clone());
         passages.push(Passage::Cut {
             before: String::new(),
