@@ -8,7 +8,7 @@ use super::draft::diff;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped};
 use skills_api::{
-    BudgetFit, BudgetFitRequest, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
+    BudgetFit, BudgetFitRequest, Code, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
     ShownFile, save_description, write_overrides,
 };
 use skills_skill::safe_text;
@@ -55,7 +55,15 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
             justification: Some(format!("Fits the catalog budget of {}.", args.clients.join(", "))),
             propose: false,
         };
-        match save_description(&*core, new).await? {
+        let saved = match save_description(&*core, new).await {
+            // The other changes are independent of a file that this program never writes.
+            Err(error) if error.code == Code::InvalidRequest => {
+                cx.reporter().warn(&format!("{}: {}", description.skill_id, safe_text::line(&error.message)));
+                continue;
+            }
+            saved => saved?,
+        };
+        match saved {
             SavedDescription::Written(location, ..) => {
                 cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
             }
@@ -84,10 +92,17 @@ fn label(level: FitLevel) -> &'static str {
 
 fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
-    for one in &fit.clients {
-        client(&mut out, one, plain, look);
+    if !fit.fits {
+        let said = "no change found with which every list fits and no golden query is lost";
+        let _ = writeln!(out, "{}\n", TextStyle::Bad.paint(said, look.color));
     }
-    if !fit.descriptions.is_empty() {
+    for one in &fit.clients {
+        client(&mut out, one, fit.fits, plain, look);
+    }
+    if !fit.fits {
+        let said = "The closest change found is not shown; --json contains it.";
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(said, look.color));
+    } else if !fit.descriptions.is_empty() {
         let head = counted(fit.descriptions.len(), "description changes", "descriptions change");
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.color));
         for one in &fit.descriptions {
@@ -103,7 +118,8 @@ fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
     out
 }
 
-fn client(out: &mut String, client: &FittedClient, plain: bool, look: TerminalCaps) {
+/// Writes the figures of a client, and the settings of a change that can be applied.
+fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: bool, look: TerminalCaps) {
     let head = |name: &str| if plain { format!("{name}:") } else { format!("{name:<9}") };
     let version = client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{version}", client.name), look.color));
@@ -136,7 +152,7 @@ fn client(out: &mut String, client: &FittedClient, plain: bool, look: TerminalCa
     let levels: Vec<String> =
         client.levels.iter().map(|(level, skills)| format!("{skills} {}", label(*level))).collect();
     let _ = writeln!(out, "  {} {}", head("skills"), levels.join(", "));
-    if let Some(overrides) = &client.overrides {
+    if let Some(overrides) = client.overrides.as_ref().filter(|_| is_applicable) {
         let _ = writeln!(
             out,
             "  {} {}",
@@ -148,7 +164,7 @@ fn client(out: &mut String, client: &FittedClient, plain: bool, look: TerminalCa
             let line = format!("{added} {}", safe_text::line(line));
             let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.color));
         }
-    } else if !client.fits {
+    } else if !client.fits && client.overrides.is_none() {
         let said = "no settings of this client are known that reduce a skill; move or remove skills";
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(said, look.color));
     }

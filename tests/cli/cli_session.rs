@@ -184,7 +184,7 @@ fn home_over_budget() -> Home {
         let text = format!("---\nname: {name}\ndescription: {description}\n---\n\n# {name}\n");
         std::fs::write(file, text).unwrap();
     };
-    skill("glyphs", "Extracts glyphs from cuneiform tablets. Works well on every machine.");
+    skill("glyphs", "Extracts glyphs from cuneiform tablets. Works well on every machine. Not for runes.");
     skill("trebuchet-check", "Checks a trebuchet before it fires.");
     for number in 0..30 {
         let filler = "Ponders the hydrology of glacial lakes and their sediments with care. ".repeat(5);
@@ -217,7 +217,8 @@ fn a_change_with_which_a_list_fits_is_proposed_and_written_when_asked() {
     assert!(claude["size"][1].as_u64() < claude["size"][0].as_u64(), "{claude}");
     let changed = planned["descriptions"].as_array().unwrap();
     let glyphs = changed.iter().find(|change| change["skill_id"] == "glyphs").unwrap();
-    assert_eq!(glyphs["after"], "Extracts glyphs from cuneiform tablets.", "{glyphs}");
+    let after = "Extracts glyphs from cuneiform tablets. Not for runes.";
+    assert_eq!(glyphs["after"], after, "an exclusion clause stays: {glyphs}");
     assert_eq!(glyphs["removed"], serde_json::json!(["Works well on every machine."]));
     let file = home.path().join("home/.claude/skills/glyphs/SKILL.md");
     assert!(std::fs::read_to_string(&file).unwrap().contains("every machine"), "nothing is written unasked");
@@ -242,6 +243,20 @@ fn a_change_with_which_a_list_fits_is_proposed_and_written_when_asked() {
     assert_eq!(
         (&again["clients"][0]["fits_now"], &again["descriptions"]),
         (&true.into(), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn a_change_that_does_not_fit_is_not_shown() {
+    let home = home_over_budget();
+    assert_eq!(home.run_bare(&["golden", "add", "check a trebuchet", "--expect", "trebuchet-check"]).code, 0);
+    let answer = home.run_bare(&["budget", "fit", "--client", "claude-code", "--window", "1"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert!(answer.stdout.starts_with("no change found"), "{}", answer.stdout);
+    assert!(
+        !answer.stdout.contains("skillOverrides") && !answer.stdout.contains("SKILL.md"),
+        "{}",
+        answer.stdout
     );
 }
 

@@ -156,8 +156,11 @@ impl ClientList {
         let first = |id: &SkillId| {
             let skill = catalog.by_id(id.as_str())?;
             let parts = clauses(&skill.description);
-            let first = parts.first().filter(|_| parts.len() > 1)?.trim().to_owned();
-            Some((id.clone(), first))
+            let is_exclusion = exclusion_test(router, id);
+            let is_kept = |(at, clause): &(usize, &String)| *at == 0 || is_exclusion(clause);
+            let kept: Vec<&str> =
+                parts.iter().enumerate().filter(is_kept).map(|(_, clause)| clause.as_str()).collect();
+            (kept.len() < parts.len()).then(|| (id.clone(), kept.concat().trim().to_owned()))
         };
         let shorter: Vec<(SkillId, String)> =
             others.iter().filter(|id| !descriptions.contains_key(*id)).filter_map(first).collect();
@@ -224,6 +227,15 @@ fn document(skill: &Skill, description: &str) -> Document {
     Document { description: description.to_owned(), digest: None, ..Document::from_skill(skill, text) }
 }
 
+/// Returns a test for clauses that state what a skill is not for: without them, it would claim requests of others.
+fn exclusion_test(router: &Router, skill: &SkillId) -> impl Fn(&str) -> bool + use<> {
+    let exclusions = router.exclusion_clauses(skill).map(|(_, clauses)| clauses).unwrap_or_default();
+    move |clause| {
+        let clause = clause.trim();
+        exclusions.iter().any(|exclusion| clause.contains(exclusion.as_str()) || exclusion.contains(clause))
+    }
+}
+
 /// A golden set over what clients list, with the queries to preserve.
 struct Measure<'a> {
     cases: &'a [Case],
@@ -259,8 +271,13 @@ impl Measure<'_> {
         for skill in skills.iter().filter_map(|id| self.catalog.by_id(id.as_str())) {
             let mut parts = clauses(&skill.description);
             let all = parts.len();
+            let is_exclusion = exclusion_test(router, &skill.id);
             for at in (0..all).rev() {
-                if parts.len() < 2 {
+                if is_exclusion(&parts[at]) {
+                    continue;
+                }
+                // One clause says what the skill does.
+                if parts.iter().filter(|clause| !is_exclusion(clause)).count() < 2 {
                     break;
                 }
                 let mut fewer = parts.clone();
