@@ -82,6 +82,12 @@ pub struct Evaluation {
     /// All queries, in the order of their files.
     #[serde(skip)]
     pub queries: Vec<String>,
+    /// The index in `golden` of the file of each query; `None` for a query of the caller.
+    #[serde(skip)]
+    pub sources: Vec<Option<usize>>,
+    /// The metrics that are compared with, if any.
+    #[serde(skip)]
+    pub before: Option<Baseline>,
     /// Metrics that are worse than the baseline's; `None` without a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regressions: Option<Vec<Regression>>,
@@ -306,11 +312,13 @@ pub fn measure(
 ) -> Result<Evaluation, Error> {
     if let Some(skill) = &job.skill {
         let skill = &id_of(catalog, skill);
-        golden.cases.retain(|case| match &case.expect {
+        let is_of_skill = |case: &Case| match &case.expect {
             Expect::AnyOf(ids) => ids.contains(skill),
             Expect::Not(id) => id == skill,
             Expect::Nothing => false,
-        });
+        };
+        let own = golden.cases.into_iter().zip(golden.sources).filter(|(case, _)| is_of_skill(case));
+        (golden.cases, golden.sources) = own.unzip();
         if golden.cases.is_empty() {
             return Err(Error::new(Code::NotFound, format!("no query of the golden set expects {skill}")));
         }
@@ -326,14 +334,15 @@ pub fn measure(
     }
     let of_skill = job.skill.as_ref().map(|_| of_skill(router, &golden.cases, options)).transpose();
     let of_skill = of_skill.map_err(invalid)?;
-    let (regressions, changed) = match &job.baseline {
+    let (before, regressions, changed) = match &job.baseline {
         None => match earlier {
-            None => (None, None),
+            None => (None, None, None),
             Some(earlier) => {
                 let before = skills_discovery::eval(earlier, &golden.cases, options).map_err(invalid)?;
                 let changed = other_winners(router, earlier, &golden.cases, options).map_err(invalid)?;
                 let before = Baseline::from(before);
-                (Some(skills_discovery::regressions(&report, &before, job.tolerance)), Some(changed))
+                let worse = skills_discovery::regressions(&report, &before, job.tolerance);
+                (Some(before), Some(worse), Some(changed))
             }
         },
         Some((file, tolerance)) => {
@@ -350,10 +359,9 @@ pub fn measure(
             let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
                 unreadable(file, &format!("not a report of `skills eval --json`: {error}"))
             })?;
-            (
-                Some(skills_discovery::regressions(&report, &baseline, *tolerance)),
-                skills_discovery::changed_winners(&report, &golden.cases, &baseline),
-            )
+            let worse = skills_discovery::regressions(&report, &baseline, *tolerance);
+            let changed = skills_discovery::changed_winners(&report, &golden.cases, &baseline);
+            (Some(baseline), Some(worse), changed)
         }
     };
     let known: std::collections::HashSet<&SkillId> = router.ids().collect();
@@ -372,7 +380,8 @@ pub fn measure(
         None => Vec::new(),
     };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
-    let (skills, warnings, golden) = (router.unshadowed(), golden.warnings, golden.files);
+    let (skills, warnings, sources) = (router.unshadowed(), golden.warnings, golden.sources);
+    let golden = golden.files;
     Ok(Evaluation {
         report,
         skills,
@@ -383,6 +392,8 @@ pub fn measure(
         advice,
         of_skill,
         queries,
+        sources,
+        before,
         regressions,
     })
 }

@@ -45,7 +45,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
         Some(EvalReportForm::Json) => cx.out.value(&evaluation)?,
         Some(EvalReportForm::Markdown) => cx.out.raw(eval_report::markdown(&evaluation).as_bytes())?,
         Some(EvalReportForm::Junit) => cx.out.raw(eval_report::junit(&evaluation).as_bytes())?,
-        Some(EvalReportForm::Github) => cx.out.raw(eval_report::github(&evaluation).as_bytes())?,
+        Some(EvalReportForm::Github) => cx.out.raw(eval_report::github(&evaluation, &cx.cwd).as_bytes())?,
         None => cx.print_rendered(|is_plain, look| render(&evaluation, is_plain, look))?,
     }
     if !cx.out.json {

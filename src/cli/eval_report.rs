@@ -1,12 +1,17 @@
 //! `skills eval --report`: the evaluation in formats for other tools.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use skills_api::Evaluation;
+use skills_discovery::Regression;
 use skills_skill::{SkillId, safe_text};
 
 /// Maximum number of rows of a Markdown table.
 const MAX_ROWS: usize = 50;
+/// Maximum number of characters of a query by which its line is found.
+const MAX_QUERY_START: usize = 60;
 
 fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
@@ -34,14 +39,30 @@ fn failures(evaluation: &Evaluation) -> Vec<(String, String)> {
 pub fn markdown(evaluation: &Evaluation) -> String {
     let report = &evaluation.report;
     let cell = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
-    let mut out = String::from("### Skill routing\n\n| figure | value |\n|---|---|\n");
-    let _ = writeln!(out, "| queries | {} |", report.queries);
-    let _ = writeln!(out, "| P@1 | {:.3} |", report.p_at_1);
-    let _ = writeln!(out, "| hit@5 | {:.3} |", report.hit_at_5);
-    let _ = writeln!(out, "| MRR@10 | {:.3} |", report.mrr_at_10);
+    let mut out = String::from("### Skill routing\n\n");
+    let before = evaluation.before.as_ref();
+    out.push_str(match before {
+        Some(_) => "| figure | before | now |\n|---|---|---|\n",
+        None => "| figure | value |\n|---|---|\n",
+    });
+    let mut row = |figure: &str, was: Option<f64>, now: String| {
+        let was = was.map_or_else(String::new, |was| format!("{was:.3}"));
+        let was = match before {
+            Some(_) if was.is_empty() => " |".to_owned(),
+            Some(_) => format!(" {was} |"),
+            None => String::new(),
+        };
+        let _ = writeln!(out, "| {figure} |{was} {now} |");
+    };
+    row("queries", None, report.queries.to_string());
+    row("P@1", before.map(|before| before.p_at_1), format!("{:.3}", report.p_at_1));
+    row("hit@5", before.map(|before| before.hit_at_5), format!("{:.3}", report.hit_at_5));
+    row("MRR@10", before.map(|before| before.mrr_at_10), format!("{:.3}", report.mrr_at_10));
+    row("false triggers", None, report.false_triggers.len().to_string());
     if let Some(rejected) = report.out_of_scope_rejected {
-        let _ =
-            writeln!(out, "| rejected, of {} out-of-scope queries | {rejected:.3} |", report.out_of_scope);
+        let figure = format!("rejected, of {} out-of-scope queries", report.out_of_scope);
+        let was = before.and_then(|before| before.out_of_scope_rejected);
+        row(&figure, was, format!("{rejected:.3}"));
     }
     if let Some(changed) = &evaluation.changed {
         let _ = writeln!(out, "\n**Queries with another winner: {}**\n", changed.len());
@@ -57,8 +78,13 @@ pub fn markdown(evaluation: &Evaluation) -> String {
             let _ = writeln!(out, "\nand {} more", changed.len() - MAX_ROWS);
         }
     }
-    for figure in evaluation.regressions.iter().flatten() {
-        let _ = writeln!(out, "\n**Regression:** {} {:.3}, was {:.3}", figure.figure, figure.now, figure.was);
+    if let Some(worse) = &evaluation.regressions {
+        let text =
+            if worse.is_empty() { "No worse than the baseline" } else { "**Worse than the baseline**" };
+        let figure = |one: &Regression| format!("{} {:.3}, was {:.3}", one.figure, one.now, one.was);
+        let figures = worse.iter().map(figure).collect::<Vec<_>>().join("; ");
+        let colon = if worse.is_empty() { "" } else { ": " };
+        let _ = writeln!(out, "\n{text}{colon}{figures}.");
     }
     let failures = failures(evaluation);
     if !failures.is_empty() {
@@ -103,13 +129,43 @@ pub fn junit(evaluation: &Evaluation) -> String {
     out
 }
 
+/// Returns the file and line of each query, as properties of a workflow command. GitHub expects paths relative to the
+/// repository, where its steps run.
+fn places(evaluation: &Evaluation, cwd: &Path) -> HashMap<String, String> {
+    let read = |file: &PathBuf| skills_base::files::read_user_text(file).unwrap_or_default();
+    // A file named by the user may be a pipe, which is read once.
+    let texts: Vec<String> = evaluation
+        .golden
+        .iter()
+        .map(|file| if file.is_file() { read(file) } else { String::new() })
+        .collect();
+    let place = |(query, source): (&String, &Option<usize>)| {
+        let at = (*source)?;
+        let file = evaluation.golden.get(at)?;
+        let path = property(&file.strip_prefix(cwd).unwrap_or(file).display().to_string());
+        let start: String = query.chars().take_while(|sign| *sign != '\n').take(MAX_QUERY_START).collect();
+        let line = texts.get(at)?.lines().position(|line| line.contains(&start));
+        let line = line.map(|line| format!(",line={}", line + 1)).unwrap_or_default();
+        Some((safe_text::line(query).into_owned(), format!("file={path}{line},")))
+    };
+    evaluation.queries.iter().zip(&evaluation.sources).filter_map(place).collect()
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
 /// Renders workflow commands of GitHub Actions.
-pub fn github(evaluation: &Evaluation) -> String {
-    let data = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
+pub fn github(evaluation: &Evaluation, cwd: &Path) -> String {
+    let places = places(evaluation, cwd);
     let mut out = String::new();
     for (query, what) in failures(evaluation) {
-        let _ = writeln!(out, "::warning title={}::{}", property(&query), data(&what));
+        let place = places.get(&query).map_or("", String::as_str);
+        let _ = writeln!(out, "::warning {place}title={}::{}", property(&query), data(&what));
     }
     for figure in evaluation.regressions.iter().flatten() {
         let text = format!("{:.3}, was {:.3}", figure.now, figure.was);
