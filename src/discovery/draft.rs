@@ -469,7 +469,7 @@ pub fn advise(
         let count = |list: &[ChangedQuery]| i64::try_from(list.len()).unwrap_or(i64::MAX);
         let false_triggers = count(&change.triggered) - count(&change.rejected);
         let (won, lost) = (change.won.len(), change.lost.len());
-        // A better rank that wins no query is no advice.
+        // A better rank that wins no query does not help.
         let harmless = then.rank == Some(1) && lost == 0 && false_triggers <= 0;
         if harmless || count(&change.won) > count(&change.lost) + false_triggers.max(0) {
             let (query, word, gain) = (query.to_owned(), added.join(" "), gain(&then));

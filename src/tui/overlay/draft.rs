@@ -294,7 +294,7 @@ pub struct DraftEditor {
     written: Option<&'static str>,
     /// Whether the next Esc discards the text.
     discarding: bool,
-    /// Why the text was not written, and what became of it.
+    /// Why the text was not written, and its result.
     not_written: Option<Note>,
     /// What another program wrote to the file since the draft was opened.
     on_disk: Option<InFile>,
