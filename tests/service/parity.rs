@@ -280,23 +280,26 @@ fn within(full: &Value, small: &Value) -> bool {
     }
 }
 
+/// Returns a value without volatile fields and without bubblewrap, which the sandbox of the library does not use in
+/// tests.
+fn comparable(value: &Value) -> Value {
+    let text = normalize_volatile_fields(value).to_string().replace(", bubblewrap", "");
+    serde_json::from_str(&text).unwrap()
+}
+
 fn judge(case: &Case, adapter: &str, expected: &CallResult, actual: &CallResult, wrongs: &mut Vec<String>) {
     let same = match (expected, actual) {
         (Ok(expected), Ok(actual)) if adapter == "command line" => {
-            within(&normalize_volatile_fields(actual), &normalize_volatile_fields(expected))
+            within(&comparable(actual), &comparable(expected))
         }
-        (Ok(expected), Ok(actual)) => {
-            normalize_volatile_fields(actual) == normalize_volatile_fields(expected)
-        }
-        (Err(expected), Err(actual)) => {
-            normalize_volatile_fields(actual) == normalize_volatile_fields(expected)
-        }
+        (Ok(expected), Ok(actual)) => comparable(actual) == comparable(expected),
+        (Err(expected), Err(actual)) => comparable(actual) == comparable(expected),
         _ => false,
     };
     if !same {
         let text = |actual: &CallResult| match actual {
-            Ok(value) => format!("ok {}", normalize_volatile_fields(value)),
-            Err(value) => format!("error {}", normalize_volatile_fields(value)),
+            Ok(value) => format!("ok {}", comparable(value)),
+            Err(value) => format!("error {}", comparable(value)),
         };
         wrongs.push(format!(
             "{} {} by {adapter}:\n  library: {}\n  {adapter}: {}",

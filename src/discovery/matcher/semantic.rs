@@ -122,7 +122,7 @@ impl Scorer for Prepared<'_> {
                 let has_vector = *length > 0.0;
                 let cosine = (*product as f32 / unit - shift) * length;
                 *value = if has_vector { weight * cosine } else { 0.0 };
-                *flags = u8::from(has_vector & (cosine >= floor)) * matched::MEANING;
+                *flags = if has_vector && cosine >= floor { matched::MEANING } else { 0 };
             }
         }
         Ok(())
