@@ -13,7 +13,7 @@ tokio::task_local! {
 }
 
 /// Executes a call that holds a permit until it has ended or is dropped, and until the work that it started with
-/// [`spawn_blocking`] has ended.
+/// `spawn_blocking` has ended.
 pub async fn with_permit<T>(permit: Option<Permit>, call: impl Future<Output = T>) -> T {
     let Some(permit) = permit else { return call.await };
     PERMIT.scope(Arc::new(permit), call).await

@@ -429,6 +429,8 @@ fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
             };
             bench.core.configure_session(&id, change).await.unwrap();
         });
+        // The list to choose from is that of the catalog.
+        screen.wait_for("21 skills");
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
         screen.wait_for("instructions in tool results (tool-result)");
         let expected = screen.wait_until("counted", |text| {

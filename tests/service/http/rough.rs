@@ -242,7 +242,8 @@ async fn measurements_of_callers_that_are_gone_take_no_threads() {
     let house = TestServer::open().await;
     let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
     let fit = operation("skill.budget.fit").unwrap();
-    let query = |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": "none" });
+    let query =
+        |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": ["ledger"] });
     let queries: Vec<Value> = (0..2_000).map(query).collect();
     let arguments = json!({ "clients": ["claude-code"], "queries": queries });
     let (caller, before) = (Caller::anyone(), threads());
