@@ -503,9 +503,10 @@ mod unix {
     }
 
     /// Removes the temporary files that processes left when they were killed. A process of another machine or container
-    /// cannot be looked up; a replacement takes milliseconds.
+    /// cannot be looked up, but a replacement takes milliseconds.
     fn remove_abandoned(folder: &OwnedFd) -> io::Result<()> {
         const ABANDONED_AFTER_SECONDS: i64 = 600;
+        const ENDED_AFTER_SECONDS: i64 = 10;
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
@@ -513,8 +514,10 @@ mod unix {
             let Some(process) = name.to_str().ok().and_then(process_of_temporary) else { continue };
             let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            let is_old = now - stat.st_mtime as i64 > ABANDONED_AFTER_SECONDS;
-            if is_file && (is_old || has_ended(process)) {
+            let age = now - stat.st_mtime as i64;
+            let is_abandoned =
+                age > ABANDONED_AFTER_SECONDS || (age > ENDED_AFTER_SECONDS && has_ended(process));
+            if is_file && is_abandoned {
                 unlinkat(folder, name, AtFlags::empty())?;
             }
         }
@@ -868,28 +871,28 @@ mod tests {
     fn a_replacement_removes_what_a_killed_process_left() {
         let (_dir, folder) = bundle();
         let root = folder.path();
-        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+        let before = |seconds| std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         let of_ended = &*format!(".skills-{}-0", ended.id());
+        let in_use = &*format!(".skills-{}-1", ended.id());
         let of_running = &*format!(".skills-{}-7", std::process::id());
-        for (name, is_old) in [
-            (".skills-1-0", true),
-            (of_running, false),
-            (of_ended, false),
-            (".skills-own", true),
-            (".skills-1-x", true),
+        for (name, age) in [
+            (".skills-1-0", 3_600),
+            (of_running, 60),
+            (of_ended, 60),
+            (in_use, 0),
+            (".skills-own", 3_600),
+            (".skills-1-x", 3_600),
         ] {
-            let file = fs::File::create(root.join(name)).unwrap();
-            if is_old {
-                file.set_modified(old).unwrap();
-            }
+            fs::File::create(root.join(name)).unwrap().set_modified(before(age)).unwrap();
         }
         fs::write(root.join("SKILL.md"), "old").unwrap();
         assert!(replace_file(&root.join("SKILL.md"), b"old", b"new").unwrap());
         assert_eq!(fs::read(root.join("SKILL.md")).unwrap(), b"new");
         let is_there = |name: &str| root.join(name).exists();
         assert!(!is_there(".skills-1-0") && !is_there(of_ended), "abandoned");
+        assert!(is_there(in_use), "maybe of a process in another container");
         assert!(is_there(of_running) && is_there(".skills-own") && is_there(".skills-1-x"));
     }
 
