@@ -391,7 +391,7 @@ fn candidate<'a>(
                 (None, Some(how)) => ClientViewState::Repaired(how.clone()),
                 (None, None) => ClientViewState::Found,
             };
-            // The file is read; what is open is whether the model gets it.
+            // The client reads the file; whether it gives it to the model is unknown.
             one.setting = read.undocumented_key.as_ref().map(|key| format!("`{key}` in {SKILL_FILE}"));
             one.read = read;
             let is_repaired = matches!(one.state, ClientViewState::Repaired(_));

@@ -190,8 +190,8 @@ impl Context {
         !self.out.json && (self.global.line_mode || self.config().is_ok_and(|config| config.line_mode))
     }
 
-    /// Prints the text of a result. If its argument is true, `render` returns labels in place of columns, and the text is formatted as
-    /// lines for screen readers.
+    /// Prints the text of a result. If its argument is true, `render` returns labels in place of columns, and the text
+    /// is formatted as lines for screen readers.
     pub(super) fn print_rendered(
         &mut self,
         render: impl FnOnce(bool, TerminalCaps) -> String,

@@ -69,6 +69,7 @@ impl<'a> Found<'a> {
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
         for part in &self.parts {
             let checked = part.segment.has_dead();
+            // The usual case, without checks of each posting.
             if !checked && self.view == View::All {
                 for bits in &*part.postings {
                     let posting = Posting::unpack(*bits);

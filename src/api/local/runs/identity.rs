@@ -39,7 +39,7 @@ fn unnamed() -> String {
 }
 
 /// Returns the default approver and the source of that name: `git config user.name` of the user or the system, else the
-/// account. A repository does not name who approves: its settings may come from somebody else.
+/// account. The settings of a repository do not name the approver: another person may have written them.
 pub(super) fn approver(cwd: &Path) -> (String, String) {
     match ["--global", "--system"].into_iter().find_map(|file| git_user_name(cwd, file)) {
         Some(name) => (name, "git config user.name".to_owned()),
@@ -64,8 +64,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run = |args: &[&str]| assert!(git(folder.path()).args(args).status().unwrap().success());
         run(&["init", "--quiet"]);
-        run(&["config", "user.name", "Somebody Else"]);
-        assert_ne!(approver(folder.path()).0, "Somebody Else");
+        run(&["config", "user.name", "Another Author"]);
+        assert_ne!(approver(folder.path()).0, "Another Author");
     }
 
     #[test]
