@@ -370,7 +370,7 @@ impl WhyReport {
                 format!("The skill ranks first for this request, but {offers}.")
             }
             // Nothing was compared with the request: whether the skill is selected is open.
-            (Some(_), true, _) if self.ranking.is_none() && !is_hidden_from_all => {
+            (Some(_), true, _) if !is_hidden_from_all => {
                 let offering = names(&|client| !client.is_hidden() && !client.is_unknown());
                 let offers = match offers.as_str() {
                     "" => format!("{} it", say(&offering, "offers", "offer", "would offer")),

@@ -251,36 +251,40 @@ mod tests {
         drop(LIMIT.acquire("ana").await.expect("callers that are gone do not count"));
     }
 
-    #[tokio::test]
-    async fn a_call_whose_caller_is_gone_counts_until_it_has_ended() {
-        const ONE: Limit = Limit { what: "tests of one", running: 1, waiting: 1 };
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let permit = vec![ONE.acquire("ana").await.unwrap()].into();
-        let mut call = Box::pin(run(Some(permit), false, async move {
-            ended.await.ok();
-            Ok(())
-        }));
+    /// Drops a call that has started, and asserts that its permit is free only after `end` has ended its work.
+    async fn assert_counts_until_its_end<T: Send + 'static>(
+        limit: &'static Limit,
+        is_cancelable: bool,
+        call: impl Future<Output = Result<T, Error>> + Send + 'static,
+        end: impl FnOnce(),
+    ) {
+        let permit = vec![limit.acquire("ana").await.unwrap()].into();
+        let mut call = Box::pin(run(Some(permit), is_cancelable, call));
         assert!(futures::poll!(&mut call).is_pending());
         drop(call);
-        let mut next = Box::pin(ONE.acquire("ana"));
+        let mut next = Box::pin(limit.acquire("ana"));
         assert!(futures::poll!(&mut next).is_pending());
-        end.send(()).unwrap();
+        end();
         drop(next.await.unwrap());
     }
 
     #[tokio::test]
+    async fn a_call_whose_caller_is_gone_counts_until_it_has_ended() {
+        static ONE: Limit = Limit { what: "tests of one", running: 1, waiting: 1 };
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let call = async move {
+            ended.await.ok();
+            Ok(())
+        };
+        assert_counts_until_its_end(&ONE, false, call, || end.send(()).unwrap()).await;
+    }
+
+    #[tokio::test]
     async fn work_of_a_canceled_call_counts_until_it_has_ended() {
-        const ONE: Limit = Limit { what: "tests of work", running: 1, waiting: 1 };
+        static ONE: Limit = Limit { what: "tests of work", running: 1, waiting: 1 };
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let permit = vec![ONE.acquire("ana").await.unwrap()].into();
-        let work = async { run_blocking(move || Ok::<_, Error>(ended.recv().ok())).await };
-        let mut call = Box::pin(run(Some(permit), true, work));
-        assert!(futures::poll!(&mut call).is_pending());
-        drop(call);
-        let mut next = Box::pin(ONE.acquire("ana"));
-        assert!(futures::poll!(&mut next).is_pending());
-        end.send(()).unwrap();
-        drop(next.await.unwrap());
+        let call = async { run_blocking(move || Ok(ended.recv().ok())).await };
+        assert_counts_until_its_end(&ONE, true, call, || end.send(()).unwrap()).await;
     }
 
     #[tokio::test]
