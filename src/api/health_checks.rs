@@ -6,7 +6,7 @@ use strum::Display;
 use super::{Diagnostics, IndexProgress};
 use skills_config::Config;
 use skills_discovery::{MatcherReport, MatcherState};
-use skills_registry::{Root, RootOrigin, RootState};
+use skills_registry::{Catalog, RootOrigin, RootState};
 
 /// The state of a subject.
 #[derive(
@@ -84,11 +84,25 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
     reports.iter().map(check).collect()
 }
 
+/// Reports a cache folder that cannot be written.
+#[must_use]
+pub fn temporary_cache() -> Check {
+    Check::note(
+        "cache folder",
+        "cannot be written; a temporary folder is used instead",
+        "check its owner and permissions, or set XDG_CACHE_HOME to another folder",
+    )
+}
+
 /// Returns the checks of the roots, one line each; missing folders of clients that are not in use are summarized.
-pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
+pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
+    let skills_in = |root: usize| {
+        let winners = catalog.entries.iter().filter(|entry| entry.root == root).count();
+        winners + catalog.shadowed.iter().filter(|loser| loser.root == root).count()
+    };
     let mut checks = Vec::new();
     let mut missing = 0;
-    for (i, root) in roots.iter().enumerate() {
+    for (i, root) in catalog.roots.iter().enumerate() {
         let subject = format!("root {}", root.label);
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
         match &root.state {
@@ -150,33 +164,36 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
+    use skills_registry::Root;
+
     use super::*;
 
     fn root(label: &str, origin: RootOrigin, state: RootState) -> Root {
         Root { path: label.into(), label: label.into(), origin, state, live: true }
     }
 
+    fn catalog(roots: Vec<Root>) -> Catalog {
+        Catalog { roots, ..Catalog::default() }
+    }
+
     #[test]
     fn a_missing_folder_is_a_problem_only_when_it_was_asked_for() {
         let user = RootOrigin::User { client: "codex".into() };
-        let checks = roots(
-            &[
-                root("./nowhere", RootOrigin::Argument, RootState::Missing),
-                root("~/.codex/skills", user, RootState::Missing),
-                root("/skills", RootOrigin::Config, RootState::Present),
-            ],
-            true,
-            |_| 3,
-        );
+        let catalog = catalog(vec![
+            root("./nowhere", RootOrigin::Argument, RootState::Missing),
+            root("~/.codex/skills", user, RootState::Missing),
+            root("/skills", RootOrigin::Config, RootState::Present),
+        ]);
+        let checks = roots(&catalog, true);
         let health: Vec<Health> = checks.iter().map(|check| check.health).collect();
         assert_eq!(health, [Health::Problem, Health::Good, Health::Good]);
-        assert_eq!(checks[1].found, "3 skills");
+        assert_eq!(checks[1].found, "0 skills");
     }
 
     #[test]
     fn an_unreadable_root_says_what_to_do() {
         let state = RootState::Unreadable("permission denied".into());
-        let checks = roots(&[root("/skills", RootOrigin::Argument, state)], true, |_| 0);
+        let checks = roots(&catalog(vec![root("/skills", RootOrigin::Argument, state)]), true);
         assert!(checks[0].found.contains("permission denied") && checks[0].advice.is_some());
     }
 }

@@ -4,20 +4,53 @@ use std::sync::OnceLock;
 
 use super::analysis::UNIT;
 use super::embedding::{DIM, dot};
-use super::field;
+use super::field::{self, Counts};
 use super::sums::Sums;
 use super::weights::Weights;
 
 /// Norms of each field by length.
 type Norms = [Vec<f32>; field::COUNT];
 
+/// The norms `w_f / (1 − b_f + b_f · len_f / avglen_f)` of all fields, by slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FieldNorms {
+    /// Separate, because most postings are of a body alone: a scan of them reads a fifth of the memory.
+    body: Vec<f32>,
+    others: Vec<[f32; field::BODY]>,
+}
+
+impl FieldNorms {
+    fn new<'a>(table: &Norms, lengths: impl Iterator<Item = &'a [u16; field::COUNT]> + Clone) -> Self {
+        let norm = |field: usize, lengths: &[u16; field::COUNT]| table[field][usize::from(lengths[field])];
+        Self {
+            body: lengths.clone().map(|lengths| norm(field::BODY, lengths)).collect(),
+            others: lengths.map(|lengths| std::array::from_fn(|field| norm(field, lengths))).collect(),
+        }
+    }
+
+    /// Returns the norm of one field.
+    pub fn of(&self, slot: usize, field: usize) -> f32 {
+        if field == field::BODY { self.body[slot] } else { self.others[slot][field] }
+    }
+
+    /// Computes `Σ norm_f · count_f`.
+    pub fn weighted(&self, slot: usize, counts: Counts) -> f32 {
+        let body = self.body[slot] * f32::from(counts.of(field::BODY));
+        if counts.is_body() {
+            return body;
+        }
+        let others = self.others[slot].iter().enumerate();
+        others.map(|(field, norm)| norm * f32::from(counts.of(field))).sum::<f32>() + body
+    }
+}
+
 /// Derived values; recomputed after every change of the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Derived {
-    /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems, by slot.
-    pub norms: Vec<[f32; field::COUNT]>,
-    /// The same norms for pairs.
-    pub pair_norms: Vec<[f32; field::COUNT]>,
+    /// Length norms of stems.
+    pub norms: FieldNorms,
+    /// Length norms of pairs.
+    pub pair_norms: FieldNorms,
     /// Mean vector of the collection.
     pub mean: Vec<f64>,
     /// 1 / |d − share·mean| by slot; 0 for a document without a vector.
@@ -39,13 +72,10 @@ impl Derived {
         let fields = weights.fields.all();
         let stems = norms(&longest.0, |f| (fields[f].weight, fields[f].length, sums.average(f).0));
         let pairs = norms(&longest.1, |f| (fields[f].weight, fields[f].bigram_length, sums.average(f).1));
-        let of = |table: &Norms, lengths: &[u16; field::COUNT]| {
-            std::array::from_fn(|f| table[f][usize::from(lengths[f])])
-        };
         let mean = sums.mean();
         Self {
-            norms: lengths.iter().map(|(l, _)| of(&stems, l)).collect(),
-            pair_norms: lengths.iter().map(|(_, l)| of(&pairs, l)).collect(),
+            norms: FieldNorms::new(&stems, lengths.iter().map(|(stems, _)| stems)),
+            pair_norms: FieldNorms::new(&pairs, lengths.iter().map(|(_, pairs)| pairs)),
             centered: centered(&mean.map(|m| weights.centring * m), vectors),
             mean: mean.to_vec(),
             name_totals: OnceLock::new(),

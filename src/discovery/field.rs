@@ -6,6 +6,9 @@ pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", 
 /// Number of fields.
 pub(crate) const COUNT: usize = NAMES.len();
 
+/// Index of the body in every array over fields.
+pub(crate) const BODY: usize = COUNT - 1;
+
 /// Shift and width of each field's count. Larger counts are clamped: tf saturates long before.
 const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 
@@ -13,7 +16,7 @@ const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 const SHORT: u16 = 0xFF00;
 
 /// Mask of the body.
-const BODY: u16 = 0x1F;
+const BODY_MASK: u16 = 0x1F;
 
 /// Occurrences by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,13 +43,9 @@ impl Counts {
         Self(self.0 & SHORT)
     }
 
-    /// Computes `Σ norm_f · count_f`.
-    pub fn weighted(self, norms: &[f32; COUNT]) -> f32 {
-        // Most postings are of a body alone.
-        if self.0 <= BODY {
-            return norms[COUNT - 1] * f32::from(self.0);
-        }
-        (0..COUNT).map(|field| norms[field] * f32::from(self.of(field))).sum()
+    /// Returns whether all occurrences are in the body.
+    pub fn is_body(self) -> bool {
+        self.0 <= BODY_MASK
     }
 
     /// Returns whether all occurrences are in headings or body.

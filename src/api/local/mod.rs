@@ -167,18 +167,8 @@ impl Local {
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
         let catalog = self.skills.registry.snapshot();
         let mut checks = health_checks::settings(&self.skills.config);
-        if self.temporary_cache.is_some() {
-            checks.push(Check::note(
-                "cache folder",
-                "cannot be written; a temporary folder is used instead",
-                "check its owner and permissions, or set XDG_CACHE_HOME to another folder",
-            ));
-        }
-        let bundles = |root: usize| {
-            let winners = catalog.entries.iter().filter(|entry| entry.root == root).count();
-            winners + catalog.shadowed.iter().filter(|loser| loser.root == root).count()
-        };
-        checks.extend(health_checks::roots(&catalog.roots, self.skills.config.watch, bundles));
+        checks.extend(self.temporary_cache.as_ref().map(|_| health_checks::temporary_cache()));
+        checks.extend(health_checks::roots(&catalog, self.skills.config.watch));
         // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {

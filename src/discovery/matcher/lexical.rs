@@ -152,7 +152,7 @@ impl Prepared<'_> {
         let value = |idf: f64| {
             let (lex, only) = ((weight * idf) as f32, (body * idf) as f32);
             move |slot: usize, counts: Counts| {
-                let tf = counts.weighted(&norms[slot]);
+                let tf = norms.weighted(slot, counts);
                 lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
             }
         };
@@ -220,8 +220,8 @@ impl Prepared<'_> {
     /// Computes `w_f · norm_f · count_f` by field.
     fn shares(&self, counts: Counts, pair: bool, slot: usize) -> [f64; field::COUNT] {
         let derived = &self.cx.index.derived;
-        let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
-        std::array::from_fn(|f| f64::from(norms[f]) * f64::from(counts.of(f)))
+        let norms = if pair { &derived.pair_norms } else { &derived.norms };
+        std::array::from_fn(|f| f64::from(norms.of(slot, f)) * f64::from(counts.of(f)))
     }
 }
 

@@ -282,6 +282,48 @@ impl Metrics {
     }
 }
 
+/// The changes of the file since the draft was opened.
+#[derive(Default)]
+struct FileChange {
+    /// What another program wrote to it.
+    on_disk: Option<InFile>,
+    /// The texts that were replaced by writing.
+    replaced: Option<StatedTexts>,
+    /// Whether writing was rejected because the file had changed.
+    is_refused: bool,
+}
+
+impl FileChange {
+    /// Returns the texts that the file has now; `read` are those of the draft's base.
+    fn current<'a>(&'a self, read: &'a StatedTexts) -> &'a StatedTexts {
+        self.on_disk.as_ref().map_or(read, |now| &now.texts)
+    }
+
+    /// Returns the texts to write: those entered; a field in which nothing was entered follows the file.
+    fn merge(&self, read: &StatedTexts, mut entered: StatedTexts) -> StatedTexts {
+        let now = self.current(read);
+        for (text, read, now) in [
+            (&mut entered.description, &read.description, &now.description),
+            (&mut entered.when_to_use, &read.when_to_use, &now.when_to_use),
+        ] {
+            if text == read {
+                text.clone_from(now);
+            }
+        }
+        entered
+    }
+
+    fn note(&self) -> Option<Note> {
+        self.on_disk.as_ref()?;
+        let text = if self.is_refused {
+            "Not written: the file changed on disk. Ctrl-R reloads it and keeps your text; Ctrl-S compares again."
+        } else {
+            "The file changed on disk: Ctrl-R reloads it and keeps your text."
+        };
+        Some((text.to_owned(), Role::Warning))
+    }
+}
+
 /// The state of the editor.
 pub struct DraftEditor {
     pane: PaneId,
@@ -296,12 +338,7 @@ pub struct DraftEditor {
     discarding: bool,
     /// Why the text was not written, and its result.
     not_written: Option<Note>,
-    /// What another program wrote to the file since the draft was opened.
-    on_disk: Option<InFile>,
-    /// The texts that were replaced by writing.
-    replaced: Option<StatedTexts>,
-    /// Whether writing was rejected because the file had changed.
-    refused: bool,
+    file: FileChange,
     scroll: Scroll,
     rows: usize,
 }
@@ -331,9 +368,7 @@ impl DraftEditor {
             written: None,
             discarding: false,
             not_written: None,
-            on_disk: None,
-            replaced: None,
-            refused: false,
+            file: FileChange::default(),
             scroll: Scroll::default(),
             rows: 0,
         };
@@ -396,29 +431,20 @@ impl DraftEditor {
 
     /// Returns the texts that the file has now.
     fn in_file(&self) -> &StatedTexts {
-        self.on_disk.as_ref().map_or(&self.skill.texts, |now| &now.texts)
+        self.file.current(&self.skill.texts)
     }
 
-    /// Returns the texts to write: those entered; a field in which nothing was entered follows the file.
+    /// Returns the texts to write.
     fn merged(&self) -> StatedTexts {
-        let (mut out, read, now) = (self.fields.stated(), &self.skill.texts, self.in_file());
-        for (text, read, now) in [
-            (&mut out.description, &read.description, &now.description),
-            (&mut out.when_to_use, &read.when_to_use, &now.when_to_use),
-        ] {
-            if text == read {
-                text.clone_from(now);
-            }
-        }
-        out
+        self.file.merge(&self.skill.texts, self.fields.stated())
     }
 
     /// Makes the texts in the file the base of the comparison; the entered text is kept. Returns whether the base
     /// changed.
     fn take_base(&mut self) -> bool {
-        self.refused = false;
+        self.file.is_refused = false;
         let texts = self.merged();
-        let Some(base) = self.on_disk.take() else { return false };
+        let Some(base) = self.file.on_disk.take() else { return false };
         self.fields.set(&texts);
         (self.skill.texts, self.skill.digest) = (base.texts, base.digest);
         true
@@ -429,19 +455,20 @@ impl DraftEditor {
         let Some(skill) = catalog.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
         let now = StatedTexts::of(skill);
         // A catalog from before the text was written does not count as a change.
-        if self.replaced.as_ref() == Some(&now) {
+        if self.file.replaced.as_ref() == Some(&now) {
             return Outcome::Stay;
         }
         if now.is_same(self.in_file()) {
             // Another part of the file changed: the difference that is shown stays the same.
-            let digest = self.on_disk.as_mut().map_or(&mut self.skill.digest, |on_disk| &mut on_disk.digest);
+            let digest =
+                self.file.on_disk.as_mut().map_or(&mut self.skill.digest, |on_disk| &mut on_disk.digest);
             *digest = skill.digest;
             return Outcome::Stay;
         }
         let is_own = now.is_same(&self.fields.stated()) || now.is_same(&self.skill.texts);
         // Unless a text was entered that could be lost, the file's is taken.
         if is_own || !self.is_changed() {
-            (self.on_disk, self.refused) = (None, false);
+            (self.file.on_disk, self.file.is_refused) = (None, false);
             self.skill.texts.clone_from(&now);
             self.skill.digest = skill.digest;
             if is_own {
@@ -451,7 +478,7 @@ impl DraftEditor {
             return self.changed();
         }
         self.confirming = false;
-        self.on_disk = Some(InFile { texts: now, digest: skill.digest });
+        self.file.on_disk = Some(InFile { texts: now, digest: skill.digest });
         Outcome::Stay
     }
 
@@ -495,7 +522,7 @@ impl DraftEditor {
 
     /// Returns what writing changes in the texts of the file, if it is to be shown.
     fn difference(&self, width: u16, ellipsis: &str) -> Vec<RichLine> {
-        if !self.confirming && !self.refused {
+        if !self.confirming && !self.file.is_refused {
             return Vec::new();
         }
         let (old, new) = (self.in_file(), self.merged());
@@ -509,8 +536,8 @@ impl DraftEditor {
     fn notes(&self) -> Vec<Note> {
         if self.confirming {
             let what = changed(self.in_file(), &self.merged());
-            let over = if self.on_disk.is_some() { " over the current one" } else { "" };
-            let start = if self.on_disk.is_some() { "The file changed on disk. " } else { "" };
+            let over = if self.file.on_disk.is_some() { " over the current one" } else { "" };
+            let start = if self.file.on_disk.is_some() { "The file changed on disk. " } else { "" };
             let question =
                 format!("{start}Write this {what}{over}? Ctrl-S confirms; typing, Tab and Esc cancel.");
             return vec![(question, Role::Warning)];
@@ -520,15 +547,7 @@ impl DraftEditor {
             let text = "Unsaved draft. Press Esc again to discard it, or any other key to continue.";
             out.push((text.to_owned(), Role::Warning));
         }
-        if self.on_disk.is_some() {
-            let what = if self.refused {
-                "Not written: the file changed on disk. Ctrl-R reloads it and keeps your text; Ctrl-S compares \
-                    again."
-            } else {
-                "The file changed on disk: Ctrl-R reloads it and keeps your text."
-            };
-            out.push((what.to_owned(), Role::Warning));
-        }
+        out.extend(self.file.note());
         out.extend(self.not_written.clone());
         if let Some(what) = self.written {
             let mut letters = what.chars();
@@ -617,8 +636,8 @@ impl Overlay for DraftEditor {
                         self.skill.digest = *digest;
                         self.fields.join_steps(&before, texts);
                         // The catalog may report the new text before the response arrives.
-                        self.replaced =
-                            Some(before).filter(|before| before != texts).or(self.replaced.take());
+                        self.file.replaced =
+                            Some(before).filter(|before| before != texts).or(self.file.replaced.take());
                         self.written = Some(written);
                         return self.base_changed();
                     }
@@ -628,7 +647,7 @@ impl Overlay for DraftEditor {
                         self.not_written = Some((said, Role::Waiting));
                     }
                     SaveOutcome::Changed(present) => {
-                        (self.on_disk, self.refused) = (Some(present.clone()), true);
+                        (self.file.on_disk, self.file.is_refused) = (Some(present.clone()), true);
                     }
                 }
                 Outcome::Handled
@@ -673,7 +692,7 @@ impl Overlay for DraftEditor {
             return hints;
         }
         let mut hints = vec![Hint { action: Action::Execute, label: "write" }];
-        if self.on_disk.is_some() {
+        if self.file.on_disk.is_some() {
             hints.push(Hint { action: Action::ReloadFile, label: "reload" });
         }
         hints.extend(scroll);
@@ -1054,7 +1073,7 @@ mod tests {
         // Another program changes the description only: the entered `when_to_use` is kept, the description follows.
         editor.paste(" And receipts.");
         let other = StatedTexts { description: "Reads all.".to_owned(), ..editor.skill.texts.clone() };
-        editor.on_disk = Some(InFile { texts: other, digest: Digest::of(b"y") });
+        editor.file.on_disk = Some(InFile { texts: other, digest: Digest::of(b"y") });
         editor.key(key(KeyCode::Null), Some(Action::Execute));
         let shown = text(&editor);
         let difference =
@@ -1110,7 +1129,7 @@ mod tests {
             Outcome::Stay,
             "nothing to reload"
         );
-        editor.on_disk = Some(in_file("Reads bank statements."));
+        editor.file.on_disk = Some(in_file("Reads bank statements."));
         assert!(text(&editor).contains("The file changed on disk: Ctrl-R"), "{}", text(&editor));
         let measured = editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         assert_eq!(stage(&measured), Some(DraftMeasure::Request));

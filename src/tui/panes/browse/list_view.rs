@@ -8,6 +8,7 @@ use super::Focus;
 use super::items::{Entry, ExclusionReason};
 use super::list::{GroupBy, Row, SortBy};
 use super::skill_list::SkillList;
+use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::share;
@@ -275,12 +276,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
             // Skills, not findings: the linter's findings across skills are not known here.
             let errors = list.entries.iter().filter(|e| e.findings.0 > 0).count();
             let warnings = list.entries.iter().filter(|e| e.findings.1 > 0).count();
-            let bad = RichLine::from_segs(vec![
-                Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
-                Seg::new(format!("errors in {}  ", count(errors)), Role::Muted),
-                Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
-                Seg::new(format!("warnings in {}", count(warnings)), Role::Muted),
-            ]);
+            let bad = findings_line([errors, warnings], width, painter.glyphs);
             painter.line(x, y, &bad, width);
             y += 1;
         }
@@ -304,6 +300,26 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
         painter.line(x, y, &cut_line(&line, width, painter.glyphs.ellipsis), width);
     }
     area.y
+}
+
+/// Counts the skills with errors and with warnings; without the words for them where the width lacks.
+fn findings_line(skills: [usize; 2], width: u16, glyphs: &Glyphs) -> RichLine {
+    if skills == [0, 0] {
+        return RichLine::of("no errors or warnings", Role::Muted);
+    }
+    let kinds = [(glyphs.bad, Role::Danger, "errors"), (glyphs.warn, Role::Warning, "warnings")];
+    let line = |is_short: bool| {
+        let mut segs = Vec::new();
+        for ((glyph, role, kind), number) in kinds.into_iter().zip(skills).filter(|(_, number)| *number > 0) {
+            let gap = if segs.is_empty() { "" } else { "  " };
+            let text =
+                if is_short { counted(number, "skill") } else { format!("{} with {kind}", count(number)) };
+            segs.extend([Seg::new(format!("{gap}{glyph} "), role), Seg::new(text, Role::Muted)]);
+        }
+        RichLine::from_segs(segs)
+    };
+    let long = line(false);
+    if long.width() <= usize::from(width) { long } else { line(true) }
 }
 
 fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect, painter: &mut Painter<'_>) {
@@ -381,4 +397,22 @@ fn draw_name(
         write(status, usize::MAX / 2, Role::Muted);
     }
     painter.line(area.x, area.y, &RichLine::from_segs(segs), area.width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::findings_line;
+    use crate::glyphs::UNICODE;
+
+    #[test]
+    fn a_narrow_pane_shortens_the_words_and_not_the_numbers() {
+        for (skills, width, expected) in [
+            ([310, 1_753], 40, "✗ 310 with errors  ! 1,753 with warnings"),
+            ([310, 1_753], 39, "✗ 310 skills  ! 1,753 skills"),
+            ([0, 1], 30, "! 1 with warnings"),
+            ([0, 0], 30, "no errors or warnings"),
+        ] {
+            assert_eq!(findings_line(skills, width, &UNICODE).plain_text(), expected);
+        }
+    }
 }

@@ -7,8 +7,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Discover, Focus, commands};
 use crate::action::{Action, Command, Context};
 use crate::field::Field;
-use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
-use skills_skill::SkillId;
+use crate::pane::{Draw, Effect, Message, Pane, PaneId, skills_to_open};
 
 impl Pane for Discover {
     fn id(&self) -> PaneId {
@@ -165,7 +164,7 @@ impl Discover {
             Action::Open if self.list.folded && self.list.selected().is_some() => {
                 Some(self.set_focus(Focus::Why))
             }
-            Action::Open => Some(self.visit()),
+            Action::Open => Some(self.list.open_in_browse()),
             Action::Back if !self.list.filter.is_empty() => {
                 self.list.filter.clear();
                 Some(self.list.apply_filter(&self.asking))
@@ -189,7 +188,7 @@ impl Discover {
     fn act_in_why(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
             Action::Back => Some(self.set_focus(Focus::Results)),
-            Action::Open => Some(self.visit()),
+            Action::Open => Some(self.list.open_in_browse()),
             other => match other.rows(self.list.why.page()) {
                 Some(rows) => {
                     self.list.roll_why(rows);
@@ -202,11 +201,6 @@ impl Discover {
 
     fn act_on_skill(&self, action: Action) -> Option<Vec<Effect>> {
         commands::act_on_skill(action, &self.list, self.form.field.text(), &self.asking)
-    }
-
-    fn visit(&self) -> Vec<Effect> {
-        let visit = |id: &SkillId| Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())));
-        self.list.selected().map(visit).into_iter().collect()
     }
 
     fn turn(&mut self, steps: usize) -> Vec<Effect> {

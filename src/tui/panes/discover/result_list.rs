@@ -12,7 +12,7 @@ use super::listing::{Listing, Lookup, PAGE_SIZE};
 use super::rows::{self, Item, OpenedSkill, Outcome, Row};
 use crate::action::Action;
 use crate::field::Field;
-use crate::pane::Effect;
+use crate::pane::{Effect, PaneId, Target};
 use crate::widgets::scroll::Scroll;
 use skills_api::Error;
 use skills_discovery::{Answer, Hit};
@@ -223,6 +223,12 @@ impl ResultList {
     /// Returns the skill under the cursor.
     pub fn selected(&self) -> Option<&SkillId> {
         self.skill_of(self.item()?)
+    }
+
+    /// Opens the skill under the cursor in Browse.
+    pub fn open_in_browse(&self) -> Vec<Effect> {
+        let open = |id: &SkillId| Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())));
+        self.selected().map(open).into_iter().collect()
     }
 
     /// Moves the cursor to an item on behalf of the user.

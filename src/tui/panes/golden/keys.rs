@@ -16,9 +16,6 @@ use skills_api::WhyRequest;
 use skills_authoring::golden_file::GoldenEdit;
 use skills_skill::SkillId;
 
-/// Interval between checks for changes of the files by other programs.
-const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-
 impl Pane for Golden {
     fn id(&self) -> PaneId {
         PaneId::Golden
@@ -142,7 +139,7 @@ impl Pane for Golden {
                 vec![Effect::Go(PaneId::Discover, Some(Target::Intent(intent)))]
             }
             Action::Measure => {
-                self.is_stale = true;
+                self.freshness.is_stale = true;
                 self.detail.forget();
                 Vec::new()
             }
@@ -224,25 +221,22 @@ impl Pane for Golden {
     }
 
     fn animated(&self) -> bool {
-        self.is_measuring
+        self.freshness.is_measuring
     }
 
     fn next_poll(&self, now: Instant) -> Option<Instant> {
         // The first measurement says which files there are.
-        let is_due = !self.is_checking && !self.is_measuring && self.list.measured.is_some();
-        is_due.then(|| self.checked.map_or(now, |checked| checked + CHECK_INTERVAL))
+        self.list.measured.as_ref().and_then(|_| self.freshness.next_check(now))
     }
 
     fn poll(&mut self, now: Instant) -> Vec<Effect> {
-        self.checked = Some(now);
         let Some(measured) = &self.list.measured else { return Vec::new() };
-        self.is_checking = true;
         let sources = measured.report.sources.iter().filter(|_| !measured.is_remote);
         let mut files: Vec<PathBuf> = sources.map(|source| source.file.clone()).collect();
         if let Some(own) = measured.file.as_ref().filter(|own| !files.contains(own)) {
             files.push(own.clone());
         }
-        vec![Effect::Golden(GoldenPaneRequest::Check { files, known: self.stamps.clone() })]
+        vec![Effect::Golden(self.freshness.begin_checking(now, files))]
     }
 }
 

@@ -26,7 +26,7 @@ impl Golden {
         self.is_folded = area.width < FOLD || cx.full_screen;
         self.list.start_frame();
         self.detail.start_frame();
-        let status = self.is_measuring.then_some(("measuring  ", Role::Info));
+        let status = self.freshness.is_measuring.then_some(("measuring  ", Role::Info));
         let top = match &self.list.measured {
             Some(measured) if !measured.report.results.is_empty() => {
                 head_view::draw(measured, status, area, buf, cx)

@@ -136,8 +136,7 @@ impl RunBrowser {
         }
         let again = self.detail.take(run, answer, list.selected.as_ref());
         let mut effects: Vec<Effect> = again.then(|| self.request_detail()).flatten().into_iter().collect();
-        effects.extend(next);
-        effects.extend(self.list.runs.announce_waiting());
+        effects.extend(next.into_iter().chain(self.list.runs.announce_waiting()));
         (effects, true)
     }
 
