@@ -1,9 +1,9 @@
 //! Skills of earlier commits, read from git objects without a checkout.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -90,7 +90,11 @@ fn output(command: Command, what: &str) -> Result<String, Error> {
     output_within(command, what, MAX_OUTPUT_BYTES, MAX_DURATION)
 }
 
-fn output_within(
+/// Returns what a git command prints, within limits of size and time.
+///
+/// # Errors
+/// Returns `invalid_request` if it fails or exceeds a limit.
+pub(crate) fn output_within(
     mut command: Command,
     what: &str,
     max_bytes: u64,
@@ -315,23 +319,26 @@ impl Blobs {
     /// Returns an error if git exits early.
     fn read(&mut self, blob: &str) -> Result<Option<Vec<u8>>, Error> {
         // Git holds a blob in memory to print it, whatever its size.
-        if self.sizes.ask(blob)?.is_none_or(|size| size > MAX_BYTES) {
+        if self.sizes.ask(blob)?.is_none_or(|object| object.size > MAX_BYTES) {
             return Ok(None);
         }
-        let Some(size) = self.contents.ask(blob)? else { return Ok(None) };
-        let io = |error: io::Error| failed("cat-file", &error);
-        let mut content = Vec::new();
-        (&mut self.contents.output).take(size).read_to_end(&mut content).map_err(io)?;
-        self.contents.output.read_exact(&mut [0; 1]).map_err(io)?;
-        Ok(Some(content))
+        Ok(self.contents.ask(blob)?.map(|object| object.content))
     }
+}
+
+/// An object as `git cat-file` prints it.
+struct Object {
+    size: u64,
+    /// Empty if only sizes are printed.
+    content: Vec<u8>,
 }
 
 /// A running `git cat-file` that answers one object at a time.
 struct Batch {
     child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    input: ChildStdin,
+    /// The answers, read by a thread: a damaged repository can make git wait forever.
+    answers: mpsc::Receiver<io::Result<Option<Object>>>,
 }
 
 impl Batch {
@@ -340,33 +347,57 @@ impl Batch {
         command.args(["cat-file", mode]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed("cat-file", &error))?;
         limit_memory(&child);
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => {
-                Ok(Self { child, input: Some(input), output: BufReader::new(output) })
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("cat-file", &"no pipes"));
+        };
+        let has_content = mode == "--batch";
+        let (sender, answers) = mpsc::channel();
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let answer = read_object(&mut output, has_content);
+                let is_last = answer.is_err();
+                if sender.send(answer).is_err() || is_last {
+                    return;
+                }
             }
-            _ => Err(failed("cat-file", &"no pipes")),
-        }
+        });
+        Ok(Self { child, input, answers })
     }
 
-    /// Asks for an object and returns its size; `None` if it is missing.
-    fn ask(&mut self, object: &str) -> Result<Option<u64>, Error> {
+    /// Asks for an object; returns `None` if it is missing.
+    fn ask(&mut self, object: &str) -> Result<Option<Object>, Error> {
         let io = |error: io::Error| failed("cat-file", &error);
-        let Some(input) = &mut self.input else { return Err(failed("cat-file", &"it has ended")) };
-        writeln!(input, "{object}").map_err(io)?;
-        input.flush().map_err(io)?;
-        let mut head = String::new();
-        self.output.read_line(&mut head).map_err(io)?;
-        if head.is_empty() {
-            return Err(failed("cat-file", &"it has ended"));
-        }
-        Ok(head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()))
+        writeln!(self.input, "{object}").and_then(|()| self.input.flush()).map_err(io)?;
+        let answer = self
+            .answers
+            .recv_timeout(MAX_DURATION)
+            .map_err(|_| failed("cat-file", &format!("no answer within {} s", MAX_DURATION.as_secs())))?;
+        answer.map_err(io)
     }
+}
+
+/// Reads the next answer of `git cat-file`.
+fn read_object(output: &mut impl io::BufRead, has_content: bool) -> io::Result<Option<Object>> {
+    let mut head = String::new();
+    if output.read_line(&mut head)? == 0 {
+        return Err(io::Error::other("it has ended"));
+    }
+    let Some(size) = head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()) else {
+        return Ok(None);
+    };
+    let mut content = Vec::new();
+    if has_content {
+        output.take(size).read_to_end(&mut content)?;
+        output.read_exact(&mut [0; 1])?;
+    }
+    Ok(Some(Object { size, content }))
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // Without input it exits by itself.
-        drop(self.input.take());
+        // It may have ended.
+        drop(self.child.kill());
         drop(self.child.wait());
     }
 }

@@ -87,7 +87,10 @@ impl Framing {
                     let taken = through_line_end(bytes);
                     line.extend_from_slice(&bytes[..taken]);
                     if line.ends_with(b"\n") {
-                        self.place = match httparse::parse_chunk_size(line) {
+                        // The parser of the server accepts any number of leading zeros.
+                        let is_leading = |two: &&[u8]| two[0] == b'0' && two[1].is_ascii_hexdigit();
+                        let digits = &line[line.windows(2).take_while(is_leading).count()..];
+                        self.place = match httparse::parse_chunk_size(digits) {
                             Ok(httparse::Status::Complete((_, 0))) => ParsePosition::Trailers(0),
                             Ok(httparse::Status::Complete((_, size))) => {
                                 ParsePosition::Chunk(size.saturating_add(2))
@@ -132,8 +135,7 @@ fn through_line_end(bytes: &[u8]) -> usize {
 fn framing_behind(head: &[u8]) -> ParsePosition {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) || request.method == Some("CONNECT")
-    {
+    if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) {
         return ParsePosition::Opaque;
     }
     let value = |name: &str| {
@@ -143,7 +145,7 @@ fn framing_behind(head: &[u8]) -> ParsePosition {
             .find(|header| header.name.eq_ignore_ascii_case(name))
             .map(|header| header.value)
     };
-    // `Upgrade` is ignored: the service never switches protocols.
+    // `CONNECT` and `Upgrade` are not treated separately: the service never switches protocols.
     if value("transfer-encoding").is_some() {
         // The parser accepts no coding other than a final `chunked`.
         ParsePosition::ChunkSize(Vec::new())
@@ -170,12 +172,14 @@ mod tests {
         text.as_bytes().chunks(chunk).find_map(|chunk| framing.check(chunk))
     }
 
-    const SOUND: [&str; 6] = [
+    const SOUND: [&str; 8] = [
         "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
         "\r\nPOST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\na\n\nb\n",
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n4;x=y\r\n\n\n\n\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\nnote: b\r\n\r\n",
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n00000000000000002\r\n\n\n\r\n00000000000000000\r\n\r\n",
         "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ];
 

@@ -26,7 +26,7 @@ use super::app::App;
 use super::feed::{Broadcast, SerializedEvent};
 use super::problem::ErrorResponse;
 use skills_api::operations::{
-    Caller, MAX_AUTHENTICATION_AGE, Operation, Permit, Scope, call_permit, event_page_permit,
+    Caller, MAX_AUTHENTICATION_AGE, Operation, Permit, Scope, call_permit, event_page_permit, stream_permit,
 };
 use skills_api::{Code, ConnectionState, Error, Event, SharedClient};
 use skills_store::RunId;
@@ -74,6 +74,7 @@ pub(super) async fn follow(
         .call(&app.service, caller, Value::Object(arguments))
         .await
         .map_err(ErrorResponse::of_operation)?;
+    let stream_permit = stream_permit(caller).await?;
     let core = &app.service.core;
     let (run, newest) = match wanted {
         Some(wanted) => {
@@ -115,6 +116,7 @@ pub(super) async fn follow(
         ready,
         behind: true,
         permit: None,
+        _stream_permit: stream_permit,
         admin: caller.may(Scope::Admin),
         caller: caller.clone(),
         operation,
@@ -146,6 +148,7 @@ struct Following {
     behind: bool,
     /// Held until the page of events that was read last is sent.
     permit: Option<Permit>,
+    _stream_permit: Option<Permit>,
     caller: Caller,
     /// Whether the caller may see details of failed calls.
     admin: bool,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::jsonrpc;
-use skills_api::operations::{Caller, MAX_AUTHENTICATION_AGE};
+use skills_api::operations::{Caller, MAX_AUTHENTICATION_AGE, Permit, stream_permit};
 
 /// The header with the session id.
 const SESSION: &str = "mcp-session-id";
@@ -340,7 +340,17 @@ pub async fn admit(State(connections): State<Arc<Connections>>, request: Request
     match request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) {
         Some(id) => match connections.enter(&id, caller.as_ref(), request_id.flatten()) {
             Ok(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
-            Ok(in_use) => go_on(in_use, method.as_deref(), request, next).await,
+            Ok(in_use) => {
+                // A client that only listens would hold its connection without counting elsewhere.
+                let permit = match caller.filter(|_| request.method() == Method::GET) {
+                    Some(caller) => stream_permit(&caller).await,
+                    None => Ok(None),
+                };
+                match permit {
+                    Ok(permit) => go_on(in_use, permit, method.as_deref(), request, next).await,
+                    Err(error) => jsonrpc::busy(&error),
+                }
+            }
             Err(Rejected::Unknown) => unknown(),
             Err(Rejected::LostScopes) => {
                 connections.revoke(&id).await;
@@ -387,7 +397,13 @@ async fn begin(
     })
 }
 
-async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next) -> Response {
+async fn go_on(
+    in_use: InUse,
+    permit: Option<Permit>,
+    method: Option<&str>,
+    request: Request,
+    next: Next,
+) -> Response {
     let response = next.run(request).await;
     // A further request shows that the response to `initialize` was received; only a ping may be sent before.
     if response.status().is_success() && method.is_some_and(|method| method != "ping") {
@@ -403,7 +419,7 @@ async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next
     }
     let (parts, body) = response.into_parts();
     let stream = body.into_data_stream().map(move |part| {
-        let _until_it_ends = &in_use;
+        let _until_it_ends = (&in_use, &permit);
         part
     });
     Response::from_parts(parts, Body::from_stream(stream))

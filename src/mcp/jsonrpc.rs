@@ -148,7 +148,7 @@ fn hold_until_sent(response: Response, permit: Option<Permit>, large: LargeResul
     Response::from_parts(parts, Body::from_stream(pieces))
 }
 
-fn busy(error: &Error) -> Response {
+pub(super) fn busy(error: &Error) -> Response {
     let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     closing(refused(status, BUSY, &Value::Null, &error.message))
 }

@@ -33,7 +33,7 @@ impl Measurements {
         let (home, lists) = (self.skills.config.dirs.home.clone(), Arc::clone(&self.lists));
         let (levels, cache) = (Arc::clone(&self.levels), Arc::clone(&self.golden));
         self.ranking
-            .measure(move |router| {
+            .measure_long(move |router| {
                 let lists =
                     request.clients.iter().map(|client| ClientList::of(client, &lists, window, &home));
                 let lists = lists.collect::<Result<_, _>>()?;

@@ -40,6 +40,8 @@ pub(super) struct Ranking {
     rebuilding: tokio::sync::Mutex<()>,
     /// Limits concurrent measurements.
     measurements: Arc<Semaphore>,
+    /// Limits concurrent measurements that take minutes, so that the others do not wait for them.
+    long_measurements: Arc<Semaphore>,
     /// Limits concurrent rankings on other threads.
     rankings: Arc<Semaphore>,
     /// Until when requests wait for bodies; set by the first one that does.
@@ -64,6 +66,7 @@ impl Ranking {
             timeout: OnceLock::new(),
             rebuilding: tokio::sync::Mutex::default(),
             measurements: Arc::new(Semaphore::new(processors.max(2))),
+            long_measurements: Arc::new(Semaphore::new(1)),
             rankings: Arc::new(Semaphore::new(2 * processors)),
             bodies_deadline: OnceLock::new(),
         }
@@ -241,7 +244,23 @@ impl Ranking {
         &self,
         work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = Arc::clone(&self.measurements).acquire_owned().await;
+        self.measure_within(&self.measurements, work).await
+    }
+
+    /// Like [`Self::measure`], for what may take minutes: one at a time, and the others do not wait for it.
+    pub(super) async fn measure_long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.measure_within(&self.long_measurements, work).await
+    }
+
+    async fn measure_within<T: Send + 'static>(
+        &self,
+        limit: &Arc<Semaphore>,
+        work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = Arc::clone(limit).acquire_owned().await;
         let permit = permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
         let canceled = CancellationToken::new();
         let _cancel = canceled.clone().drop_guard();

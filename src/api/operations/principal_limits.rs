@@ -33,6 +33,8 @@ const WAITS: Limit = Limit { what: "requests that wait", running: 64, waiting: 6
 const RESPONSES: Limit = Limit { what: "responses", running: 32, waiting: 64 };
 /// Separate, because a call that waits holds its permit for as long.
 const WAITED_RESPONSES: Limit = Limit { what: "responses to requests that wait", running: 64, waiting: 64 };
+/// Event streams, each of which holds a connection.
+const STREAMS: Limit = Limit { what: "event streams", running: 1024, waiting: 0 };
 /// Pages of event streams. Streams that catch up at the same time wait for each other.
 const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, waiting: 4096 };
 /// Responses of more than [`LARGE_RESPONSE_BYTES`]. Those that wait are in memory already, so few may.
@@ -77,9 +79,11 @@ impl Limit {
                 .or_insert_with(|| Arc::new(Semaphore::new(self.running)));
             // The map has one reference; whatever runs or waits has another.
             if Arc::strong_count(semaphore) > self.running + self.waiting {
+                let queued =
+                    if self.waiting > 0 { format!(" and {} queued", self.waiting) } else { String::new() };
                 let message = format!(
-                    "{principal} has {} {} in progress and {} more; try again later",
-                    self.running, self.what, self.waiting
+                    "{principal} has {} {} in progress{queued}; try again later",
+                    self.running, self.what
                 );
                 return Err(Error::new(Code::RateLimited, message));
             }
@@ -145,6 +149,14 @@ fn is_long_ranking(arguments: &Value) -> bool {
 /// Returns `rate_limited` if too many requests of the principal wait.
 pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
     CALLS.permit(caller).await
+}
+
+/// Returns the permit of an event stream, to be held until the stream ends.
+///
+/// # Errors
+/// Returns `rate_limited` if the principal has too many streams.
+pub async fn stream_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
+    STREAMS.permit(caller).await
 }
 
 /// Waits for the permit of a response, to be held until it is sent: a client that does not read it keeps it in memory.
@@ -249,6 +261,19 @@ mod tests {
             drop(one.await.unwrap());
         }
         drop(LIMIT.acquire("ana").await.expect("callers that are gone do not count"));
+    }
+
+    #[tokio::test]
+    async fn streams_are_refused_at_the_limit() {
+        let principal = Principal { name: "streams".to_owned(), scopes: BTreeSet::new() };
+        let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS.running {
+            streams.push(stream_permit(&caller).await.unwrap());
+        }
+        assert_eq!(stream_permit(&caller).await.unwrap_err().code, Code::RateLimited);
+        drop(streams.pop());
+        assert!(stream_permit(&caller).await.is_ok());
     }
 
     /// Drops a call that has started, and asserts that its permit is free only after `end` has ended its work.

@@ -86,17 +86,34 @@ pub fn redacted_text(text: &str) -> String {
     let mut after_scheme = false;
     for segment in text.split_inclusive(is_boundary) {
         let word = segment.trim_end_matches(is_boundary);
-        let secret = WORDS.iter().any(|(start, least)| word.starts_with(start) && word.len() >= *least);
-        if secret || after_scheme && word.len() >= 8 {
-            out.push_str(REDACTED);
-            out.push_str(&segment[word.len()..]);
-        } else {
-            out.push_str(segment);
+        let secret = if after_scheme && word.len() >= 8 { Some(0) } else { known_secret(word) };
+        match secret {
+            Some(start) => {
+                out.push_str(&segment[..start]);
+                out.push_str(REDACTED);
+                out.push_str(&segment[word.len()..]);
+            }
+            None => out.push_str(segment),
         }
         // `Bearer …` and `Basic …` (RFC 7235), and the password of a URL (`https://ana:…@host`).
         after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
     }
     without_assignments(&without_userinfo(&out))
+}
+
+/// Returns where in a word a secret of a known form begins: at its start, or after punctuation.
+fn known_secret(word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let starts = word.char_indices().scan('/', |before, (at, c)| {
+        let is_start = is_part(c) && !is_part(*before);
+        *before = c;
+        Some((at, is_start))
+    });
+    let is_secret = |at: &usize| {
+        let rest = &word[*at..];
+        WORDS.iter().any(|(start, least)| rest.starts_with(start) && rest.len() >= *least)
+    };
+    starts.filter(|(_, is_start)| *is_start).map(|(at, _)| at).find(is_secret)
 }
 
 fn is_boundary(c: char) -> bool {
@@ -105,6 +122,8 @@ fn is_boundary(c: char) -> bool {
 
 /// Characters that may surround a name and its value.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
+/// Headers whose complete value is a secret: `Authorization: Token …`, `Cookie: a=…; b=…`.
+const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
 /// Values that are not secrets: schemes, which precede the secret, and words for an absent one.
 const NO_SECRETS: [&str; 6] = ["bearer", "basic", "null", "none", "true", "false"];
 
@@ -125,8 +144,10 @@ fn without_assignments(text: &str) -> String {
         let value = after.trim_start_matches([' ', '\t', '=']);
         let quote = value.chars().next().filter(|first| QUOTES.contains(first));
         let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
+        let is_header = HEADERS.contains(&name.to_ascii_lowercase().as_str());
         let end = match quote {
             Some(quote) => value.find(quote),
+            None if is_header => value.find(|c: char| c == '\n' || QUOTES.contains(&c)),
             None => value.find(|c: char| is_boundary(c) || "]}`".contains(c)),
         };
         let secret = &value[..end.unwrap_or(value.len())];
@@ -207,6 +228,12 @@ mod tests {
             ("Authorization: Bearer abcdefgh12345678", "abcdefgh"),
             ("the key skw_0123456789abcdefghijklmnop leaked", "skw_"),
             ("token==abc", "abc"),
+            ("the key is `skw_0123456789abcdefghijklmnop`", "skw_"),
+            ("key:skw_0123456789abcdefghijklmnop", "skw_"),
+            ("[skw_0123456789abcdefghijklmnop] {ghp_0123456789abcdefghijklmnop}", "0123"),
+            ("https://ghp_0123456789abcdefghijklmnop:x@github.com", "ghp_"),
+            ("Authorization: Token abc123", "abc123"),
+            ("curl -H 'Cookie: sid=s3cr3t; csrf=t0k3n' https://example.com", "t0k3n"),
         ];
         for (text, secret) in cases {
             let Value::String(clean) = redacted(Value::from(text)) else { panic!() };

@@ -1,11 +1,16 @@
 //! The default user of requests and decisions: the account of this process, and the configured git user.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use crate::git::git;
+use crate::git::{git, output_within};
 use crate::operations::OS_ACCOUNT;
+
+/// Maximum size of a name that git prints, in bytes.
+const MAX_NAME_BYTES: u64 = 4 << 10;
+/// Maximum time to wait for it: git also reads the repository of the work folder, which may contain named pipes.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
 /// neither contains it.
@@ -49,9 +54,8 @@ pub(super) fn approver(cwd: &Path) -> (String, String) {
 
 fn git_user_name(cwd: &Path, file: &str) -> Option<String> {
     let mut command = git(cwd);
-    command.args(["config", file, "--includes", "--get", "user.name"]).stderr(Stdio::null());
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    command.args(["config", file, "--includes", "--get", "user.name"]);
+    let name = output_within(command, "config", MAX_NAME_BYTES, MAX_DURATION).ok()?.trim().to_owned();
     (!name.is_empty()).then_some(name)
 }
 
@@ -66,6 +70,18 @@ mod tests {
         run(&["init", "--quiet"]);
         run(&["config", "user.name", "Another Author"]);
         assert_ne!(approver(folder.path()).0, "Another Author");
+    }
+
+    #[test]
+    fn a_repository_of_named_pipes_does_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        for name in ["HEAD", "config"] {
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            let path = folder.path().join(".git").join(name);
+            rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        }
+        assert!(!approver(folder.path()).0.is_empty());
     }
 
     #[test]
