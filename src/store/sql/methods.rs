@@ -194,19 +194,29 @@ macro_rules! implement_store {
                 $follow!(self, tx => read::events(tx, run.as_ref(), after, limit).await)
             }
 
-            async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError> {
+            async fn wait(&self, mut after: u64, timeout_ms: u64) -> Result<(), StoreError> {
                 let mut committed = self.committed.clone();
                 let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms);
+                let mut has_waited = false;
                 loop {
                     committed.mark_unchanged();
                     let newest = self.newest_event().await?;
-                    if newest > after || tokio::time::Instant::now() >= deadline {
+                    if newest > after {
+                        if has_waited || !self.events(None, after, 1).await?.is_empty() {
+                            return Ok(());
+                        }
+                        // Otherwise numbers without events would end every wait at once: those of transactions that
+                        // were rolled back, and of events that were purged.
+                        after = newest;
+                    }
+                    if tokio::time::Instant::now() >= deadline {
                         return Ok(());
                     }
                     // Commits of this process wake the caller, and those of other processes if the engine learns of
                     // them.
                     let turn = deadline.min(tokio::time::Instant::now() + self.poll());
                     let _ = tokio::time::timeout_at(turn, committed.changed()).await;
+                    has_waited = true;
                 }
             }
 

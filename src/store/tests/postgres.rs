@@ -269,6 +269,25 @@ async fn commits_of_another_process_wake_whoever_waits() {
     assert!(b.newest_event().await.unwrap() > seen);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_a_rolled_back_transaction_wakes_nobody() {
+    let Some(server) = Server::start() else { return };
+    let (address, schema) = server.store();
+    let store = open(&address).await;
+    store.launch(store_kit::launch(0)).await.unwrap();
+    let seen = store.events(None, 0, 100).await.unwrap().last().unwrap().global;
+    server.sql(&format!("SELECT nextval('{schema}.events_global')"));
+    let patience = Duration::from_millis(300);
+    let waited = tokio::time::timeout(patience, store.wait(seen, 20_000)).await;
+    assert!(waited.is_err(), "there is no event after the last one");
+    // An event after the gap is found.
+    let waiter = store.wait(seen, 20_000);
+    let launch = store.launch(store_kit::launch(1));
+    let (waited, _) = futures::join!(waiter, launch);
+    waited.unwrap();
+    assert!(!store.events(None, seen, 1).await.unwrap().is_empty());
+}
+
 /// Reads all events as a follower does, and collects their global numbers.
 async fn follow(store: &Postgres, until: &AtomicBool) -> Vec<(RunId, u64)> {
     let (mut seen, mut after) = (Vec::new(), 0);
