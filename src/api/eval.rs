@@ -21,6 +21,8 @@ const GOLDEN: &str = "golden.yaml";
 /// Folder of a bundle with its evaluation files.
 const EVALS: &str = "evals";
 
+/// Maximum number of queries of a root's golden set: they are measured for every draft and proposal.
+const MAX_GOLDEN_QUERIES: usize = 5_000;
 /// Maximum number of evaluations of a file of a bundle: they are measured for other skills too.
 const MAX_EVALS: usize = 200;
 /// Maximum number of evaluation files of a bundle.
@@ -136,7 +138,9 @@ pub fn golden_of(catalog: &Catalog, own: Option<&Path>) -> Result<Golden, Error>
                 golden.warnings.push(unreadable(&file, &error).message);
             }
             text => {
+                let known = golden.cases.len();
                 golden.read(&file, golden_yaml, |_| text)?;
+                golden.truncate(known + MAX_GOLDEN_QUERIES, &file);
             }
         }
     }
@@ -257,6 +261,19 @@ impl Golden {
         self.cases.extend(cases);
         self.sources.resize(self.cases.len(), Some(self.files.len()));
         self.files.push(file);
+    }
+
+    /// Drops the queries of a file beyond this number.
+    fn truncate(&mut self, max: usize, file: &Path) {
+        if self.cases.len() > max {
+            let dropped = self.cases.len() - max;
+            let file = file.display();
+            self.warnings.push(format!(
+                "{file}: only the first {MAX_GOLDEN_QUERIES} queries are used, {dropped} are not"
+            ));
+            self.cases.truncate(max);
+            self.sources.truncate(max);
+        }
     }
 
     /// Adds a file's queries; returns false if the file does not exist.

@@ -527,7 +527,7 @@ mod unix {
     /// Returns the process in a name that [`create_temporary`] gives a file.
     fn process_of_temporary(name: &str) -> Option<&str> {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let (process, attempt) = name.strip_prefix(".skills-")?.split_once('-')?;
+        let (process, attempt) = name.strip_prefix(".skills-tmp-")?.split_once('-')?;
         (is_number(process) && is_number(attempt)).then_some(process)
     }
 
@@ -543,7 +543,7 @@ mod unix {
         // What remains is removed by a later replacement.
         let _ = remove_abandoned(folder);
         for attempt in 0..MAX_TRIES {
-            let name = format!(".skills-{}-{attempt}", std::process::id());
+            let name = format!(".skills-tmp-{}-{attempt}", std::process::id());
             match openat(folder, &name, NEW, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => return Ok((name, file)),
                 Err(Errno::EXIST) => {}
@@ -787,7 +787,7 @@ mod elsewhere {
             return Ok(false);
         }
         let permissions = std::fs::metadata(&real)?.permissions();
-        let own = || format!(".skills-{}", std::process::id());
+        let own = || format!(".skills-tmp-{}", std::process::id());
         let new = parent.join(new.map_or_else(own, str::to_owned));
         std::fs::write(&new, write)?;
         std::fs::set_permissions(&new, permissions)?;
@@ -874,16 +874,16 @@ mod tests {
         let before = |seconds| std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
-        let of_ended = &*format!(".skills-{}-0", ended.id());
-        let in_use = &*format!(".skills-{}-1", ended.id());
-        let of_running = &*format!(".skills-{}-7", std::process::id());
+        let of_ended = &*format!(".skills-tmp-{}-0", ended.id());
+        let in_use = &*format!(".skills-tmp-{}-1", ended.id());
+        let of_running = &*format!(".skills-tmp-{}-7", std::process::id());
         for (name, age) in [
-            (".skills-1-0", 3_600),
+            (".skills-tmp-1-0", 3_600),
             (of_running, 60),
             (of_ended, 60),
             (in_use, 0),
-            (".skills-own", 3_600),
-            (".skills-1-x", 3_600),
+            (".skills-2024-11", 3_600),
+            (".skills-tmp-1-x", 3_600),
         ] {
             fs::File::create(root.join(name)).unwrap().set_modified(before(age)).unwrap();
         }
@@ -891,9 +891,9 @@ mod tests {
         assert!(replace_file(&root.join("SKILL.md"), b"old", b"new").unwrap());
         assert_eq!(fs::read(root.join("SKILL.md")).unwrap(), b"new");
         let is_there = |name: &str| root.join(name).exists();
-        assert!(!is_there(".skills-1-0") && !is_there(of_ended), "abandoned");
+        assert!(!is_there(".skills-tmp-1-0") && !is_there(of_ended), "abandoned");
         assert!(is_there(in_use), "maybe of a process in another container");
-        assert!(is_there(of_running) && is_there(".skills-own") && is_there(".skills-1-x"));
+        assert!(is_there(of_running) && is_there(".skills-2024-11") && is_there(".skills-tmp-1-x"));
     }
 
     #[test]
