@@ -1,11 +1,12 @@
 //! Saves a description: to the file if it is writable, otherwise as a proposal.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::proposals::{ProposalRequest, ProposalView};
 use super::{Client, Code, Connection, Error, local};
 use skills_authoring::proposals::diff;
-use skills_authoring::write_back::{WriteError, replace_file, with_texts};
+use skills_authoring::write_back::{WriteError, has_texts, replace_file, with_texts};
 use skills_skill::{Digest, parse};
 
 /// A description to save.
@@ -23,6 +24,9 @@ pub struct NewDescription {
     pub justification: Option<String>,
     /// Whether to create a proposal even if the file is writable.
     pub propose: bool,
+    /// Earlier versions of the file, newest last: one that has the new texts and differs in nothing else is restored
+    /// byte for byte.
+    pub earlier: Vec<Arc<str>>,
 }
 
 /// What an author was shown of a file before changing its description.
@@ -81,17 +85,16 @@ pub async fn save_description(
     // A description has no blanks around it.
     let description = new.description.as_deref().map(str::trim);
     let when_to_use = new.when_to_use.as_deref().map(str::trim);
-    let written = with_texts(&location, &source, description, when_to_use).map_err(refused)?;
+    let restores = |earlier: &&Arc<str>| has_texts(&location, &source, earlier, description, when_to_use);
+    let written = match new.earlier.iter().rev().find(restores) {
+        Some(earlier) => earlier.to_string(),
+        None => with_texts(&location, &source, description, when_to_use).map_err(refused)?,
+    };
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
         Connection::Local if new.propose => Some("as requested".to_owned()),
         Connection::Local => {
             let catalog = core.catalog().await?;
-            // A proposal for it could never be approved.
-            if local::is_shipped(&catalog, &detail.skill) {
-                let message = format!("not written: {}", local::SHIPPED_IS_READ_ONLY);
-                return Err(Error::new(Code::InvalidRequest, message));
-            }
             local::read_only(&catalog, &detail.skill)
         }
     };

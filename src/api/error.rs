@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skills_skill::SkillId;
 use strum::{Display, EnumIter, EnumString};
 
 /// Every error code. [`Code::status`] has the HTTP status of each.
@@ -180,6 +181,17 @@ impl Error {
         self
     }
 
+    /// Names the file that was rejected, by its id.
+    pub(crate) fn of_rejected_skill(mut self, id: &SkillId) -> Self {
+        self.reason.get_or_insert_with(|| serde_json::json!({}))[REJECTED_SKILL] = id.as_str().into();
+        self
+    }
+
+    /// Returns the id of the rejected file, if that is the failure.
+    pub(crate) fn rejected_skill(&self) -> Option<&str> {
+        self.reason_member(REJECTED_SKILL)?.as_str()
+    }
+
     fn reason_member(&self, member: &str) -> Option<&Value> {
         self.reason.as_ref()?.get(member)
     }
@@ -211,6 +223,8 @@ impl Error {
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
 /// Member of [`Error::reason`] of a file of queries that cannot be read.
 const UNREADABLE_FILE: &str = "unreadable_file";
+/// Member of [`Error::reason`] with the id of a rejected file.
+const REJECTED_SKILL: &str = "rejected_skill";
 /// Member of [`Error::reason`] of a request that may or may not have been executed.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 

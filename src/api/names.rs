@@ -49,13 +49,11 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
         .find(|refusal| refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place))
     {
         let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
-        return Err(Error::new(
-            Code::InvalidConfiguration,
-            format!(
-                "skill `{wanted}` was rejected: {why}; run `skills lint {}` for details",
-                refusal.location.display()
-            ),
-        ));
+        let message = format!(
+            "skill `{wanted}` was rejected: {why}; run `skills lint {}` for details",
+            refusal.location.display()
+        );
+        return Err(Error::new(Code::InvalidConfiguration, message).of_rejected_skill(&refusal.id));
     }
     // A folder that is a link to a skill's folder contains that skill, under its own name.
     let linked = |alias: &&skills_registry::Alias| {

@@ -145,7 +145,7 @@ pub struct SkillSummary {
     pub root: String,
     /// SHA-256 of its file.
     pub digest: Digest,
-    /// How many errors and warnings it has.
+    /// How many errors and warnings it has; in a list those of SKILL.md itself, without references (see `lint`).
     pub findings: usize,
     /// For a shadowed one, the location of the winner.
     #[serde(serialize_with = "skills_base::paths::serialize")]

@@ -42,11 +42,13 @@ pub(super) fn linked_description<'v>(
     read.map(|(listed, _)| listed.description.as_str()).max_by_key(|text| text.len())
 }
 
-/// Returns whether a user means the bundle at `location` by an id, a path, or the name of its folder.
+/// Returns whether a user means the bundle at `location` by an id, a path, the name of its folder, or the name of a
+/// link.
 pub(super) fn is_named(id: &SkillId, location: &Path, wanted: &str) -> bool {
     let path = Path::new(wanted);
     let folder = location.parent();
     id.as_str() == wanted
+        || location.file_name().is_some_and(|name| name == wanted)
         || location == path
         || folder
             .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))

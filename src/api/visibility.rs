@@ -215,7 +215,7 @@ struct Subject<'c> {
     id: SkillId,
     location: &'c PathBuf,
     description: &'c str,
-    /// Whether the catalog cannot read it. Several of these can have one id.
+    /// Whether the catalog cannot read it.
     is_refused: bool,
 }
 
@@ -267,7 +267,11 @@ fn matrix(
 ) -> Result<VisibilityReport, Error> {
     let mut subjects = subjects(catalog, views);
     match wanted {
-        Some((_, Ok(id))) => subjects.retain(|subject| subject.id == id),
+        Some((wanted, Ok(id))) => subjects.retain(|subject| {
+            // A file that the catalog cannot read is shown with others of its name.
+            let is_meant = || is_named(&subject.id, subject.location, wanted);
+            subject.id == id || subject.is_refused && is_meant()
+        }),
         Some((wanted, Err(error))) => {
             subjects.retain(|subject| is_named(&subject.id, subject.location, wanted));
             if subjects.is_empty() {
@@ -424,10 +428,6 @@ impl<'v> Index<'v> {
         let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location.as_path()));
         let listed = listed.copied().or_else(|| self.view.listed(&subject.id, subject.location));
         let Some((listed, shown)) = listed else {
-            if subject.is_refused && undefined.is_none() {
-                // The state is that of another bundle with its id.
-                return without(Visibility::NotSearched, format!("{name} does not search its folder"));
-            }
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
             return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
         };

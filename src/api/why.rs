@@ -467,8 +467,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
             foreign_subject(&*core.catalog().await?, &views, &request.skill_id).ok_or(error)?
         }
         Ok(subject) if !subject.parsed => {
-            let is_id = subject.id.as_str() == request.skill_id;
-            as_clients_read(&*core.catalog().await?, &views, subject, is_id)
+            as_clients_read(&*core.catalog().await?, &views, subject, &request.skill_id)
         }
         subject => subject?,
     };
@@ -574,7 +573,12 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
         Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
             let catalog = core.catalog().await?;
             let mut all = catalog.refused.iter();
-            let refusal = all.find(|one| is_named(&one.id, &one.location, wanted)).ok_or(error)?;
+            let rejected = error.rejected_skill().map(SkillId::new);
+            let is_wanted = |one: &&RejectedBundle| match &rejected {
+                Some(id) => one.id == *id,
+                None => is_named(&one.id, &one.location, wanted),
+            };
+            let refusal = all.find(is_wanted).ok_or(error)?;
             Ok(Subject {
                 id: refusal.id.clone(),
                 name: refusal.id.to_string(),
@@ -612,24 +616,19 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
 }
 
 /// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
-/// Several links can have one id: of those named by it, one that a client lists is preferred.
-fn as_clients_read(
-    catalog: &Catalog,
-    views: &[ClientView],
-    subject: Subject,
-    is_named_by_id: bool,
-) -> Subject {
+/// Several links can have one name: of those that are meant, one that a client lists is preferred.
+fn as_clients_read(catalog: &Catalog, views: &[ClientView], subject: Subject, wanted: &str) -> Subject {
     let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
-    let same_id = catalog.refused.iter().filter(|refusal| is_named_by_id && refusal.id == subject.id);
+    let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, wanted));
     let read = |refusal: &RejectedBundle| linked_description(views, refusal).map(str::to_owned);
-    let mut links = own.chain(same_id);
+    let mut links = own.chain(meant);
     let Some((link, description)) = links.find_map(|refusal| Some((refusal, read(refusal)?))) else {
         return subject;
     };
     let parse = refused(link);
     let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
     let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
-    Subject { location: link.location.clone(), description, parse, ..subject }
+    Subject { id: link.id.clone(), location: link.location.clone(), description, parse, ..subject }
 }
 
 fn place_of(finding: &Finding) -> String {
@@ -657,15 +656,33 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
 }
 
 fn refused(refusal: &RejectedBundle) -> WhyCheck {
-    let error = refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error);
-    match error.or(refusal.findings.last()) {
-        Some(error) => WhyCheck::fail(
-            CheckKind::Parse,
-            format!("{}: {} ({})", place_of(error), error.message, error.code),
-            error.help.clone(),
-        ),
-        None => WhyCheck::fail(CheckKind::Parse, "the file is refused", "run `skills lint` on its folder"),
+    let evidence = rejection(refusal);
+    match error_of(refusal) {
+        Some(error) => WhyCheck::fail(CheckKind::Parse, evidence, error.help.clone()),
+        None => WhyCheck::fail(CheckKind::Parse, evidence, "run `skills lint` on its folder"),
     }
+}
+
+/// Returns why the file of a skill is rejected, for one that is not in the catalog: ``skill `x` is rejected:
+/// SKILL.md:3: … (bad-yaml)``.
+#[must_use]
+pub fn rejection_of(catalog: &Catalog, id: &SkillId) -> Option<String> {
+    let mut refused = catalog.refused.iter();
+    let refusal = refused.find(|refusal| refusal.id == *id && catalog.by_id(id.as_str()).is_none())?;
+    Some(format!("skill `{id}` is rejected: {}", rejection(refusal)))
+}
+
+fn error_of(refusal: &RejectedBundle) -> Option<&Finding> {
+    let error = refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error);
+    error.or(refusal.findings.last())
+}
+
+/// Returns why a file is rejected, with its line: `SKILL.md:3: … (bad-yaml)`.
+fn rejection(refusal: &RejectedBundle) -> String {
+    error_of(refusal).map_or_else(
+        || "the file is refused".to_owned(),
+        |error| format!("{}: {} ({})", place_of(error), error.message, error.code),
+    )
 }
 
 /// Returns the skill's rank, and the checks derived from it.
@@ -962,12 +979,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
     let is_listed = || view.listed(&subject.id, &subject.location).is_some();
-    // Several bundles that the catalog cannot read can have one id: the state is that of another one.
-    let is_other = |state: &ClientViewState| {
-        let is_found = matches!(state, ClientViewState::Found | ClientViewState::Repaired(_));
-        !subject.parsed && is_found && !is_listed()
-    };
-    let entry = view.entry_of(&subject.id, &subject.location).filter(|entry| !is_other(&entry.state));
+    let entry = view.entry_of(&subject.id, &subject.location);
     let (state, setting, place_help) = match &entry {
         Some(entry) => (Some(&entry.state), entry.setting.as_deref(), entry.help.as_deref()),
         None => (None, None, None),

@@ -68,6 +68,31 @@ pub fn with_texts(
     Ok(out)
 }
 
+/// Returns whether two versions of a file differ in the texts only that [`with_texts`] writes, and `earlier` has these.
+#[must_use]
+pub fn has_texts(
+    location: &Path,
+    source: &str,
+    earlier: &str,
+    description: Option<&str>,
+    when_to_use: Option<&str>,
+) -> bool {
+    let texts = [(Key::Description, description), (Key::WhenToUse, when_to_use)];
+    let rest = |source: &str| {
+        let mut fields = skills_skill::frontmatter_json(source)?;
+        texts.iter().for_each(|(key, _)| drop(fields.remove(key.name())));
+        Some((fields, skills_skill::body(source).to_owned()))
+    };
+    let is_stated = |(key, text): (Key, Option<&str>)| {
+        let present = |source: &str| read(location, source, key).map(|present| present.0);
+        present(earlier).is_some_and(|there| match text {
+            Some(text) => there == text,
+            None => present(source) == Some(there),
+        })
+    };
+    rest(source).is_some_and(|now| rest(earlier) == Some(now)) && texts.into_iter().all(is_stated)
+}
+
 fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<String, WriteError> {
     let line_end = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let replaced = |at: Range<usize>, text: &str| {
@@ -130,6 +155,8 @@ fn read(location: &Path, source: &str, key: Key) -> Option<(String, serde_json::
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Style {
     Plain,
+    /// Plain over several lines, with their indentation.
+    PlainLines(String),
     Single,
     Double,
     /// With the header (`>-`) and the indentation of the text.
@@ -172,22 +199,26 @@ fn value_of(source: &str, key: Key) -> Option<(Range<usize>, Style)> {
     if value.is_empty() || value.starts_with('#') {
         return Some((after_key..after_key, Style::Plain));
     }
+    // The indentation of the first line that has one.
+    let indent_of = |text: &str| {
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("  ");
+        let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or("  ");
+        if indent.is_empty() { "  ".to_owned() } else { indent.to_owned() }
+    };
     let (length, style) = match value.chars().next() {
         Some('"') => (closing(value, '"')?, Style::Double),
         Some('\'') => (closing(value, '\'')?, Style::Single),
         Some('>' | '|') => {
             let (header, rest) = value.split_once('\n').unwrap_or((value, ""));
-            let line = rest.lines().find(|line| !line.trim().is_empty()).unwrap_or("  ");
-            let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or("  ");
-            let indent = if indent.is_empty() { "  " } else { indent };
-            (value.len(), Style::Block(header.trim_end().to_owned(), indent.to_owned()))
+            (value.len(), Style::Block(header.trim_end().to_owned(), indent_of(rest)))
         }
-        _ => (
-            value
+        _ => {
+            let length = value
                 .find(" #")
-                .map_or(value.len(), |at| value.get(..at).map_or(at, |text| text.trim_end().len())),
-            Style::Plain,
-        ),
+                .map_or(value.len(), |at| value.get(..at).map_or(at, |text| text.trim_end().len()));
+            let lines = value.get(..length).and_then(|text| text.split_once('\n'));
+            (length, lines.map_or(Style::Plain, |(_, rest)| Style::PlainLines(indent_of(rest))))
+        }
     };
     Some((value_start..value_start + length, style))
 }
@@ -222,34 +253,52 @@ fn styled(text: &str, style: &Style, line_end: &str) -> Option<String> {
         Style::Single => (!text.contains('\n')).then(|| format!("'{}'", text.replace('\'', "''"))),
         Style::Double => serde_json::to_string(text).ok(),
         Style::Block(header, indent) => {
-            let mut lines: Vec<String> = Vec::new();
-            if header.starts_with('|') {
-                lines.extend(text.lines().map(str::to_owned));
+            let lines = if header.starts_with('|') {
+                text.lines().map(str::to_owned).collect()
             } else {
-                if text.contains('\n') {
-                    return None;
-                }
-                let mut line = String::new();
-                for word in text.split(' ') {
-                    if !line.is_empty() && line.chars().count() + word.chars().count() >= FOLD_WIDTH {
-                        lines.push(std::mem::take(&mut line));
-                    }
-                    if !line.is_empty() {
-                        line.push(' ');
-                    }
-                    line.push_str(word);
-                }
-                lines.push(line);
-            }
-            let mut out = header.clone();
-            for line in lines {
-                out.push_str(line_end);
-                out.push_str(indent);
-                out.push_str(&line);
-            }
-            Some(out)
+                folded(text)
+            };
+            Some(indented(std::iter::once(header.clone()).chain(lines), indent, line_end))
         }
+        Style::PlainLines(indent) => Some(indented(folded(text), indent, line_end)),
     }
+}
+
+/// Returns the lines of a folded text: a blank line for each line break.
+fn folded(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, paragraph) in text.split('\n').enumerate() {
+        if at > 0 && !paragraph.is_empty() {
+            lines.push(String::new());
+        }
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            if !line.is_empty() && line.chars().count() + word.chars().count() >= FOLD_WIDTH {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Joins lines; all but the first are indented, unless they are empty.
+fn indented(lines: impl IntoIterator<Item = String>, indent: &str, line_end: &str) -> String {
+    let mut out = String::new();
+    for (at, line) in lines.into_iter().enumerate() {
+        if at > 0 {
+            out.push_str(line_end);
+            if !line.is_empty() {
+                out.push_str(indent);
+            }
+        }
+        out.push_str(&line);
+    }
+    out
 }
 
 /// Atomically replaces a file whose current content is `read`; permissions are preserved. A link remains a link: its
@@ -403,6 +452,40 @@ mod tests {
         let new = "Reads: PDFs # and \"more\"";
         let out = write(source, new).unwrap();
         assert!(out.contains("description: \"Reads: PDFs # and \\\"more\\\"\"\n"), "{out}");
+    }
+
+    #[test]
+    fn a_folded_and_a_multi_line_scalar_keep_their_style() {
+        for (source, expected) in [
+            (
+                "---\nname: a\ndescription: >-\n    Old\n    text.\n\n    More.\ntags: [x]\n---\nBody\n",
+                "---\nname: a\ndescription: >-\n    Reads: all.\n\n    And\n\n\n    more.\ntags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\nname: a\ndescription: Old\n   text.\n\n   More.\n---\nBody\n",
+                "---\nname: a\ndescription: Reads all.\n\n   And\n\n\n   more.\n---\nBody\n",
+            ),
+            (
+                "---\nname: a\ndescription: |-\n  Old.\n\n  More.\n---\nBody\n",
+                "---\nname: a\ndescription: |-\n  Reads: all.\n  And\n\n  more.\n---\nBody\n",
+            ),
+        ] {
+            let colon = if expected.contains("Reads: all") { ":" } else { "" };
+            let new = format!("Reads{colon} all.\nAnd\n\nmore.");
+            assert_eq!(write(source, &new).as_deref(), Ok(expected), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_version_with_other_changes_is_not_the_same() {
+        let earlier = "---\nname: a\ndescription: Old.\n---\nBody\n";
+        let place = Path::new("/s/a/SKILL.md");
+        let has = |source: &str, text: &str| has_texts(place, source, earlier, Some(text), Some(""));
+        assert!(has("---\nname: a\ndescription: \"New: it.\"\n---\nBody\n", "Old."));
+        assert!(!has("---\nname: a\ndescription: \"New: it.\"\n---\nBody\n", "Other."));
+        assert!(!has("---\nname: a\ndescription: New.\n---\nOther\n", "Old."));
+        assert!(!has("---\nname: b\ndescription: New.\n---\nBody\n", "Old."));
+        assert!(!has("---\nname: a\ndescription: New.\nwhen_to_use: On it.\n---\nBody\n", "New."));
     }
 
     #[test]

@@ -51,9 +51,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
             skill_id: description.skill_id.to_string(),
             shown: Some(ShownFile::Description(description.before.clone())),
             description: Some(description.after.clone()),
-            when_to_use: None,
             justification: Some(format!("Fits the catalog budget of {}.", args.clients.join(", "))),
-            propose: false,
+            ..NewDescription::default()
         };
         let saved = match save_description(&*core, new).await {
             // The other changes are independent of a file that this program never writes.

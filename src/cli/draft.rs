@@ -67,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
             when_to_use: args.when_to_use.clone(),
             justification: args.justification.clone(),
             propose: args.propose,
-            shown: None,
+            ..NewDescription::default()
         };
         match save_description(&*core, new).await? {
             SavedDescription::Written(location, old, new) => {

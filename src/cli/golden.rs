@@ -14,7 +14,7 @@ use super::output::{TerminalCaps, TextStyle, counted, cut};
 use serde_json::json;
 use skills_api::{
     CoreParts, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
-    GoldenResult, GoldenState,
+    GoldenResult, GoldenState, rejection_of,
 };
 use skills_authoring::golden_file::{
     EditError, GoldenEdit, edit_golden, is_same_query, read_golden, split_new,
@@ -214,13 +214,22 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Exit, Fai
     if cx.out.json {
         cx.out.value(&explanation)?;
     } else {
-        let text = explained(&explanation, is_lost, cx.out.look);
+        let catalog = core.catalog().await?;
+        let unranked = explanation.query.expect.iter().filter(|_| explanation.expected.is_none());
+        let rejected: Vec<String> = unranked.filter_map(|id| rejection_of(&catalog, id)).collect();
+        let text = explained(&explanation, is_lost, &rejected, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if is_lost { Exit::ChecksFailed } else { Exit::Success })
 }
 
-fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps) -> String {
+/// Renders an explanation. `rejected` says which expected skills have no readable file.
+fn explained(
+    explanation: &GoldenExplanation,
+    is_lost: bool,
+    rejected: &[String],
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
     let _ = writeln!(out, "{}", strong(&safe_text::line(&explanation.query.query)));
@@ -250,6 +259,11 @@ fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps)
     }
     match &explanation.advice {
         Some(advice) => out += &advised(advice, look),
+        None if !rejected.is_empty() => {
+            for why in rejected {
+                let _ = writeln!(out, "\n{}", safe_text::line(why));
+            }
+        }
         None if is_lost => out += "\nfound no words to add that win it without losing other queries\n",
         None => {}
     }

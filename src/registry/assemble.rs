@@ -92,6 +92,14 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
     out.refused.extend(incomplete);
+    for refusal in &mut out.refused {
+        if !taken.insert(refusal.id.clone()) {
+            // What clients do is looked up by id: it must not be that of another bundle.
+            let place = Digest::of(refusal.location.as_os_str().as_encoded_bytes());
+            refusal.id = refusal.id.shadowed(place);
+            taken.insert(refusal.id.clone());
+        }
+    }
     out
 }
 

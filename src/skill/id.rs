@@ -24,7 +24,7 @@ impl SkillId {
         &self.0
     }
 
-    /// Returns the id of a bundle that is shadowed under this id: `id@3f9a01c2`.
+    /// Returns the id of a bundle whose own id another one has: `id@3f9a01c2`.
     #[must_use]
     pub fn shadowed(&self, digest: Digest) -> Self {
         Self(format!("{}@{:.8}", self.0, digest.to_string()))

@@ -189,7 +189,7 @@ pub enum RefusalReason {
 /// A bundle that was found but cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RejectedBundle {
-    /// The id it would have had.
+    /// The id it would have had; if another bundle has that, `id@` + eight hex digits of its location's digest.
     pub id: SkillId,
     /// Absolute path of the file.
     #[serde(serialize_with = "skills_base::paths::serialize")]

@@ -310,9 +310,9 @@ impl Calls {
                     older.abort();
                 }
             }
-            Effect::WriteDescription { skill_id, shown, texts } => {
+            Effect::WriteDescription { skill_id, shown, texts, earlier } => {
                 self.spawn("write_description", async move {
-                    let written = write_description(&*client, &skill_id, shown, texts).await;
+                    let written = write_description(&*client, &skill_id, shown, texts, earlier).await;
                     answer(Message::DescriptionWritten(skill_id, written))
                 });
             }
@@ -484,6 +484,7 @@ async fn write_description(
     skill: &SkillId,
     shown: Digest,
     texts: StatedTexts,
+    earlier: Vec<Arc<str>>,
 ) -> Result<SaveOutcome, Error> {
     let new = NewDescription {
         skill_id: skill.to_string(),
@@ -492,10 +493,12 @@ async fn write_description(
         when_to_use: Some(texts.when_to_use.clone()),
         justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
         propose: false,
+        earlier,
     };
     match save_description(client, new).await {
-        Ok(SavedDescription::Written(_, _, text)) => {
-            Ok(SaveOutcome::InFile(InFile { texts, digest: Digest::of(text.as_bytes()) }))
+        Ok(SavedDescription::Written(_, replaced, text)) => {
+            let now = InFile { texts, digest: Digest::of(text.as_bytes()) };
+            Ok(SaveOutcome::InFile(now, replaced.into()))
         }
         Ok(SavedDescription::Proposed(_, obstacle)) => Ok(SaveOutcome::AsProposal(obstacle)),
         Err(error) if error.code == Code::SkillChanged => {

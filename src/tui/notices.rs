@@ -38,7 +38,9 @@ pub struct Notices {
 impl Notices {
     /// Shows a note.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
-        self.notes.push_back((text.into(), now));
+        let text = text.into();
+        self.notes.retain(|(note, _)| *note != text);
+        self.notes.push_back((text, now));
         if self.notes.len() > MAX_NOTES {
             self.notes.pop_front();
         }
@@ -246,6 +248,7 @@ mod tests {
     fn a_hint_takes_the_place_of_the_last_one() {
         let start = Instant::now();
         let mut notices = Notices::default();
+        notices.note("copied", start);
         notices.note("copied", start);
         ["w", "w", "x"].into_iter().for_each(|key| notices.hint(key, start));
         let texts: Vec<&str> = notices.notes.iter().map(|(text, _)| text.as_str()).collect();

@@ -134,6 +134,8 @@ pub enum Effect {
         shown: Digest,
         /// The new texts.
         texts: StatedTexts,
+        /// Versions of the file that were replaced before, newest last.
+        earlier: Vec<Arc<str>>,
     },
     /// Send a request about golden queries; the result is [`Message::Golden`].
     Golden(GoldenPaneRequest),
@@ -329,8 +331,8 @@ pub enum Message {
 /// Where a description was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveOutcome {
-    /// In the file.
-    InFile(InFile),
+    /// In the file; with the version that was replaced.
+    InFile(InFile, Arc<str>),
     /// As a proposal, because the file cannot be written; with the reason.
     AsProposal(String),
     /// Nowhere, because the file is now another one.

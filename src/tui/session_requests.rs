@@ -56,7 +56,7 @@ pub enum SessionRequest {
         /// Number of positions; negative moves it towards the first.
         by: isize,
     },
-    /// Compose the next call; `true` records it as made.
+    /// Compose the next call; `true` records it as made first.
     Compose(String, bool),
     /// Export the complete request of the next call.
     Export(String, Api),
@@ -183,8 +183,12 @@ impl SessionRequest {
             }
             Self::Reorder { session, skill, by } => reorder(core, session, &skill, by).await,
             Self::Compose(id, made) => {
-                let composed = core.compose(&id, made).await.map(Arc::new);
-                SessionResponse::Composed(id, composed)
+                let mut composed = core.compose(&id, made).await;
+                // The view after it: compared with the call that was recorded.
+                if made && composed.is_ok() {
+                    composed = core.compose(&id, false).await;
+                }
+                SessionResponse::Composed(id, composed.map(Arc::new))
             }
             Self::Export(id, api) => {
                 SessionResponse::Exported(api, core.export_session(&id, api, "MODEL").await.map(Arc::new))

@@ -78,6 +78,10 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
     );
     let Some(what) = what else { return };
     passages.push(Passage::Heading("Advice".to_owned()));
+    // Another rank does not help in a client that does not read or offer the skill.
+    if let Some(first) = first_repair(report).filter(|first| *first != what) {
+        passages.push(text("", &first, Role::Strong));
+    }
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
         let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
@@ -189,6 +193,23 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     passages.push(Passage::Marked { text, marks });
 }
 
+/// Returns the help of the first client that does not read or does not offer the skill.
+fn first_repair(report: &WhyReport) -> Option<String> {
+    let of_client = |client: &ClientChecks| {
+        let mut checks = client.checks.iter().filter(|check| check.result == CheckResult::Fail);
+        let is_early = |check: &&WhyCheck| matches!(check.check, CheckKind::Parse | CheckKind::Offered);
+        let help = checks.find(is_early)?.help.as_deref()?;
+        Some(with_client(client, help))
+    };
+    report.clients.iter().find_map(of_client)
+}
+
+/// Returns help with the client that it concerns.
+fn with_client(client: &ClientChecks, help: &str) -> String {
+    let name = &client.name;
+    if help.contains(name.as_str()) { help.to_owned() } else { format!("{name}: {help}") }
+}
+
 /// Returns the advice: for failed ranking checks the help for the ranking, else the help of the first client that does
 /// not offer the skill, else the help for the text that clients show.
 fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
@@ -201,10 +222,6 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
         .iter()
         .flat_map(|client| client.checks.iter().map(move |check| (client, check)))
         .filter(|(_, check)| is_failed(check));
-    let with_client = |client: &ClientChecks, help: &str| {
-        let name = &client.name;
-        if help.contains(name.as_str()) { help.to_owned() } else { format!("{name}: {help}") }
-    };
     let is_of_text = |check: &WhyCheck| check.check == CheckKind::Description;
     let is_hidden = of_clients.clone().any(|(_, check)| !is_of_text(check));
     let help = if of_ranking.is_empty() {
@@ -219,7 +236,9 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
         }
         of_clients.filter(|(_, check)| is_of_text(check)).find_map(helps)
     } else {
-        of_ranking.iter().find_map(|check| check.help.clone())
+        // Without a measured change, the missing terms do not win the request.
+        let mut helps = of_ranking.iter().filter(|check| check.check != CheckKind::Terms);
+        helps.find_map(|check| check.help.clone())
     };
     let rival = report.ranking.as_ref().and_then(|ranking| ranking.rival.as_ref());
     match (help, rival) {

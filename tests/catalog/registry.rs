@@ -168,6 +168,21 @@ fn refused_bundles_are_listed_with_their_reason() {
 }
 
 #[test]
+fn refused_bundles_do_not_have_the_id_of_another_one() {
+    let world = World::new();
+    world.skill("one/pdf", "Reads PDF files");
+    for root in ["two", "three"] {
+        world.write(&format!("{root}/pdf/SKILL.md"), "---\nname: pdf\n---\n");
+    }
+    let found = world.scan(&["one", "two", "three"]);
+    let ids: HashSet<&str> = found.refused.iter().map(|refusal| refusal.id.as_str()).collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    assert!(ids.iter().all(|id| id.starts_with("pdf@")), "{ids:?}");
+    let again = world.scan(&["one", "two", "three"]);
+    assert_eq!(found.refused, again.refused, "the same ids every time");
+}
+
+#[test]
 fn bundles_at_paths_that_are_not_utf8_are_refused_under_ids_of_their_own() {
     use std::os::unix::ffi::OsStrExt as _;
     let world = World::new();

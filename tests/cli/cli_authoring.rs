@@ -628,6 +628,67 @@ fn a_broken_file_with_the_name_of_a_skill_does_not_hide_it() {
 }
 
 #[test]
+fn a_rejected_file_is_not_judged_as_its_namesake() {
+    let home = Home::empty();
+    home.file(
+        "../home/.claude/skills/pdf/SKILL.md",
+        "---\nname: pdf\ndescription: \"Reads PDF files\n---\nB\n",
+    );
+    home.file(
+        "../work/.claude/skills/pdf/SKILL.md",
+        "---\nname: pdf\ndescription: Makes PDF files.\n---\nB\n",
+    );
+    let report = home.run_bare(&["--json", "visibility"]).json();
+    let rows: Vec<&serde_json::Value> = report["skills"].as_array().unwrap().iter().collect();
+    assert_eq!(rows.len(), 2, "{report}");
+    assert_ne!(rows[0]["skill_id"], rows[1]["skill_id"]);
+    let client = |name: &str| {
+        let ids = report["clients"].as_array().unwrap();
+        ids.iter().position(|client| client["client"] == name).unwrap()
+    };
+    let rejected = rows.iter().find(|row| row["location"].as_str().unwrap().contains("/home/")).unwrap();
+    assert_ne!(rejected["cells"][client("copilot")]["state"], "full", "{rejected}");
+    for path in [".claude/skills/pdf/SKILL.md", "../home/.claude/skills/pdf/SKILL.md"] {
+        let why = home.run_bare(&["--json", "why", path]).json();
+        let location = why["location"].as_str().unwrap();
+        assert_eq!(location.contains("/home/"), path.contains("/home/"), "{path}: {location}");
+        assert_eq!(why["checks"][0]["result"] == "fail", path.contains("/home/"), "{path}: {why}");
+    }
+    let why = home.run_bare(&["--json", "why", "pdf", "--client", "claude-code"]).json();
+    let listed = home.run_bare(&["--json", "list", "--client", "claude-code"]).stdout;
+    let checks = why["clients"][0]["checks"].as_array().unwrap();
+    let is_shadowed = checks.iter().any(|check| check["check"] == "name" && check["result"] == "fail");
+    assert!(is_shadowed, "{why} {listed}");
+}
+
+#[test]
+fn a_rejected_expectation_is_explained_by_its_error() {
+    let home = Home::empty();
+    home.file("bills/SKILL.md", "---\nname: bills\ndescription: \"Writes bills\n---\nB\n");
+    let explained = home.run(&["golden", "explain", "write a bill", "--expect", "bills"]).stdout;
+    assert!(explained.contains("SKILL.md:3") && explained.contains("bad-yaml"), "{explained}");
+    assert!(!explained.contains("found no words"), "{explained}");
+}
+
+#[test]
+fn no_proposal_is_created_for_a_shipped_skill() {
+    let home = Home::empty();
+    let arguments = [
+        "--demo",
+        "draft",
+        "meeting-minutes",
+        "--description",
+        "Writes minutes.",
+        "--propose",
+        "--justification",
+        "x",
+    ];
+    let refused = home.run_bare(&arguments);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(refused.stderr.contains("shipped skills are read-only"), "{}", refused.stderr);
+}
+
+#[test]
 fn what_codex_has_unpacked_is_in_its_list() {
     let home = Home::empty();
     let text = "---\nname: imagegen\ndescription: Draws images.\n---\nB\n";

@@ -145,16 +145,16 @@ fn a_denial_keeps_its_notes() {
     let (base, id) = (place.read(), place.propose(&text(NEW), 12).facts.proposal_id);
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("Effect on the golden set");
-    screen.press("d").wait_for("Your decision").press("tab").type_text("A Dubious claim").press("enter");
-    assert_eq!(
-        place.store.find(&id).unwrap().facts.state,
-        ProposalState::Waiting,
-        "Enter in notes decides nothing"
-    );
-    screen.wait_for("Dubious claim").press("D");
+    let state = || place.store.find(&id).unwrap().facts.state;
+    screen.press("d").wait_for("Your decision").press("tab").type_text("A Dubious").press("enter");
+    screen.type_text(" Assertion").wait_for("A Dubious Assertion");
+    assert_eq!(state(), ProposalState::Waiting, "Enter does not leave the notes");
+    screen.press("tab").press("enter").wait_for("The notes are not kept");
+    assert_eq!(state(), ProposalState::Waiting, "the button after the notes decides nothing");
+    screen.press("down").wait_for("Approval writes the file only").press("D");
     screen.wait_for("denied by");
     let facts = place.store.find(&id).unwrap().facts;
-    assert_eq!(facts.decision.unwrap().notes.as_deref(), Some("A Dubious claim"));
+    assert_eq!(facts.decision.unwrap().notes.as_deref(), Some("A Dubious Assertion"));
     assert_eq!((facts.state, place.read()), (ProposalState::Denied, base));
 }
 

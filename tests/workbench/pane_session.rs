@@ -307,6 +307,7 @@ fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_th
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
         screen.press("c").wait_for("call recorded");
+        screen.wait_until("the recorded call", |text| !text.contains("no recorded call"));
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
             let client = Some("codex".to_owned());

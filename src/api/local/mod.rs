@@ -64,7 +64,7 @@ use skills_session::{Api, MessageRole, Payload};
 use skills_skill::{Skill, SkillId, client};
 
 pub use self::one_shot::{CoreParts, bisect, eval, lint};
-pub(super) use self::proposals::{SHIPPED_IS_READ_ONLY, is_shipped, read_only};
+pub(super) use self::proposals::read_only;
 pub use self::runs::{account, config_problems};
 
 /// The core in this process.

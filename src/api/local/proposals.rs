@@ -164,6 +164,10 @@ impl Proposals {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let skill = self.skills.resolve(&skill_id)?;
+        // It could never be approved.
+        if is_shipped(&self.skills.snapshot(), &skill) {
+            return Err(Error::new(Code::InvalidRequest, SHIPPED_IS_READ_ONLY));
+        }
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
         let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
@@ -531,11 +535,11 @@ fn summary(ProposalHead { facts, title }: &ProposalHead) -> ProposalSummary {
 }
 
 /// Why the file of a shipped skill is not written, and what to do instead.
-pub(crate) const SHIPPED_IS_READ_ONLY: &str =
+const SHIPPED_IS_READ_ONLY: &str =
     "shipped skills are read-only; copy the skill's folder to your own root and change the copy";
 
 /// Returns whether a skill is shipped with this program.
-pub(crate) fn is_shipped(catalog: &Catalog, skill: &Skill) -> bool {
+fn is_shipped(catalog: &Catalog, skill: &Skill) -> bool {
     let mut shipped = catalog.roots.iter().filter(|root| root.origin == RootOrigin::Shipped);
     shipped.any(|root| skill.location.starts_with(&root.path))
 }

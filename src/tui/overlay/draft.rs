@@ -15,14 +15,14 @@ use crate::action::{Action, Context};
 use crate::form::Text;
 use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
-use crate::widgets::format::tokens;
+use crate::widgets::format::{signed_count, tokens};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, shown};
 use crate::widgets::word_diff::word_diff;
-use crate::widgets::wrap::wrap;
+use crate::widgets::wrap::{cut_line, wrap};
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_discovery::{Advice, clauses};
 use skills_registry::Catalog;
@@ -121,6 +121,18 @@ impl Fields {
         tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
     }
 
+    /// Inserts a text, or replaces the description by it; returns whether a field changed.
+    fn paste(&mut self, text: &str, is_description: bool) -> bool {
+        // A description is one paragraph, so line breaks from the clipboard become spaces.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !is_description || text.is_empty() {
+            return self.current().insert(&text);
+        }
+        self.focus = DESCRIPTION;
+        self.current().set(&text);
+        true
+    }
+
     /// Sets the stated texts; a field that has its text is not changed.
     fn set(&mut self, texts: &StatedTexts) {
         for (field, text) in [(DESCRIPTION, &texts.description), (WHEN_TO_USE, &texts.when_to_use)] {
@@ -195,7 +207,8 @@ impl Fields {
         let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
         if before != now {
             let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
-            segs.push(Seg::new(format!(" {:+}", now as i64 - before as i64), role));
+            let difference = signed_count(now as i64 - before as i64, painter.glyphs);
+            segs.push(Seg::new(format!(" {difference}"), role));
         }
         segs.push(Seg::new(format!("   {} characters", text.chars().count()), Role::Muted));
         if is_when {
@@ -208,7 +221,8 @@ impl Fields {
                 segs.push(Seg::new(format!("   when-to-use: {when} more"), Role::Muted));
             }
         }
-        painter.line(area.x, y, &RichLine::from_segs(segs), area.width);
+        let line = cut_line(&RichLine::from_segs(segs), area.width, painter.glyphs.ellipsis);
+        painter.line(area.x, y, &line, area.width);
         y += 2;
         (y - area.y, cursor)
     }
@@ -233,6 +247,15 @@ impl Metrics {
     /// Returns whether the figures of the golden set are those of an earlier text.
     fn is_golden_pending(&self) -> bool {
         self.stages <= STAGES.iter().position(|stage| *stage == DraftMeasure::Golden).unwrap_or_default()
+    }
+
+    /// Returns the rewrite prompt of the current text, or why there is none.
+    fn prompt(&self) -> Result<String, &'static str> {
+        if self.is_golden_pending() {
+            return Err("the golden set is being measured; try again");
+        }
+        let prompt = self.report.as_ref().and_then(|report| report.prompt.clone());
+        prompt.ok_or("a rewrite prompt needs golden queries; m adds one")
     }
 
     /// Handles a change of the text, or of what it is compared with.
@@ -289,6 +312,8 @@ struct FileChange {
     on_disk: Option<InFile>,
     /// The texts that were replaced by writing.
     replaced: Option<StatedTexts>,
+    /// The versions of the file that were replaced by writing, newest last.
+    versions: Vec<Arc<str>>,
     /// Whether writing was rejected because the file had changed.
     is_refused: bool,
 }
@@ -336,6 +361,8 @@ pub struct DraftEditor {
     written: Option<&'static str>,
     /// Whether the next Esc discards the text.
     discarding: bool,
+    /// Whether the rewrite prompt was copied and nothing was entered since: what is pasted is its answer.
+    expects_answer: bool,
     /// Why the text was not written, and its result.
     not_written: Option<Note>,
     file: FileChange,
@@ -355,6 +382,19 @@ fn changed(old: &StatedTexts, new: &StatedTexts) -> &'static str {
     }
 }
 
+fn answer_note() -> Note {
+    let text = "Pasting replaces the description by the answer; Ctrl-_ restores it.";
+    (text.to_owned(), Role::Info)
+}
+
+fn written_note(what: &str) -> Note {
+    let mut letters = what.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let what: String = first.into_iter().chain(letters).collect();
+    let text = format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
+    (text, Role::Success)
+}
+
 impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
     #[must_use]
@@ -367,6 +407,7 @@ impl DraftEditor {
             confirming: false,
             written: None,
             discarding: false,
+            expects_answer: false,
             not_written: None,
             file: FileChange::default(),
             scroll: Scroll::default(),
@@ -389,7 +430,7 @@ impl DraftEditor {
     fn measure(&self) -> Effect {
         let measure = STAGES[self.metrics.stages.min(STAGES.len() - 1)];
         let name = self.fields.name();
-        let is_last = measure == DraftMeasure::All;
+        let measures_golden = measure != DraftMeasure::Request;
         Effect::Draft {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
@@ -399,8 +440,8 @@ impl DraftEditor {
                 name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
                 tags: (self.fields.tags() != self.skill.tags).then(|| self.fields.tags()),
                 intent: self.skill.intent.clone(),
-                clauses: is_last,
-                prompt: is_last,
+                clauses: measure == DraftMeasure::All,
+                prompt: measures_golden,
                 measure,
                 ..DraftRequest::default()
             },
@@ -410,6 +451,7 @@ impl DraftEditor {
 
     fn changed(&mut self) -> Outcome {
         (self.confirming, self.written, self.not_written) = (false, None, None);
+        self.expects_answer = false;
         self.metrics.restart(&self.fields.stated());
         if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
@@ -490,6 +532,11 @@ impl DraftEditor {
         if !self.is_changed() || self.fields.description().trim().is_empty() {
             return Outcome::Stay;
         }
+        // Blanks at the ends are not written.
+        if self.merged().is_same(self.in_file()) {
+            let note = "nothing to write: only blanks at the ends differ";
+            return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
+        }
         if !self.confirming {
             self.confirming = true;
             self.scroll = Scroll::default();
@@ -502,20 +549,17 @@ impl DraftEditor {
             skill_id: self.skill.skill_id.clone(),
             shown: self.skill.digest,
             texts: self.fields.stated(),
+            earlier: self.file.versions.clone(),
         };
         Outcome::Request(self.pane, vec![write])
     }
 
-    fn copy_prompt(&self) -> Outcome {
-        let prompt = self.metrics.report.as_ref().and_then(|report| report.prompt.clone());
+    fn copy_prompt(&mut self) -> Outcome {
+        let prompt = self.metrics.prompt();
+        self.expects_answer = prompt.is_ok();
         let effect = match prompt {
-            Some(prompt) if !self.metrics.is_pending() => {
-                Effect::Copy(prompt, "the rewrite prompt".to_owned())
-            }
-            _ if self.metrics.is_pending() => {
-                Effect::Toast("the golden set is being measured; try again".to_owned())
-            }
-            _ => Effect::Toast("a rewrite prompt needs golden queries; m adds one".to_owned()),
+            Ok(prompt) => Effect::Copy(prompt, "the rewrite prompt".to_owned()),
+            Err(why) => Effect::Toast(why.to_owned()),
         };
         Outcome::Request(self.pane, vec![effect])
     }
@@ -526,9 +570,9 @@ impl DraftEditor {
             return Vec::new();
         }
         let (old, new) = (self.in_file(), self.merged());
-        let mut out = word_diff(&old.description, &new.description, "", width, ellipsis);
-        let label = "when_to_use: ";
-        out.extend(word_diff(&old.when_to_use, &new.when_to_use, label, width, ellipsis));
+        let diff = |old: &str, new: &str, label| word_diff(old.trim(), new.trim(), label, width, ellipsis);
+        let mut out = diff(&old.description, &new.description, "");
+        out.extend(diff(&old.when_to_use, &new.when_to_use, "when_to_use: "));
         out
     }
 
@@ -547,15 +591,11 @@ impl DraftEditor {
             let text = "Unsaved draft. Press Esc again to discard it, or any other key to continue.";
             out.push((text.to_owned(), Role::Warning));
         }
+        out.extend(self.expects_answer.then(answer_note));
         out.extend(self.file.note());
         out.extend(self.not_written.clone());
         if let Some(what) = self.written {
-            let mut letters = what.chars();
-            let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-            let what: String = first.into_iter().chain(letters).collect();
-            let text =
-                format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
-            out.push((text, Role::Success));
+            out.push(written_note(what));
         }
         if let Some(error) = &self.metrics.error {
             out.push((error.clone(), Role::Danger));
@@ -613,9 +653,7 @@ impl Overlay for DraftEditor {
         if std::mem::take(&mut self.confirming) {
             return Outcome::Stay;
         }
-        // A description is one paragraph, so line breaks from the clipboard become spaces.
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if self.fields.current().insert(&text) { self.changed() } else { Outcome::Stay }
+        if self.fields.paste(text, self.expects_answer) { self.changed() } else { Outcome::Stay }
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
@@ -630,7 +668,8 @@ impl Overlay for DraftEditor {
             Message::Draft(..) => Outcome::Handled,
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
-                    SaveOutcome::InFile(InFile { texts, digest }) => {
+                    SaveOutcome::InFile(InFile { texts, digest }, replaced) => {
+                        self.file.versions.push(Arc::clone(replaced));
                         let before = std::mem::replace(&mut self.skill.texts, texts.clone());
                         let written = changed(&before, texts);
                         self.skill.digest = *digest;
@@ -890,17 +929,24 @@ mod tests {
         assert_eq!(stage(&typed), Some(DraftMeasure::Request));
         let next = editor.on_message(&Message::Draft(2, Ok(report("x"))));
         assert_eq!(stage(&next), Some(DraftMeasure::Golden));
-        let golden =
-            DraftReport { golden: Some(skills_discovery::GoldenChange::default()), ..(*report("x")).clone() };
+        let golden = DraftReport {
+            golden: Some(skills_discovery::GoldenChange::default()),
+            prompt: Some("Rewrite".to_owned()),
+            ..(*report("x")).clone()
+        };
         let next = editor.on_message(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
         assert_eq!(stage(&next), Some(DraftMeasure::All));
         assert!(!editor.metrics.is_golden_pending() && editor.metrics.is_pending(), "clauses follow");
-        let complete = DraftReport { prompt: Some("Rewrite".to_owned()), ..golden };
-        assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Handled);
         let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(
             matches!(&copied, Outcome::Request(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
         );
+        // The answer replaces the description in one step.
+        editor.paste("Reads all bank\nstatements.");
+        assert_eq!(editor.fields.description(), "Reads all bank statements.");
+        editor.key(KeyEvent::new(KeyCode::Char('_'), KeyModifiers::CONTROL), None);
+        assert_eq!(editor.fields.description(), "Reads statements.x");
+        editor.metrics.generation = 2;
         // The next key starts over; the golden metrics stay until the new ones arrive.
         editor.key(key(KeyCode::Char('y')), None);
         editor.on_message(&Message::Draft(3, Ok(report("xy"))));
@@ -987,7 +1033,7 @@ mod tests {
         let mut editor = editor();
         editor.key(key(KeyCode::Char('!')), None);
         editor.on_message(&Message::Draft(2, Ok(report("Reads statements.!"))));
-        let saved = Ok(SaveOutcome::InFile(in_file("Reads statements.!")));
+        let saved = Ok(SaveOutcome::InFile(in_file("Reads statements.!"), "old".into()));
         let written = editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
         assert_eq!(stage(&written), Some(DraftMeasure::Request));
         assert!(editor.metrics.report.is_some(), "the figures stay until then");
@@ -1026,7 +1072,7 @@ mod tests {
         };
         let description = &written.description;
         assert_eq!((*shown, description.as_str()), (Digest::of(b"Reads statements."), "Reads statements.!"));
-        let saved = Ok(SaveOutcome::InFile(in_file(description)));
+        let saved = Ok(SaveOutcome::InFile(in_file(description), "old".into()));
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.on_message(&written);
         assert!(!editor.is_changed());
@@ -1067,7 +1113,8 @@ mod tests {
         let written =
             StatedTexts { when_to_use: "On bank statements.".to_owned(), ..editor.skill.texts.clone() };
         assert_eq!(*texts, written);
-        let saved = Ok(SaveOutcome::InFile(InFile { texts: written, digest: Digest::of(b"x") }));
+        let now = InFile { texts: written, digest: Digest::of(b"x") };
+        let saved = Ok(SaveOutcome::InFile(now, "old".into()));
         editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
         assert!(!editor.is_changed());
         // Another program changes the description only: the entered `when_to_use` is kept, the description follows.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
-use crate::widgets::format::{count, plain_score, signed};
+use crate::widgets::format::{count, plain_score, signed, signed_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
@@ -76,7 +76,11 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
             let role = if clause.queries < 0 { Role::Danger } else { Role::Level1 };
             let length = (clause.queries.unsigned_abs() as u16 * BAR_WIDTH) / most as u16;
             let is_idle = clause.queries == 0 && clause.mrr.abs() < 1e-9 && clause.false_triggers == 0;
-            let value = if is_idle { painter.glyphs.dot.to_owned() } else { format!("{:+}", clause.queries) };
+            let value = if is_idle {
+                painter.glyphs.dot.to_owned()
+            } else {
+                signed_count(clause.queries, painter.glyphs)
+            };
             let text = if is_idle { Role::Muted } else { Role::Text };
             out.push(line(vec![
                 Seg::new(fixed(&shown(&clause.clause), name, painter), text),
@@ -311,8 +315,10 @@ fn row(
     painter: &Painter<'_>,
 ) -> Item {
     let text = |value: f64| format!("{value:.decimals$}");
-    let difference = after - before;
-    let (change, role) = if difference.abs() < 0.5 / 10_f64.powi(decimals as i32) {
+    // Of the values as shown: a change is neither hidden nor invented by rounding.
+    let scale = 10_f64.powi(decimals as i32);
+    let difference = ((after * scale).round() - (before * scale).round()) / scale;
+    let (change, role) = if difference.abs() < 1e-9 {
         ("=".to_owned(), Role::Muted)
     } else {
         let is_better = (difference > 0.0) == is_higher_better;

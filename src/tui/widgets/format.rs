@@ -33,6 +33,16 @@ pub fn signed(value: f64, glyphs: &Glyphs) -> String {
     }
 }
 
+/// Formats a difference of counts, always with its sign; zero is a dot.
+#[must_use]
+pub fn signed_count(value: i64, glyphs: &Glyphs) -> String {
+    match value {
+        0 => glyphs.dot.to_owned(),
+        ..0 => format!("{}{}", glyphs.minus, value.unsigned_abs()),
+        1.. => format!("+{value}"),
+    }
+}
+
 /// Formats tokens: `24`, `0.9k`, `3.2k`, `128k`.
 #[must_use]
 pub fn tokens(count: u32) -> String {

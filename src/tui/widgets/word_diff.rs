@@ -1,22 +1,22 @@
 //! The difference of two versions of a text in words: only what changed, with the words around it.
 
 use ratatui::style::Modifier;
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::theme::Role;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
+use skills_skill::safe_text;
 
 /// Words around a change that are shown. The blanks between words count too.
 const CONTEXT: usize = 2 * 8;
 
 /// Returns the changed parts, each as removed and added rows; a part without removed or without added words has only the
-/// other rows. `label` precedes each side.
+/// other rows. White space is shown as characters where it is all that differs. `label` precedes each side.
 #[must_use]
 pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) -> Vec<RichLine> {
-    let (old, new) = (shown(old), shown(new));
-    let diff = TextDiff::from_words(old.as_str(), new.as_str());
+    let diff = TextDiff::from_words(old, new);
+    let is_ascii = ellipsis.is_ascii();
     let groups = diff.grouped_ops(CONTEXT);
     let (last_old, last_new) = (diff.old_slices().len(), diff.new_slices().len());
     let mut out = Vec::new();
@@ -26,11 +26,16 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
         let is_end = last.old_range().end == last_old && last.new_range().end == last_new;
         let sides = [(ChangeTag::Delete, "- ", Role::DiffDel), (ChangeTag::Insert, "+ ", Role::DiffAdd)];
         let changes = || group.iter().flat_map(|op| diff.iter_changes(op));
-        let has =
+        // Next to a changed word, white space is not a change of its own.
+        let is_blank = |op: &DiffOp| {
+            let mut changed = diff.iter_changes(op).filter(|change| change.tag() != ChangeTag::Equal);
+            changed.all(|change| change.value().trim().is_empty())
+        };
+        let has_words =
             |tag: ChangeTag| changes().any(|change| change.tag() == tag && !change.value().trim().is_empty());
-        let is_blank = !has(ChangeTag::Delete) && !has(ChangeTag::Insert);
+        let is_only_blank = !has_words(ChangeTag::Delete) && !has_words(ChangeTag::Insert);
         for (tag, sign, role) in sides {
-            if !has(tag) && !is_blank {
+            if !has_words(tag) && !is_only_blank {
                 continue;
             }
             let mut segs = Vec::new();
@@ -40,12 +45,19 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
             if !is_start {
                 segs.push(Seg::new(format!("{ellipsis} "), Role::Muted));
             }
-            for change in changes().filter(|change| [tag, ChangeTag::Equal].contains(&change.tag())) {
-                segs.push(if change.tag() == tag {
-                    Seg::new(change.value(), role).with(Modifier::BOLD)
-                } else {
-                    Seg::new(change.value(), Role::Text)
-                });
+            for op in group {
+                let marks = is_blank(op);
+                let side = diff.iter_changes(op);
+                for change in side.filter(|change| [tag, ChangeTag::Equal].contains(&change.tag())) {
+                    let value = change.value();
+                    segs.push(if change.tag() != tag {
+                        Seg::new(word(value), Role::Text)
+                    } else if marks {
+                        Seg::new(visible(value, is_ascii), role).with(Modifier::BOLD)
+                    } else {
+                        Seg::new(word(value), role).with(Modifier::BOLD)
+                    });
+                }
             }
             if !is_end {
                 segs.push(Seg::new(format!(" {ellipsis}"), Role::Muted));
@@ -58,6 +70,24 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
         }
     }
     out
+}
+
+/// Returns a word, or one blank for white space.
+fn word(text: &str) -> String {
+    if text.trim().is_empty() { " ".to_owned() } else { safe_text::line(text).into_owned() }
+}
+
+/// Returns white space as characters.
+fn visible(text: &str, is_ascii: bool) -> String {
+    let sign = |letter| match (letter, is_ascii) {
+        ('\n', false) => "↵",
+        ('\n', true) => "\\n",
+        ('\t', false) => "→",
+        ('\t', true) => "\\t",
+        (_, false) => "·",
+        (_, true) => "_",
+    };
+    text.chars().map(sign).collect()
 }
 
 #[cfg(test)]
@@ -83,6 +113,16 @@ mod tests {
         assert_eq!(text("Reads files.", "Reads files. Or mails.", ""), ["+ Reads files. Or mails."]);
         assert_eq!(text("", "On bills.", "when_to_use: "), ["+ when_to_use: On bills."]);
         assert_eq!(text("Reads files. Or mails.", "Reads files.", ""), ["- Reads files. Or mails."]);
+    }
+
+    #[test]
+    fn changed_white_space_is_visible() {
+        let diff = |old: &str, new: &str| text(old, new, "");
+        assert_eq!(diff("When the", "When  the"), ["- When·the", "+ When··the"]);
+        assert_eq!(diff("When\nthe", "When the"), ["- When↵the", "+ When·the"]);
+        assert_eq!(diff("When  the file", "When  the mail"), ["- When the file", "+ When the mail"]);
+        let ascii = word_diff("a b", "a\tb", "", 80, "...");
+        assert_eq!(ascii[1].plain_text(), "+ a\\tb");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub enum ProposalCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Notes,
+    /// The button that decides nothing, reached from the notes.
+    AfterNotes,
     Button(usize),
 }
 
@@ -56,6 +58,8 @@ pub struct ProposalDialog {
     command: ProposalCommand,
     notes: Text,
     focus: Focus,
+    /// Whether closing discards the notes: it was requested once.
+    discarding: bool,
     scroll: Scroll,
     rows: usize,
     notes_area: Rect,
@@ -72,6 +76,7 @@ impl ProposalDialog {
             command,
             notes: Text::new(""),
             focus: Focus::Button(0),
+            discarding: false,
             scroll: Scroll::default(),
             rows: 0,
             notes_area: Rect::ZERO,
@@ -97,6 +102,10 @@ impl ProposalDialog {
 
     fn press(&mut self, action: Action) -> Outcome {
         let order = match (action, self.command) {
+            (Action::Back, _) if self.unsaved().is_some() && !self.discarding => {
+                self.discarding = true;
+                return Outcome::Stay;
+            }
             (Action::Back, _) => return Outcome::Close,
             (Action::Execute, ProposalCommand::RollBack) => ProposalAction::RollBack,
             (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) => {
@@ -114,11 +123,37 @@ impl ProposalDialog {
         Outcome::Done(self.pane, vec![Effect::Proposals(request)])
     }
 
-    /// The notes follow the button that decides nothing: Tab reaches them before a button that decides.
+    /// The notes follow the button that decides nothing, and precede it: Tab reaches no other button from them, nor
+    /// before them.
     fn turn(&mut self, forward: bool) {
         let decides = (1..self.choices().len()).map(Focus::Button);
-        let ring: Vec<Focus> = [Focus::Button(0), Focus::Notes].into_iter().chain(decides).collect();
+        let start = [Focus::Button(0), Focus::Notes, Focus::AfterNotes];
+        let ring: Vec<Focus> = start.into_iter().chain(decides).collect();
         self.focus = parts::next_focus(&ring, self.focus, forward);
+    }
+
+    /// Returns the focused button.
+    fn button(&self) -> Option<usize> {
+        match self.focus {
+            Focus::Notes => None,
+            Focus::AfterNotes => Some(0),
+            Focus::Button(at) => Some(at),
+        }
+    }
+
+    /// Returns the line below the buttons.
+    fn caption(&self) -> &'static str {
+        match self.command {
+            _ if self.discarding => "The notes are not kept: Esc again closes, any other key continues.",
+            ProposalCommand::RollBack if self.in_text() => "Tab and Esc leave the notes. Ctrl-S rolls back.",
+            _ if self.in_text() => "Tab and Esc leave the notes; then A approves and D denies.",
+            ProposalCommand::RollBack => {
+                "The file is restored only if it is exactly what the approval wrote."
+            }
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                "Approval writes the file only if it is exactly the one that was reviewed."
+            }
+        }
     }
 
     fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -198,27 +233,29 @@ impl Overlay for ProposalDialog {
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        if !matches!(action, Some(Action::Back | Action::Open)) {
+            self.discarding = false;
+        }
         match (action, self.focus) {
-            // Enter ends the notes where it decides nothing.
-            (Some(Action::LeaveField | Action::Back | Action::Open | Action::Submit), Focus::Notes) => {
-                self.focus = Focus::Button(0);
-            }
+            (Some(Action::LeaveField | Action::Back), Focus::Notes) => self.focus = Focus::AfterNotes,
+            // Whoever continues to write must not decide by a letter.
+            (Some(Action::Open | Action::Submit), Focus::Notes) => {}
             (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
             (Some(Action::PreviousPart), _) => self.turn(false),
             (Some(Action::Execute), _) => return self.press(Action::Execute),
-            (Some(Action::Open), Focus::Button(at)) => {
-                let action = self.choices().get(at).map_or(Action::Back, |button| button.action);
-                return self.press(action);
-            }
-            (Some(Action::Up), Focus::Button(_)) => self.scroll.roll(-1, self.rows),
-            (Some(Action::Down), Focus::Button(_)) => self.scroll.roll(1, self.rows),
-            (Some(Action::PageUp), Focus::Button(_)) => self.scroll.roll(-self.scroll.page(), self.rows),
-            (Some(Action::PageDown), Focus::Button(_)) => self.scroll.roll(self.scroll.page(), self.rows),
-            (Some(action @ (Action::Back | Action::ApproveNow | Action::DenyNow)), Focus::Button(_)) => {
-                return self.press(action);
-            }
             (_, Focus::Notes) => {
                 self.notes.key(key);
+            }
+            (Some(Action::Open), _) => {
+                let button = self.button().and_then(|at| self.choices().get(at).map(|button| button.action));
+                return self.press(button.unwrap_or(Action::Back));
+            }
+            (Some(Action::Up), _) => self.scroll.roll(-1, self.rows),
+            (Some(Action::Down), _) => self.scroll.roll(1, self.rows),
+            (Some(Action::PageUp), _) => self.scroll.roll(-self.scroll.page(), self.rows),
+            (Some(Action::PageDown), _) => self.scroll.roll(self.scroll.page(), self.rows),
+            (Some(action @ (Action::Back | Action::ApproveNow | Action::DenyNow)), _) => {
+                return self.press(action);
             }
             _ => {}
         }
@@ -231,7 +268,7 @@ impl Overlay for ProposalDialog {
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        self.focus = Focus::Notes;
+        (self.focus, self.discarding) = (Focus::Notes, false);
         self.notes.insert(text);
         Outcome::Stay
     }
@@ -295,18 +332,10 @@ impl Overlay for ProposalDialog {
             focused: self.in_text(),
         };
         let cursor = parts::text(self.notes_area, painter, &mut self.notes, &row);
-        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
         let buttons = Rect { y: body.bottom() + 4, height: 1, ..inside };
-        self.buttons = parts::buttons(buttons, painter, &self.choices(), focused);
-        let caption = match self.command {
-            ProposalCommand::RollBack => {
-                "The file is restored only if it is exactly what the approval wrote."
-            }
-            ProposalCommand::Approve | ProposalCommand::Deny => {
-                "Approval writes the file only if it is exactly the one that was reviewed."
-            }
-        };
-        painter.put(inside.x, body.bottom() + 5, caption, Role::Muted, inside.width);
+        self.buttons = parts::buttons(buttons, painter, &self.choices(), self.button());
+        let role = if self.discarding { Role::Warning } else { Role::Muted };
+        painter.put(inside.x, body.bottom() + 5, self.caption(), role, inside.width);
         cursor
     }
 }

@@ -11,23 +11,25 @@ pub(super) fn in_list(list: &SkillList, detail: &Detail) -> Vec<Command> {
     let bundle = list.shown();
     let none = bundle.is_none().then(|| "no skill selected".to_owned());
     let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+    let (in_catalog, in_file) = (not_in_catalog(bundle), no_file(bundle));
+    let of_catalog = |command: Command| Command { blocked: in_catalog.clone(), ..command };
     let mut out = vec![
         Command { blocked: none.clone(), ..Command::shown(Action::Down, "move") },
         on_skill(Command::shown(Action::Open, "open")),
         on_skill(Command::shown(Action::Filter, "filter")),
         on_skill(Command::shown(Action::Why, "why")),
-        on_skill(Command::shown(Action::Draft, "draft")),
+        of_catalog(Command::shown(Action::Draft, "draft")),
         on_skill(Command::shown(Action::OpenByName, "open by name")),
-        on_skill(Command::shown(Action::Edit, "edit")),
+        Command { blocked: in_file, ..Command::shown(Action::Edit, "edit") },
         Command::shown(Action::PickClient, "client"),
         on_skill(Command::shown(Action::Sort, "sort")),
         on_skill(Command::shown(Action::GroupBy, "group")),
-        on_skill(Command::shown(Action::DiscoverThis, "discover")),
-        on_skill(Command::hidden(Action::AddGolden, "to golden set")),
+        of_catalog(Command::shown(Action::DiscoverThis, "discover")),
+        of_catalog(Command::hidden(Action::AddGolden, "to golden set")),
         Command::shown(Action::ShowCollisions, "collisions"),
         attach(bundle),
         launch(bundle, detail, false),
-        on_skill(Command::shown(Action::LoadSkill, "load")),
+        of_catalog(Command::shown(Action::LoadSkill, "load")),
         on_skill(Command::shown(Action::Copy, "copy")),
         on_skill(Command::hidden(Action::CopyAs, "copy as")),
         on_skill(Command::hidden(Action::Fold, "fold")),
@@ -48,6 +50,8 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     let bundle = list.shown();
     let none = bundle.is_none().then(|| "no skill selected".to_owned());
     let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+    let (in_catalog, in_file) = (not_in_catalog(bundle), no_file(bundle));
+    let of_catalog = |command: Command| Command { blocked: in_catalog.clone(), ..command };
     let is_list = matches!(detail.tab, Tab::Files | Tab::Findings | Tab::Rivals);
     let label = if is_list { "move" } else { "scroll" };
     let mut out = vec![Command::shown(Action::Down, label)];
@@ -65,14 +69,14 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     out.extend([
         Command::shown(Action::NextTab, "next tab"),
         Command::shown(Action::Back, "list"),
-        on_skill(Command::shown(Action::Edit, "edit")),
-        on_skill(Command::shown(Action::DiscoverThis, "discover")),
+        Command { blocked: in_file, ..Command::shown(Action::Edit, "edit") },
+        of_catalog(Command::shown(Action::DiscoverThis, "discover")),
         on_skill(Command::shown(Action::Why, "why")),
-        on_skill(Command::shown(Action::Draft, "draft")),
-        on_skill(Command::hidden(Action::AddGolden, "to golden set")),
+        of_catalog(Command::shown(Action::Draft, "draft")),
+        of_catalog(Command::hidden(Action::AddGolden, "to golden set")),
         Command::hidden(Action::ShowCollisions, "collisions"),
         attach(bundle),
-        on_skill(Command::shown(Action::LoadSkill, "load")),
+        of_catalog(Command::shown(Action::LoadSkill, "load")),
         on_skill(Command::shown(Action::Copy, "copy")),
         on_skill(Command::hidden(Action::CopyAs, "copy as")),
         Command::hidden(Action::Filter, "filter"),
@@ -86,9 +90,22 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     out
 }
 
+/// Returns why a command on a skill of the catalog is not possible.
+fn not_in_catalog(bundle: Option<ShownBundle<'_>>) -> Option<String> {
+    let Some(bundle) = bundle else { return Some("no skill selected".to_owned()) };
+    let why = if bundle.refusal.is_some() { "its file is rejected" } else { "it is not in the catalog" };
+    bundle.skill.is_none().then(|| why.to_owned())
+}
+
+/// Returns why no file can be edited.
+fn no_file(bundle: Option<ShownBundle<'_>>) -> Option<String> {
+    let is_known = |bundle: &ShownBundle<'_>| bundle.refusal.is_some() || bundle.skill.is_some();
+    if bundle.as_ref().is_some_and(is_known) { None } else { not_in_catalog(bundle) }
+}
+
 fn attach(bundle: Option<ShownBundle<'_>>) -> Command {
     let blocked = match bundle.and_then(|bundle| bundle.skill) {
-        None => Some("no skill selected".to_owned()),
+        None => not_in_catalog(bundle),
         Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
             Some(format!("{} is invoked directly; only sidecars can be attached", shown(&skill.name)))
         }

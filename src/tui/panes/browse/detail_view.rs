@@ -19,7 +19,7 @@ use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_middle, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::{ClientViewState, ForeignBundle};
-use skills_skill::{Finding, RefusalReason, Severity, errors_and_warnings};
+use skills_skill::{Finding, RefusalReason, Severity};
 
 /// Draws the right part; returns the row of the disclosure's rule, if there is one.
 pub(super) fn draw(
@@ -104,8 +104,7 @@ fn draw_reason(
 
 fn draw_tabs(detail: &mut Detail, shown: ShownBundle<'_>, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     let files = detail.skill.as_ref().map_or(0, |d| d.files.len());
-    let (errors, warnings) = errors_and_warnings(detail.findings(shown));
-    let findings = errors + warnings;
+    let findings = detail.findings(shown).len();
     let mut painter = Painter::new(buf, cx);
     let mut x = row.x + 2;
     let short = row.width < 64;
@@ -281,10 +280,14 @@ fn draw_refusal(
     } else {
         "rejected: fix this to use the skill"
     };
-    painter.put(area.x + 2, area.y, what, Role::Strong, width);
+    let mut y = area.y;
+    for line in wrap_to(&[Seg::new(what, Role::Strong)], width, 2, painter.glyphs.ellipsis) {
+        painter.line(area.x + 2, y, &line, width);
+        y += 1;
+    }
     let place = cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();
-    painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
-    let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
+    painter.put(area.x + 2, y, &place, Role::Muted, width);
+    let below = Rect { y: y + 2, height: area.bottom().saturating_sub(y + 2), ..area };
     draw_findings(detail, bundle, focused, below, buf, cx)
 }
 

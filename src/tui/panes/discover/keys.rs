@@ -96,7 +96,7 @@ impl Pane for Discover {
     }
 
     fn request(&self) -> Option<String> {
-        Some(self.form.field.text().trim().to_owned()).filter(|text| !text.is_empty())
+        self.form.entered().map(str::to_owned)
     }
 
     fn persistent_texts(&self) -> Vec<String> {

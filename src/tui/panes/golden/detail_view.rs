@@ -12,16 +12,17 @@ use super::{TABS, Tab};
 use crate::golden_requests::GoldenMeasurement;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
 use crate::theme::Role;
-use crate::widgets::format::{plain_score, signed};
+use crate::widgets::format::{plain_score, signed, signed_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
-use skills_api::{Confusion, Error, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
+use skills_api::{
+    Confusion, Error, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision, rejection_of,
+};
 use skills_discovery::Advice;
 use skills_registry::Catalog;
-use skills_skill::SkillId;
 
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
@@ -103,6 +104,8 @@ fn draw_explanation(
         None => detail.explanation(&result.query),
     };
     let unknown = result.query.expect.iter().find(|id| catalog.by_id(id.as_str()).is_none());
+    let unknown =
+        unknown.map(|id| rejection_of(catalog, id).unwrap_or_else(|| format!("skill `{id}` not found")));
     let query = [Seg::new(shown(&result.query.query), Role::Strong)];
     let mut y = area.y + 1;
     // The complete query where there is room.
@@ -122,7 +125,9 @@ fn draw_explanation(
                 painter.line(area.x + 2, y, &RichLine::from_segs(segs), width);
             }
         }
-        Some(Ok(explanation)) => draw_reasons(result, &explanation, unknown, area, y, painter),
+        Some(Ok(explanation)) => {
+            draw_reasons(result, &explanation, unknown.as_deref(), area, y, painter);
+        }
     }
 }
 
@@ -237,7 +242,7 @@ fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut P
 fn draw_reasons(
     result: &GoldenResult,
     explanation: &Arc<GoldenExplanation>,
-    unknown: Option<&SkillId>,
+    unknown: Option<&str>,
     area: Rect,
     mut y: u16,
     painter: &mut Painter<'_>,
@@ -273,12 +278,10 @@ fn draw_reasons(
         }
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
         let text = match unknown {
-            Some(id) => {
-                format!("the expected skill is not ranked: skill `{}` not found", shown(id.as_str()))
-            }
+            Some(why) => format!("the expected skill is not ranked: {}", shown(why)),
             None => "the expected skill is not ranked: it shares no term with the query".to_owned(),
         };
-        for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, painter.glyphs.ellipsis)
+        for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 4, painter.glyphs.ellipsis)
             .iter()
             .zip(y..bottom)
         {
@@ -289,7 +292,7 @@ fn draw_reasons(
         for (line, y) in lines.iter().zip(area.bottom().saturating_sub(lines.len() as u16)..) {
             painter.line(area.x, y, line, area.width);
         }
-    } else if result.state == GoldenState::Lost && bottom > y {
+    } else if result.state == GoldenState::Lost && bottom > y && (unknown.is_none() || expected.is_some()) {
         let text = "found no words to add that win it without losing other queries";
         let lines = wrap_to(&[Seg::new(text, Role::Muted)], area.width, 2, painter.glyphs.ellipsis);
         for (line, y) in lines.iter().zip(area.bottom().saturating_sub(lines.len() as u16)..) {
@@ -314,7 +317,8 @@ fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichL
         advice.lost
     );
     if advice.false_triggers != 0 {
-        effect += &format!(" {dot} {:+} false triggers", advice.false_triggers);
+        let triggers = signed_count(advice.false_triggers, painter.glyphs);
+        effect += &format!(" {dot} {triggers} false triggers");
     }
     let key_width = cells("w draft");
     let gap = width.saturating_sub(cells(&main) + key_width);

@@ -1,7 +1,7 @@
 //! Keys, clicks and the wheel in the pane of the golden set.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -12,7 +12,7 @@ use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
 use crate::overlay::{DialogSpec, Drafting, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
-use skills_api::WhyRequest;
+use skills_api::{WhyRequest, rejection_of};
 use skills_authoring::golden_file::GoldenEdit;
 use skills_skill::SkillId;
 
@@ -46,11 +46,8 @@ impl Pane for Golden {
         }
         let none = || self.list.result().is_none().then(|| "no query selected".to_owned());
         let on_query = |command: Command| Command { blocked: none(), ..command };
-        let of_skill = |command: Command| {
-            let blocked =
-                self.skill().is_none().then(|| "the expected skill is not in the catalog".to_owned());
-            Command { blocked, ..command }
-        };
+        let of_skill = |command: Command| Command { blocked: without_skill(self), ..command };
+        let why = Command::hidden(Action::Why, "why");
         let in_file = |command: Command| {
             let blocked = none().or_else(|| self.list.file_of_query().err());
             Command { blocked, ..command }
@@ -86,7 +83,7 @@ impl Pane for Golden {
             Command { blocked: no_file(), ..Command::shown(Action::ImportGolden, "import") },
             Command::shown(Action::Measure, "measure"),
             Command::shown(Action::NextTab, "next tab"),
-            of_skill(Command::hidden(Action::Why, "why")),
+            if rejected(self).is_some() { why } else { of_skill(why) },
             on_query(Command::hidden(Action::Copy, "copy")),
             in_file(Command::hidden(Action::Edit, "edit the file")),
             Command::hidden(Action::PreviousTab, "previous tab"),
@@ -173,7 +170,7 @@ impl Pane for Golden {
                 vec![Effect::EditDescription(Drafting::of(skill, self.query_text()))]
             }
             Action::Why => vec![Effect::Why(WhyRequest {
-                skill_id: self.skill()?.to_string(),
+                skill_id: self.skill().or_else(|| rejected(self))?.to_string(),
                 intent: self.query_text(),
                 ..WhyRequest::default()
             })],
@@ -243,6 +240,23 @@ impl Pane for Golden {
 /// Opens a dialog.
 fn ask(asking: PromptKind) -> Effect {
     Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed: serde_json::Map::new() }))
+}
+
+/// Returns the skill that keys concern if its file is rejected.
+fn rejected(pane: &Golden) -> Option<&SkillId> {
+    let is_rejected = |id: &&SkillId| rejection_of(&pane.catalog, id).is_some();
+    if pane.is_in_skills() {
+        return pane.skill_in_tab().filter(is_rejected);
+    }
+    let query = &pane.list.result()?.query;
+    query.expect.iter().chain(&query.not).find(is_rejected)
+}
+
+/// Returns why there is no skill that keys concern.
+fn without_skill(pane: &Golden) -> Option<String> {
+    let rejection = || rejected(pane).and_then(|id| rejection_of(&pane.catalog, id));
+    let why = || rejection().unwrap_or_else(|| "the expected skill is not in the catalog".to_owned());
+    pane.skill().is_none().then(why)
 }
 
 impl Golden {

@@ -17,7 +17,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_middle, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::wrap::{cut_line, wrap};
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
 };
@@ -289,7 +289,7 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
             let used: u16 = row.iter().map(|seg| cells(&seg.text)).sum();
             row.push(Seg::new(" ".repeat(usize::from(48u16.saturating_sub(used))), Role::Text));
             row.extend(changed.get(at).cloned().unwrap_or_default());
-            lines.push(Line::Rich(RichLine::from_segs(row)));
+            lines.push(Line::Rich(cut_line(&RichLine::from_segs(row), width, glyphs.ellipsis)));
         }
     } else {
         lines.extend(rows.into_iter().chain(changed).map(|segs| Line::Rich(RichLine::from_segs(segs))));

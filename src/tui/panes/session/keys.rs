@@ -145,10 +145,8 @@ impl SessionPane {
                 self.turn(Tab::Composed)
             }
             Action::MarkCall => {
-                let id = self.state.id()?.to_owned();
-                let made = Effect::Session(SessionRequest::Compose(id.clone(), true));
-                let again = Effect::Session(SessionRequest::Compose(id, false));
-                vec![made, again, Effect::Toast("call recorded for comparison".to_owned())]
+                let made = SessionRequest::Compose(self.state.id()?.to_owned(), true);
+                vec![Effect::Session(made), Effect::Toast("call recorded for comparison".to_owned())]
             }
             Action::Export => vec![Effect::Session(SessionRequest::Exports(self.state.id()?.to_owned()))],
             Action::CopyAs => vec![choosers::to_copy(self.state.id()?)],
