@@ -1,6 +1,7 @@
 //! The board, and the facets of a filter, computed from runs.
 
 use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::distinction::tell_apart;
 use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView};
 use skills_model::{Gate, RunState};
-use skills_store::{RunId, RunRecord};
+use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Number of slices of the window in which runs are counted.
 pub const SLICES: usize = 64;
@@ -80,6 +81,8 @@ impl Board {
             usize::try_from(at.saturating_mul(SLICES as u64) / span).unwrap_or(0).min(SLICES - 1)
         };
         board.completed = vec![0; SLICES];
+        let in_window = runs.iter().filter(|run| run.state == RunState::Failed && run.since_ms >= from_ms);
+        let reasons = Reasons::of(in_window);
         let mut failures: BTreeMap<String, (BoardFailures, BTreeSet<&str>)> = BTreeMap::new();
         for run in runs {
             match run.state {
@@ -93,8 +96,7 @@ impl Board {
                     board.ended.push(BoardRun::of(run));
                 }
                 RunState::Failed => {
-                    let reason = run.failure().filter(|reason| !reason.is_empty());
-                    let reason = reason.unwrap_or_else(|| "failed".to_owned());
+                    let reason = reasons.reason(run).unwrap_or_else(|| "failed".to_owned());
                     let (of_reason, skills) = failures.entry(reason.clone()).or_insert_with(|| {
                         let slices = vec![0; SLICES];
                         (BoardFailures { reason, runs: 0, skills: 0, last_ms: 0, slices }, BTreeSet::new())
@@ -146,6 +148,46 @@ impl Board {
     }
 }
 
+/// Reasons of failures, which group runs: the typed part, with the beginning of the text that all of its runs share.
+struct Reasons(HashMap<String, String>);
+
+impl Reasons {
+    fn of<'r>(runs: impl Iterator<Item = &'r RunRecord>) -> Self {
+        let mut reasons: HashMap<String, String> = HashMap::new();
+        for summary in runs.filter_map(RunRecord::failure).filter(|summary| !summary.is_empty()) {
+            match reasons.entry(failure_kind(&summary).to_owned()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(summary);
+                }
+                Entry::Occupied(mut entry) => {
+                    let shared = shared_beginning(entry.key(), entry.get(), &summary);
+                    entry.insert(shared);
+                }
+            }
+        }
+        Self(reasons)
+    }
+
+    fn reason(&self, run: &RunRecord) -> Option<String> {
+        self.0.get(failure_kind(&run.failure()?)).cloned()
+    }
+}
+
+/// Returns the words that two summaries of a kind begin with, with `…` if others follow.
+fn shared_beginning(kind: &str, one: &str, other: &str) -> String {
+    let one = one.trim_end_matches('…');
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a);
+    let mut shared: String = same.collect();
+    if shared.len() == other.len() {
+        return other.to_owned();
+    }
+    let is_in_word = |text: &str| text.get(shared.len()..).is_some_and(|rest| !rest.starts_with(' '));
+    if is_in_word(other) || is_in_word(one) {
+        shared.truncate(shared.rfind(' ').map_or(0, |at| at + 1));
+    }
+    if shared.len() > kind.len() { shared + "…" } else { kind.to_owned() }
+}
+
 /// Returns the facets of these runs: fields with several values that repeat.
 #[must_use]
 pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
@@ -163,6 +205,7 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
             *counts.entry(key).or_default().entry(value).or_default() += 1;
         }
     };
+    let reasons = Reasons::of(runs.iter().map(Borrow::borrow));
     for run in runs {
         let run: &RunRecord = run.borrow();
         add("state".to_owned(), run.state.to_string());
@@ -171,7 +214,7 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
         if let Some(step) = run.step.clone().filter(|_| !run.state.is_terminal()) {
             add("step".to_owned(), step);
         }
-        if let Some(reason) = run.failure() {
+        if let Some(reason) = reasons.reason(run) {
             add("error".to_owned(), reason);
         }
         for (name, value) in &run.options.labels {
@@ -311,6 +354,40 @@ mod tests {
         let running = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR)).running;
         assert_eq!(running[MAX_DISTINGUISHED - 1].distinction, "id=run99  region=r1");
         assert_eq!(running[MAX_DISTINGUISHED].distinction, "", "only the first ones are compared");
+    }
+
+    #[test]
+    fn failures_are_grouped_by_their_typed_reason() {
+        let exits = [
+            (Some("vault: permission denied for acct-1"), 7),
+            (Some("vault: permission denied for acct-22"), 7),
+            (Some("vault: permission denied for acct-1"), 7),
+            (Some("disk full"), 70),
+            (Some("no token"), 70),
+            (None, 3),
+            (Some("x"), 3),
+        ];
+        let failed = exits.iter().enumerate().map(|(at, (line, code))| {
+            let reason = json!({"kind": "invalid_answer", "exit_code": code, "stderr_line": line});
+            let mut error = json!({"code": "runtime_error", "message": "m", "reason": reason});
+            error["summary"] = skills_store::failure_summary(&error).into();
+            let id = format!("r{at}");
+            RunRecord { error: Some(error), ..run(&id, RunState::Failed, 5) }
+        });
+        let failed: Vec<RunRecord> = failed.collect();
+        let groups =
+            [("exit code 7: vault: permission denied for …", 3), ("exit code 3", 2), ("exit code 70: …", 2)];
+        let board = Board::of(&failed, BTreeMap::new(), Vec::new(), (0, HOUR));
+        let found: Vec<(&str, u64)> =
+            board.failed.iter().map(|group| (group.reason.as_str(), group.runs)).collect();
+        assert_eq!(found, groups);
+        let list = facets(&failed, false);
+        let facet = list.facets.iter().find(|facet| facet.key == "error").unwrap();
+        for (value, (reason, runs)) in facet.values.iter().zip(groups) {
+            assert_eq!((value.value.as_str(), value.runs), (reason, runs));
+            let query = RunQuery::parse(&value.term).unwrap();
+            assert_eq!(failed.iter().filter(|run| query.matches(run, 10)).count() as u64, runs, "{reason}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{Code, Error};
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
 use skills_registry::Catalog;
-use skills_registry::policy::{self, Criteria, Effect, Policy, Subject, Verdict};
+use skills_registry::policy::{self, ApprovalRule, Effect, Policy, Subject, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// Maximum size of a policy, which is written by hand, in bytes.
@@ -160,6 +160,9 @@ pub struct PolicyExplanation {
     /// The verdict with the rules that led to it.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// The rules about approvals that match it, as text; those for labeled runs, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<String>,
     /// Its state for the request, with and without the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<PolicyRanking>,
@@ -207,12 +210,20 @@ pub struct PolicyRule {
     pub labels: Vec<String>,
 }
 
+/// Returns the rules about approvals of the runs of a skill. Those that need a label apply to runs with it.
+#[must_use]
+pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<String> {
+    let subject = Subject::of(skill, root_label(catalog, skill));
+    let rules = policy.approvals.iter();
+    rules.filter(|rule| rule.criteria.without_labels().fit(&subject)).map(ApprovalRule::describe).collect()
+}
+
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
 #[must_use]
 pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.
-        let criteria = Criteria { label: Vec::new(), ..rule.criteria.clone() };
+        let criteria = rule.criteria.without_labels();
         let fits = |skill: &Skill| criteria.fit(&Subject::of(skill, root_label(catalog, skill)));
         let winners = catalog.entries.iter().map(|entry| &entry.skill);
         let losers = catalog.shadowed.iter().map(|loser| &loser.skill);

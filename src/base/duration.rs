@@ -40,8 +40,8 @@ pub fn elapsed(millis: i64) -> String {
         ..1 => "< 1 ms".to_owned(),
         1..100 => format!("{millis} ms"),
         100..59_950 => format!("{}.{} s", (millis + 50) / 1_000, (millis + 50) / 100 % 10),
-        59_950..3_600_000 => format!("{} m {:02} s", millis / 60_000, millis / 1_000 % 60),
-        _ => format!("{} h {:02} m", millis / 3_600_000, millis / 60_000 % 60),
+        59_950..3_599_500 => format!("{} m {:02} s", (millis + 500) / 60_000, (millis + 500) / 1_000 % 60),
+        _ => format!("{} h {:02} m", (millis + 500) / 3_600_000, (millis + 500) / 60_000 % 60),
     }
 }
 
@@ -58,8 +58,9 @@ mod tests {
 
     #[test]
     fn durations_have_two_units_at_most() {
-        let said = [0, 12, 960, 1_240, 59_990, 245_000, 7_800_000].map(elapsed);
-        assert_eq!(said, ["< 1 ms", "12 ms", "1.0 s", "1.2 s", "0 m 59 s", "4 m 05 s", "2 h 10 m"]);
+        let said = [0, 12, 960, 1_240, 59_990, 245_000, 3_599_700, 7_800_000].map(elapsed);
+        let expected = ["< 1 ms", "12 ms", "1.0 s", "1.2 s", "1 m 00 s", "4 m 05 s", "1 h 00 m", "2 h 10 m"];
+        assert_eq!(said, expected);
     }
 
     #[test]

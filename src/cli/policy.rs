@@ -31,7 +31,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Fai
     for skill in &report.skills {
         out += &one(skill, args.intent.as_deref(), look);
     }
-    if report.skills.is_empty() && !report.rules.is_empty() {
+    if report.skills.is_empty() && report.rules.len() + report.approvals > 0 {
         out += "no rule matches any skill\n";
     }
     cx.out.raw(out.as_bytes())?;
@@ -74,7 +74,10 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
         };
         let _ = writeln!(out, "  {}{does}", safe_text::line(&rule.rule));
     }
-    if verdict.rules.is_empty() && verdict.allowed {
+    for rule in &skill.approvals {
+        let _ = writeln!(out, "  {}", safe_text::line(rule));
+    }
+    if verdict.rules.is_empty() && skill.approvals.is_empty() && verdict.allowed {
         out += "  no rule matches it\n";
     }
     if let (Some(ranking), Some(intent)) = (skill.ranking, intent) {

@@ -64,6 +64,11 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage("the workbench needs a terminal; `skills --help` lists other commands"));
     }
+    if cx.env.get("TERM") == Some("dumb") {
+        return Err(Failure::usage(
+            "the workbench needs a terminal with a cursor, and TERM is `dumb`; `skills --plain` asks and answers in lines",
+        ));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -35,7 +35,7 @@ pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
     OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
 };
-pub use summary::failure_summary;
+pub use summary::{failure_kind, failure_summary};
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
     DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PendingDelivery,

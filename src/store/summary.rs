@@ -126,6 +126,15 @@ pub fn failure_summary(error: &Value) -> String {
     }
 }
 
+/// Returns the typed part of a summary, without the text of the failed script: `exit code 3`. Runs that failed for the
+/// same reason share it, while the text may name what differs between them.
+#[must_use]
+pub fn failure_kind(summary: &str) -> &str {
+    let is_exit =
+        |kind: &&str| kind.strip_prefix("exit code ").is_some_and(|code| code.parse::<i64>().is_ok());
+    summary.split_once(": ").map(|(kind, _)| kind).filter(is_exit).unwrap_or(summary)
+}
+
 /// Returns how a script exited, with the last line that it printed to stderr: `exit code 3: no such version`.
 fn exit(reason: &Value) -> Option<String> {
     let code = reason.get("exit_code")?.as_i64()?;
@@ -211,6 +220,19 @@ mod tests {
             (json!({"code": "runtime_error"}), "runtime error"),
         ] {
             assert_eq!(failure_summary(&error), words, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_failure_omits_the_text() {
+        for (summary, kind) in [
+            ("exit code 7: vault: permission denied for a1", "exit code 7"),
+            ("exit code 7", "exit code 7"),
+            ("exit code x: a", "exit code x: a"),
+            ("http 503", "http 503"),
+            ("cannot read: no such file", "cannot read: no such file"),
+        ] {
+            assert_eq!(failure_kind(summary), kind);
         }
     }
 }

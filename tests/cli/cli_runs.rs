@@ -393,6 +393,24 @@ fn plain_output_has_no_boxes_and_no_glyphs() {
 }
 
 #[test]
+fn the_nearest_deadline_is_listed_first() {
+    let desk = RunsFixture::new();
+    let launch = |to: &str, expiry: &[&str]| {
+        assert_eq!(desk.run(&[&["run", "send", "--input", to], expiry].concat()).code, 5);
+    };
+    launch("to=none", &[]);
+    launch("to=late", &["--expires-in", "2h"]);
+    launch("to=soon", &["--expires-in", "10m"]);
+    let order = |limit: &str| {
+        let list = desk.json(&["runs", "list", "--limit", limit]);
+        let runs = list["runs"].as_array().unwrap().clone();
+        runs.iter().map(|run| run["inputs"]["to"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(order("9"), ["soon", "late", "none"]);
+    assert_eq!(order("1"), ["soon"], "it is not cut off by runs that have waited longer");
+}
+
+#[test]
 fn a_sorted_list_is_cut_after_the_sort() {
     let desk = RunsFixture::new();
     let ids: Vec<Value> = ["text=a", "text=b", "text=c"]

@@ -155,13 +155,18 @@ fn explain_names_every_rule_and_what_it_does() {
     assert!(explained.stdout.contains("no policy file"), "{}", explained.stdout);
     policy(
         &home,
-        "require_approval:\n  - {id: intake, reason: money}\ndeny:\n  - {id: none-such}\nprefer:\n  - {id: 'in*'}\n",
+        "require_approval:\n  - {id: intake, reason: money}\napprovals:\n  - {id: 'int*', need: 2, of: [ana, kim]}\ndeny:\n  - {id: none-such}\nprefer:\n  - {id: 'in*'}\n",
     );
     let explained = home.run(&["policy", "explain", "intake", "--intent", "an invoice has come in"]);
     assert_eq!(explained.code, 0);
     for shown in ["requires approval", "require_approval id intake (line 2: money)", "+0.10", "#1 ("] {
         assert!(explained.stdout.contains(shown), "{shown}: {}", explained.stdout);
     }
+    assert!(
+        explained.stdout.contains("approvals id int*: need 2, of ana, kim (line 4)"),
+        "{}",
+        explained.stdout
+    );
     let report = home.json(&["policy", "explain"]);
     assert_eq!(report["skills"].as_array().unwrap().len(), 1);
     assert_eq!(report["skills"][0]["require_approval"], "require_approval id intake (line 2: money)");

@@ -92,6 +92,8 @@ async fn two_other_people_have_to_approve() {
     assert_eq!(first.run.approval_progress().as_deref(), Some("approved, 1 of 2"));
     let again = by(key("bo", &decides)).await.unwrap();
     assert!(again.repeated, "{again:?}");
+    let note = "a second approval by the same person does not count: approved, 1 of 2";
+    assert!(again.note.ends_with(note), "{}", again.note);
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert!(sheet.why.contains("2 people have to approve, so far bo"), "{}", sheet.why);
     let last = by(key("root", &[Scope::Admin, Scope::Decide])).await.unwrap();

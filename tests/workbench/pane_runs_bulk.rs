@@ -130,6 +130,15 @@ fn a_filter_is_completed_and_its_mistakes_are_explained() {
     has(&harness, &["state:failed", "3 of 6"]);
     harness.type_text("age:soon");
     has(&harness, &["`age:soon` is not a duration"]);
+    harness.press("ctrl-u").type_text("state:f");
+    has(&harness, &["state:failed"]);
+    assert!(!harness.screen().contains("unknown state"), "{}", harness.screen());
+    harness.press("ctrl-u").type_text("error:th").press("tab");
+    has(&harness, &["error:\"the service answered 502\""]);
+    harness.press("ctrl-u").type_text("error:502").press("tab");
+    has(&harness, &["error:\"the service answered 502\""]);
+    harness.press("ctrl-u").type_text("input.region:eu").press("tab");
+    has(&harness, &["input.region:eu-west"]);
     harness.press("ctrl-u").type_text("nothing-has-this");
     has(&harness, &["no runs match the filter"]);
     harness.press("esc esc");
@@ -324,7 +333,7 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     let message = "the skill invoice-intake changed since the launch: 1.2.0 then, 1.3.0 now. Resume with the \
-                   contract of the launch (--allow-changed-skill), or launch the skill again";
+                   contract of the launch, or launch the skill again";
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
     harness.press("* r enter S").wait_for("3 refused");
     has(&harness, &["or launch the skill again", "Resume 3 runs with the launched version"]);

@@ -188,6 +188,30 @@ fn marks_do_not_apply_on_the_board() {
 }
 
 #[test]
+fn keys_on_the_board_apply_to_its_cursor() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("b").wait_for("failed, by reason");
+    // Two runs wait; below them is the first reason of failures.
+    harness.press("down down").wait_for("open runs");
+    let dialogs = ["this run", "Your decision", "Launch"];
+    for key in ["a", "d", "r", "s", "x", "p", "f", "H", "v", "t", "y"] {
+        harness.press(key).wait_for("no run under the cursor");
+        assert!(
+            dialogs.iter().all(|dialog| !harness.screen().contains(dialog)),
+            "{key}\n{}",
+            harness.screen()
+        );
+    }
+    for key in ["c", "=", "o", "V", "space", "*", "shift-down", "tab"] {
+        harness.press(key).wait_for("not available on the board");
+    }
+    harness.press("up x").wait_for("Cancel this run?");
+    has(&harness, &["Delete 41 stale branches"]);
+    harness.press("esc r").wait_for("waiting for approval; press a");
+}
+
+#[test]
 fn the_board_opens_from_the_details() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);

@@ -215,6 +215,18 @@ fn files_are_hyperlinks_where_the_terminal_supports_them() {
     assert!(!linked(&["--plain", "config", "path"], &[ghostty]));
 }
 
+#[test]
+fn a_dumb_terminal_is_refused_with_the_alternative() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
+    command.args(["--demo"]);
+    at_home(&mut command, home.path());
+    command.env("TERM", "dumb");
+    let mut pty = Pty::spawn(command, 120, 36);
+    assert_eq!(pty.wait_for_end(), 2);
+    assert!(pty.screen().contains("--plain`"), "{}", pty.screen());
+}
+
 /// Keys that move through a list and turn panes, with an escape sequence in pieces at their end.
 fn burst() -> String {
     format!("{}\x1b[", "jjjk\x1b[B2\x1b1".repeat(400))

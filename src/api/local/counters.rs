@@ -117,7 +117,10 @@ impl Counter {
         match self.overview.gauges().await {
             Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
             Ok(None) => {}
-            Err(error) => tracing::warn!("looking at the runs for metrics: {error}"),
+            Err(error) => {
+                self.metrics.forget_run_gauges();
+                tracing::warn!("cannot read the runs for metrics: {error}");
+            }
         }
     }
 

@@ -207,6 +207,7 @@ impl PolicyViews {
         let explain = |skill: &Arc<Skill>| PolicyExplanation {
             skill_id: skill.id.clone(),
             verdict: policies::verdict(&policy, &catalog, skill),
+            approvals: policies::approval_rules(&policy, &catalog, skill),
             ranking: answers.as_ref().map(|(with, without)| PolicyRanking {
                 with: place(with, &skill.id),
                 without: place(without, &skill.id),
@@ -219,7 +220,8 @@ impl PolicyViews {
             let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
             let all = winners.chain(losers).map(explain);
             let touched = |explanation: &PolicyExplanation| {
-                let matters = !explanation.verdict.rules.is_empty() || !explanation.verdict.allowed;
+                let has_rules = !(explanation.verdict.rules.is_empty() && explanation.approvals.is_empty());
+                let matters = has_rules || !explanation.verdict.allowed;
                 let ranked =
                     explanation.ranking.is_none_or(|ranking| ranking.with.or(ranking.without).is_some());
                 matters && ranked

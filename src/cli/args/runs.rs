@@ -252,6 +252,7 @@ pub struct RunsWatchArgs {
 
 /// What happens to a run after an order that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Execution")]
 pub struct WaitArgs {
     /// Execute the run in this process until it ends or waits [default].
     #[arg(long, conflicts_with = "detach")]

@@ -6,13 +6,15 @@ use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cut, fit, fit_end, grouped};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end, grouped};
 use skills_api::{Board, BoardRun, CoreParts, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
 
 /// Maximum number of runs listed per group.
 const MAX_ROWS: usize = 15;
+/// Width of a deadline with its separator.
+const DEADLINE_WIDTH: usize = 17;
 
 /// Remaining times in milliseconds below which a deadline is shown as a warning, and as critical.
 #[derive(Debug, Clone, Copy)]
@@ -132,13 +134,18 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         }
     };
     let waits = |run: &BoardRun| {
-        let mut parts = vec![thresholds.deadline(run.expires_ms, board.now_ms, look)];
-        parts.extend(run.wait_notes().map(|note| {
-            let note = safe_text::line(note);
-            if run.outcome_unknown { TextStyle::Warn.paint(&note, look.color) } else { note.into_owned() }
-        }));
-        parts.extend(run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to))));
-        parts.join(", ")
+        let deadline = thresholds.deadline(run.expires_ms, board.now_ms, look);
+        let assigned = run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to)));
+        let notes = run.wait_notes().map(|note| safe_text::line(note).into_owned());
+        let notes = notes.chain(assigned).collect::<Vec<_>>().join(", ");
+        if notes.is_empty() {
+            return deadline;
+        }
+        // A terminal would wrap them within a word.
+        let is_long = look.terminal && DEADLINE_WIDTH + cells(&notes) > last_width;
+        let separator = if is_long { "\n      " } else { ", " };
+        let notes = if run.outcome_unknown { TextStyle::Warn.paint(&notes, look.color) } else { notes };
+        format!("{deadline}{separator}{notes}")
     };
     group("waiting for approval, nearest deadline first", &board.waiting, &waits);
     let runs_for = |run: &BoardRun| match &run.signal {

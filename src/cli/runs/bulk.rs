@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::commands::with_option;
 use super::line_mode::selection::{Numbered, Selection};
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
@@ -159,7 +160,7 @@ async fn send(
             Ok(ordered) => (if ordered.repeated { "repeated" } else { "done" }, ordered.note),
             Err(error) => {
                 let skipped = matches!(error.code, Code::SkillChanged | Code::InvalidTransition);
-                (if skipped { "skipped" } else { "refused" }, error.message)
+                (if skipped { "skipped" } else { "refused" }, with_option(error).message)
             }
         };
         let sent = Sent { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };

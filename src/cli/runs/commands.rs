@@ -13,7 +13,7 @@ use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::TextStyle;
-use skills_api::{Code, CommandResult, CoreParts, RunClient, RunCommand, RunDetail};
+use skills_api::{Code, CommandResult, CoreParts, Error, RunClient, RunCommand, RunDetail};
 use skills_model::CommandName;
 use skills_skill::safe_text;
 
@@ -117,7 +117,7 @@ async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Resul
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let ordered = client.order(&detail.run.id.0, order).await?;
+    let ordered = client.order(&detail.run.id.0, order).await.map_err(with_option)?;
     go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
 }
 
@@ -131,6 +131,14 @@ async fn send_command(
 ) -> Result<Exit, Failure> {
     let ordered = client.order(&detail.run.id.0, order).await?;
     go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
+}
+
+/// Adds the option that resumes a run although its skill changed.
+pub fn with_option(mut error: Error) -> Error {
+    if error.code == Code::SkillChanged {
+        error.message += "; --allow-changed-skill resumes with the contract of the launch";
+    }
+    error
 }
 
 /// Returns the number of the newest event that the user has seen.

@@ -45,14 +45,34 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure>
         page.runs.extend(more.runs);
         page.next = more.next;
     }
-    if let Some(sort) = sort {
-        sort_runs(&mut page.runs, sort);
+    let next = page.next.clone();
+    // The most urgent wait can be on any page that has waiting runs, which come first.
+    let waits = |run: &RunRecord| run.state == RunState::WaitingForHuman;
+    while sort.is_none()
+        && page.runs.len() <= MAX_COUNTED
+        && page.runs.last().is_some_and(waits)
+        && let Some(cursor) = page.next.take()
+    {
+        let more = client.runs(RunFilter { cursor: Some(cursor), limit: PAGE, ..filter.clone() }).await?;
+        page.runs.extend(more.runs);
+        page.next = more.next;
+    }
+    match sort {
+        Some(sort) => sort_runs(&mut page.runs, sort),
+        None => page.runs.sort_by_key(|run| {
+            let deadline = waits(run).then(|| run.expires_ms.unwrap_or(i64::MAX));
+            (deadline.is_none(), deadline)
+        }),
     }
     let matching = match page.next {
         Some(_) if !cx.out.json => count(&*client, filter, &page).await?,
         _ => page.runs.len(),
     };
-    page.runs.truncate(if args.all { usize::MAX } else { args.limit as usize });
+    let shown = if args.all { usize::MAX } else { args.limit as usize };
+    if page.runs.len() > shown {
+        page.runs.truncate(shown);
+        page.next = page.next.or(next);
+    }
     if cx.out.json {
         cx.out.value(&page)?;
     } else {

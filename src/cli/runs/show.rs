@@ -130,15 +130,18 @@ impl Page {
         );
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
         let age = clock::age(self.now_ms - run.since_ms);
+        let (state, why) = status::state_and_reason(run, &self.zone);
         let _ = writeln!(
             out,
-            "{} {} {}, {} of {} steps completed",
+            "{} {state}{}, {} of {} steps completed",
             status::sign(run, look),
-            status::describe(run, &self.zone),
-            if ended { format!("{age} ago") } else { format!("for {age}") },
+            if ended { format!(" {age} ago") } else { format!(" for {age}") },
             run.progress.0,
             run.progress.1
         );
+        if let Some(why) = why {
+            let _ = writeln!(out, "  {why}");
+        }
         out.push('\n');
         self.facts(&mut out, detail);
         if !detail.steps.is_empty() {

@@ -45,8 +45,29 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
     ink.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
-/// Describes its state briefly: `book waits for a person`, `failed at sum: http 502`.
+/// Describes its state briefly: `book waits for approval`, `failed at sum: http 502`.
 pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
+    match state_and_reason(run, zone) {
+        (state, Some(why)) => format!("{state}: {why}"),
+        (state, None) => state,
+    }
+}
+
+/// Returns its state, and why it failed or was canceled: `failed at sum`, `http 502`.
+pub fn state_and_reason(run: &RunRecord, zone: &TimeZone) -> (String, Option<String>) {
+    match run.state {
+        RunState::Failed => (
+            failed_step(run).map_or_else(|| "failed".to_owned(), |step| format!("failed at {step}")),
+            failure(run),
+        ),
+        RunState::Canceled if run.expired_ms().is_none() => {
+            ("canceled".to_owned(), failure(run).or_else(|| denial(run)))
+        }
+        _ => (state_label(run, zone), None),
+    }
+}
+
+fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
         RunState::Pending if run.paused => match &run.source {
@@ -81,16 +102,10 @@ pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
             if run.paused { format!("{waits}, then paused until resumed") } else { waits }
         }
         RunState::Completed => "completed".to_owned(),
-        RunState::Failed => match (failed_step(run), failure(run)) {
-            (Some(step), Some(why)) => format!("failed at {step}: {why}"),
-            (None, Some(why)) => format!("failed: {why}"),
-            (Some(step), None) => format!("failed at {step}"),
-            (None, None) => "failed".to_owned(),
-        },
-        RunState::Canceled => match (run.expired_ms(), failure(run).or_else(|| denial(run))) {
-            (Some(at), _) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
-            (None, Some(why)) => format!("canceled: {why}"),
-            (None, None) => "canceled".to_owned(),
+        RunState::Failed => "failed".to_owned(),
+        RunState::Canceled => match run.expired_ms() {
+            Some(at) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
+            None => "canceled".to_owned(),
         },
     }
 }

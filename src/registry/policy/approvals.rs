@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::matching::Criteria;
+use skills_base::duration::age;
 use skills_skill::contract::ContractApprovals;
 
 /// Whose approval does not count.
@@ -33,6 +34,31 @@ pub struct ApprovalRule {
     pub escalate_to: Vec<String>,
     /// Its line in the file, from 1.
     pub line: u32,
+}
+
+impl ApprovalRule {
+    /// Returns the rule as text: `approvals id deploy*: need 2, not by starter, of ana, kim (line 3)`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        if self.need > 1 {
+            parts.push(format!("need {}", self.need));
+        }
+        if self.not_by == Some(ExcludedApprover::Starter) {
+            parts.push("not by starter".to_owned());
+        }
+        if !self.of.is_empty() {
+            parts.push(format!("of {}", self.of.join(", ")));
+        }
+        if let Some(after_s) = self.escalate_after_s {
+            let after = age(i64::try_from(after_s).unwrap_or(i64::MAX).saturating_mul(1_000));
+            parts.push(format!("escalate after {after} to {}", self.escalate_to.join(", ")));
+        }
+        let criteria = self.criteria.describe();
+        let of = if criteria.is_empty() { "approvals".to_owned() } else { format!("approvals {criteria}") };
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        format!("{of}{parts} (line {})", self.line)
+    }
 }
 
 /// The combined requirements of all rules for the approvals of a run.
@@ -126,6 +152,15 @@ impl RequiredApprovals {
         self.need > 1 || self.not_by_starter || !self.of.is_empty()
     }
 
+    /// Returns for each list who may approve a gate that has waited this long, in seconds: those of the list, and of its
+    /// escalation.
+    pub fn approvers(&self, waited_s: u64) -> impl Iterator<Item = Vec<&str>> {
+        self.of.iter().enumerate().map(move |(at, list)| {
+            let own = self.escalations.iter().filter(move |one| one.list == at && waited_s >= one.after_s);
+            list.iter().chain(own.flat_map(|escalation| &escalation.to)).map(String::as_str).collect()
+        })
+    }
+
     /// Returns why an approval does not count; `None` if it does. `starters` are the person who started the run and those
     /// who changed its inputs since, `waited_s` is how long the gate has waited, in seconds.
     #[must_use]
@@ -142,18 +177,13 @@ impl RequiredApprovals {
                 "a person other than {name}, who started the run or changed its inputs, must approve"
             ));
         }
-        let is_on = |list: &[String]| {
+        let is_on = |list: &[&str]| {
             list.iter().any(|entry| match entry.strip_prefix("scope:") {
                 Some(scope) => approver.scopes.contains(scope),
-                None => approver.names.contains(&entry.as_str()),
+                None => approver.names.contains(entry),
             })
         };
-        let is_escalated = |list: usize| {
-            let mut own = self.escalations.iter().filter(|escalation| escalation.list == list);
-            own.any(|escalation| waited_s >= escalation.after_s && is_on(&escalation.to))
-        };
-        let mut lists = self.of.iter().enumerate();
-        let (_, missing) = lists.find(|(at, list)| !is_on(list) && !is_escalated(*at))?;
+        let missing = self.approvers(waited_s).find(|names| !is_on(names))?;
         Some(format!("the policy allows approvals by {} only", missing.join(", ")))
     }
 }
@@ -205,6 +235,9 @@ mod tests {
         assert!(refuses("kim", &admin, 0), "the starter, whatever their scopes");
         assert!(refuses("lee", &admin, 0), "who changed the inputs, too");
         assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
+        let approvers = |waited| rules.approvers(waited).collect::<Vec<_>>();
+        assert_eq!(approvers(3_599), [["ana", "scope:admin"]]);
+        assert_eq!(approvers(3_600), [["ana", "scope:admin", "boss"]], "the escalation may approve as well");
     }
 
     #[test]
@@ -217,6 +250,19 @@ mod tests {
         assert_eq!(refuses(&["boss"], 3_600), None);
         assert_eq!(refuses(&["boss", "lee"], 0), None);
         assert!(refuses(&["kim"], 3_600).is_some() && refuses(&["lee"], 3_600).is_some());
+    }
+
+    #[test]
+    fn a_rule_is_described_in_its_own_words() {
+        let text = "approvals:\n- {id: deploy*, need: 2, not_by: starter, of: [ana], escalate_after: 2h, escalate_to: [boss]}\n- {label: env=prod}\n";
+        let rules: Vec<String> = policy(text).unwrap().approvals.iter().map(ApprovalRule::describe).collect();
+        assert_eq!(
+            rules,
+            [
+                "approvals id deploy*: need 2, not by starter, of ana, escalate after 2 h to boss (line 2)",
+                "approvals label env=prod (line 3)",
+            ]
+        );
     }
 
     #[test]

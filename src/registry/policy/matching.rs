@@ -115,6 +115,12 @@ impl Criteria {
             && !is_id(&self.except)
     }
 
+    /// Returns the criteria for a skill without a run: only runs have labels.
+    #[must_use]
+    pub fn without_labels(&self) -> Self {
+        Self { label: Vec::new(), ..self.clone() }
+    }
+
     /// Returns the criteria as text: `id deploy.* and effect control_signal, except deploy.docs`.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -43,7 +43,7 @@ impl Breakers {
     /// Requests permission to call a binding.
     ///
     /// # Errors
-    /// Returns a message if the breaker is open.
+    /// Returns the state if the breaker is open, without the time left: the message is recorded with the run.
     pub fn enter(&self, binding: &str, person: &str) -> Result<Permit<'_>, String> {
         let key = (binding.to_owned(), person.to_owned());
         let mut states = self.lock();
@@ -53,6 +53,7 @@ impl Breakers {
                 states.insert(key.clone(), State::Trial);
                 true
             }
+            Some(State::Open(_)) => return Err(format!("open, after {THRESHOLD} failures in a row")),
             Some(state) => return Err(self.describe(*state)),
         };
         Ok(Permit { breakers: self, key, trial, is_recorded: false })
@@ -170,8 +171,10 @@ mod tests {
         fail(&breakers, 1);
         assert_eq!(
             breakers.enter("b", "kim").err().unwrap(),
-            "open for 30 s more, after 5 failures in a row"
+            "open, after 5 failures in a row",
+            "a recorded message has no relative time"
         );
+        assert_eq!(breakers.state("b"), "open for 30 s more, after 5 failures in a row");
         assert!(breakers.enter("another", "kim").is_ok(), "each binding has its own");
         assert!(breakers.enter("b", "lee").is_ok(), "each person has their own");
     }

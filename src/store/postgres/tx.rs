@@ -278,7 +278,7 @@ impl Transaction {
                 return if repeatable { Attempt::Again(error) } else { Attempt::Done(Err(error)) };
             }
         };
-        let sent = self.send_text("committing", "COMMIT").await;
+        let sent = self.send_text("commit", "COMMIT").await;
         if self.mode != Mode::Write {
             // The data is complete, even if the connection is lost before the response, which is not awaited.
             self.unanswered().clear();

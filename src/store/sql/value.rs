@@ -185,8 +185,7 @@ impl Row {
     pub fn json<T: DeserializeOwned>(&self, index: usize) -> Result<T, StoreError> {
         let text =
             self.text(index).ok_or_else(|| failed("read a row", &format!("column {index} is not a text")))?;
-        serde_json::from_str(text)
-            .map_err(|error| failed("reading a row", &format!("column {index}: {error}")))
+        serde_json::from_str(text).map_err(|error| failed("read a row", &format!("column {index}: {error}")))
     }
 
     /// Like [`Self::json`], for a column that may be null.

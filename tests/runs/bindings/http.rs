@@ -181,7 +181,7 @@ async fn five_failures_open_the_breaker_and_a_trial_closes_it() {
         assert_eq!(call(&broker, bench.call("x")).await.unwrap_err().code, CallFailure::UpstreamFailure);
     }
     let error = call(&broker, bench.call("x")).await.unwrap_err();
-    assert!(error.message.contains("its circuit breaker is open for 30 s more"), "{error}");
+    assert!(error.message.contains("its circuit breaker is open, after 5 failures in a row"), "{error}");
     let explained = broker.explain(&bench.capability("text.classify"), Conformance::Standard);
     assert_eq!(explained.chosen, None);
     assert_eq!(explained.bindings[0].breaker, "open for 30 s more, after 5 failures in a row");

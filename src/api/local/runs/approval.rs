@@ -16,7 +16,7 @@ use skills_registry::Registry;
 use skills_registry::policy::RequiredApprovals;
 use skills_runs::{PendingGate, Plan};
 use skills_skill::contract::Capability;
-use skills_store::{RunId, RunRecord, StoreError};
+use skills_store::{ClockReading, RunId, RunRecord, StoreError};
 
 /// The pending approvals of waiting runs, as they are now.
 pub(in crate::local) struct Approvals {
@@ -230,6 +230,7 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
         let what = if starters.len() > 1 { "who started it or changed its inputs" } else { "who started it" };
         parts.push(format!("not {}, {what}", starters.join(" or ")));
     }
-    parts.extend(required.of.iter().map(|list| format!("by {} only", list.join(", "))));
+    let waited_s = u64::try_from((ClockReading::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
+    parts.extend(required.approvers(waited_s).map(|names| format!("by {} only", names.join(", "))));
     parts.join("; ")
 }

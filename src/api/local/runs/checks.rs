@@ -214,8 +214,9 @@ async fn counted(store: &dyn Store) -> Result<String, Error> {
     if all == 0 {
         return Ok("no runs".to_owned());
     }
-    let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
-    Ok(format!("{all} runs: {}", parts.join(", ")))
+    let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {}", state.label())).collect();
+    let runs = if all == 1 { "run" } else { "runs" };
+    Ok(format!("{all} {runs}: {}", parts.join(", ")))
 }
 
 /// Returns the size of a database with its log, and its journal mode (there is a log only in WAL mode).

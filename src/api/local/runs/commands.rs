@@ -192,8 +192,11 @@ impl Commands {
         };
         match runtime.store.command(&run.id, command, Some(by.clone()), None, None).await {
             Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
-                let note =
+                let mut note =
                     first.map_or_else(|| "was already decided".to_owned(), |first| already(&first, &by));
+                if let Some(progress) = run.approval_progress().filter(|_| approves) {
+                    note += &format!("; a second approval by the same person does not count: {progress}");
+                }
                 Ok((run, note, true))
             }
             Ok(CommandOutcome { run, .. }) => {
@@ -386,9 +389,7 @@ impl Commands {
             }
             _ => format!("the skill {} changed since the launch", run.skill_id),
         };
-        let message = format!(
-            "{what}. Resume with the contract of the launch (--allow-changed-skill), or launch the skill again"
-        );
+        let message = format!("{what}. Resume with the contract of the launch, or launch the skill again");
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
     }

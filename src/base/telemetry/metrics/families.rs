@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -63,6 +63,9 @@ fn by_label() -> Histograms {
 #[derive(Debug)]
 pub(super) struct Families {
     registry: Registry,
+    /// The gauges of the store, which are omitted while they are unknown.
+    gauges: Registry,
+    has_gauges: AtomicBool,
     /// Maps names in the text format to names in the JSON format.
     pub names: BTreeMap<String, &'static str>,
     /// Milliseconds since 1970-01-01 UTC.
@@ -129,6 +132,7 @@ impl Families {
     pub fn new() -> Self {
         let mut registrar =
             MetricRegistrar { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
+        let mut gauges = MetricRegistrar { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
         let key =
             |registrar: &mut MetricRegistrar, name, help| registrar.counter(name, help, Counter::default());
         let families = Self {
@@ -214,18 +218,18 @@ impl Families {
                 "Requests checked by the rate limiter",
                 Counters::default(),
             ),
-            runs: registrar.counter(
+            runs: gauges.counter(
                 "runtime.runs",
                 "Runs in a state now, in the whole store",
                 Gauges::default(),
             ),
-            oldest_waiting: registrar.seconds(
+            oldest_waiting: gauges.seconds(
                 "runtime.waiting.oldest",
                 "Age of the oldest pending approval; 0 if no run waits",
                 Gauge::default(),
             ),
-            workers: registrar.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
-            expired_leases: registrar.counter(
+            workers: gauges.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
+            expired_leases: gauges.counter(
                 "runtime.leases.expired",
                 "Runs whose worker has exited or has not renewed its lease",
                 Gauge::default(),
@@ -253,10 +257,13 @@ impl Families {
             uploaded_bytes: key(&mut registrar, "artifacts.uploaded.bytes", "Bytes of uploaded artifacts"),
             label_values: Mutex::default(),
             registry: Registry::default(),
+            gauges: Registry::default(),
+            has_gauges: AtomicBool::new(true),
             names: BTreeMap::new(),
             since_ms: jiff::Timestamp::now().as_millisecond(),
         };
-        Self { registry: registrar.registry, names: registrar.names, ..families }
+        registrar.names.append(&mut gauges.names);
+        Self { registry: registrar.registry, gauges: gauges.registry, names: registrar.names, ..families }
     }
 
     /// Returns the value under which runs with this value of a label are counted.
@@ -270,10 +277,19 @@ impl Families {
         if values.contains(value) { value.to_owned() } else { "other".to_owned() }
     }
 
+    /// Records whether the gauges of the store are known.
+    pub fn set_has_gauges(&self, has_gauges: bool) {
+        self.has_gauges.store(has_gauges, Ordering::Relaxed);
+    }
+
     /// Encodes all metrics as text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        if self.has_gauges.load(Ordering::Relaxed) {
+            encode_registry(&mut text, &self.gauges)?;
+        }
+        encode_eof(&mut text)?;
         Ok(text)
     }
 }

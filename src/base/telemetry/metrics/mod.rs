@@ -229,6 +229,12 @@ impl Metrics {
         }
         families.oldest_waiting.set(gauges.oldest_waiting_s);
         families.expired_leases.set(clamped(gauges.expired_leases));
+        families.set_has_gauges(true);
+    }
+
+    /// Omits the gauges of the store until they are set again: old values would look like current ones.
+    pub fn forget_run_gauges(&self) {
+        self.families().set_has_gauges(false);
     }
 
     /// Returns all metrics as `OpenMetrics` text for Prometheus.
@@ -286,6 +292,11 @@ mod tests {
             assert!(text.contains(line), "{line} is missing from\n{text}");
         }
         assert!(!text.contains("state=\"failed\""), "{text}");
+        metrics.forget_run_gauges();
+        let text = metrics.text().unwrap();
+        assert!(!text.contains("runtime_runs") && !text.contains("waiting_oldest"), "{text}");
+        assert!(text.contains("runtime_takeovers") && text.ends_with("# EOF\n"), "{text}");
+        metrics.set_run_gauges(&look("running", 0.0));
         let report = metrics.report().unwrap();
         let runs = report.families.iter().find(|family| family.name == "runtime.runs").unwrap();
         assert_eq!(runs.samples[0].value, Some(3.0));

@@ -540,6 +540,7 @@ impl Overlay for BulkDialog {
         let available = end.saturating_sub(y);
         let rows = len(self.runs.rows.len());
         let about_room = available.saturating_sub(rows.min(MIN_ROWS.max(available / 2))).saturating_sub(1);
+        let is_cut = about.len() > usize::from(about_room) && about_room > 0;
         let about = &about[..about.len().min(usize::from(about_room))];
         let left = available.saturating_sub(blank(about.len()));
         let list = Rect { y, height: rows.min(left), ..inside };
@@ -548,6 +549,9 @@ impl Overlay for BulkDialog {
         y = end.saturating_sub(len(about.len()));
         for (line, y) in about.iter().zip(y..) {
             painter.line(inside.x, y, line, inside.width);
+        }
+        if is_cut {
+            painter.right(inside.right(), end.saturating_sub(1), painter.glyphs.ellipsis, Role::Muted);
         }
         let focused = if let Focus::Text(at) = self.focus { Some(at) } else { None };
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);

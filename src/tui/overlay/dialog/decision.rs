@@ -312,6 +312,8 @@ fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &
     } else if notes_are_empty {
         if gates.all[0].sheet.outcome_unknown {
             ["Type to add notes. Uppercase keys decide."; 2]
+        } else if gates.in_the_way().is_some() {
+            ["D denies; other letters start the notes.", "D denies, others add notes."]
         } else {
             [
                 "A approves, D denies; other letters start the notes.",

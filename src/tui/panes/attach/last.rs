@@ -308,7 +308,7 @@ fn failed(
 pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {
-        AttachCheck::Exists => "skill exists",
+        AttachCheck::Exists => "skill is runnable",
         AttachCheck::Invocation => "invocation",
         AttachCheck::TargetType => "target type",
         AttachCheck::Target => "target exists",

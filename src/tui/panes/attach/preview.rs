@@ -351,7 +351,7 @@ fn check_lines(check: &AttachCheckResult, (width, roomy): (u16, bool), cx: &Draw
     };
     let name = check_name(check.check);
     let result_known = check.passed.is_some();
-    let column = 19.max(cells(name) + 2).min(width / 2);
+    let column = 19.max(cells(name) + 2).min(width / 2).max(cells(name) + 1);
     let pad = " ".repeat(usize::from(column.saturating_sub(cells(name))));
     let note_role = if check.passed == Some(false) { Role::Text } else { Role::Muted };
     let rows = if roomy || check.passed == Some(false) { 3 } else { 1 };

@@ -552,7 +552,12 @@ fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
         if rest < least + gap {
             continue;
         }
-        let usual = heading(section) + full[section].min(if section == 0 { 5 } else { 2 });
+        let usual = match section {
+            0 => 5,
+            FAILURES if height >= 24 => 5,
+            _ => 2,
+        };
+        let usual = heading(section) + full[section].min(usual);
         shares[section] = usual.min(rest - gap);
         rest -= shares[section] + gap;
     }
@@ -625,7 +630,7 @@ mod tests {
     fn every_section_of_the_board_has_rows_if_there_is_space() {
         assert_eq!(shares([2, 0, 2, 1, 1], Some(0), 24), [3, 0, 3, 1, 2], "all of it");
         assert_eq!(shares([12, 6, 5, 1, 12], Some(0), 15), [7, 3, 3, 0, 0]);
-        assert_eq!(shares([12, 6, 5, 1, 12], Some(0), 30), [13, 6, 3, 1, 3], "approvals grow first");
+        assert_eq!(shares([12, 6, 5, 1, 12], Some(0), 30), [13, 3, 6, 1, 3], "approvals grow first");
         let small = shares([12, 6, 5, 1, 12], Some(4), 8);
         assert!(small[4] >= 2, "the section of the cursor is drawn: {small:?}");
         for height in 0..40 {

@@ -45,13 +45,13 @@ impl RunBrowser {
 
     /// Requests the data of the run under the cursor if it is another one than before.
     pub fn selection_changed(&mut self) -> Option<Effect> {
-        let selected = if let Some(board) = &self.board {
-            board.run()?
-        } else if let Some(run) = self.list.rows.get(self.list.scroll.cursor).and_then(Row::run) {
-            run
-        } else {
-            // Commands must not apply to a run that the filter excludes.
-            if !self.list.filter.is_empty() {
+        let selected = match &self.board {
+            Some(board) => board.run(),
+            None => self.list.rows.get(self.list.scroll.cursor).and_then(Row::run),
+        };
+        let Some(selected) = selected else {
+            // Commands must not apply to a run that the filter excludes, or that the cursor of the board has left.
+            if self.board.is_some() || !self.list.filter.is_empty() {
                 self.list.selected = None;
                 self.detail.hide();
             }
@@ -84,9 +84,8 @@ impl RunBrowser {
 
     pub fn filtered(&mut self) -> Vec<Effect> {
         let is_changed = self.list.apply_filter();
-        let mut effects: Vec<Effect> = self.selection_changed().into_iter().collect();
-        effects.extend(self.list.find_matches(is_changed));
-        effects
+        let request = self.selection_changed();
+        request.into_iter().chain(self.list.find_matches(is_changed)).collect()
     }
 
     pub fn add_term(&mut self, text: &str) -> Vec<Effect> {
@@ -346,7 +345,8 @@ impl RunBrowser {
     fn open_board(&mut self) -> Vec<Effect> {
         self.focus = Focus::List;
         self.list.unmark();
-        self.board.get_or_insert_with(BoardState::new).request()
+        let requested = self.board.get_or_insert_with(BoardState::new).request();
+        requested.into_iter().chain(self.selection_changed()).collect()
     }
 
     /// Requests the board again, if it is shown.

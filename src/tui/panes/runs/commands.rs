@@ -16,6 +16,17 @@ use skills_store::RunRecord;
 pub(super) const DISCONNECTED: &str =
     "no connection to the service: commands are refused until it is restored";
 
+/// The commands that a run accepts or refuses by its state.
+const RUN_COMMANDS: [(CommandName, Action, &str); 7] = [
+    (CommandName::Approve, Action::Approve, "approve"),
+    (CommandName::Deny, Action::Deny, "deny"),
+    (CommandName::Resume, Action::Resume, "resume"),
+    (CommandName::Signal, Action::Signal, "signal"),
+    (CommandName::Cancel, Action::CancelRun, "cancel"),
+    (CommandName::Replay, Action::Replay, "replay"),
+    (CommandName::Fork, Action::Fork, "fork"),
+];
+
 /// Returns every command, with the reason why it is unavailable, if so.
 pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
     let list = &browser.list;
@@ -23,7 +34,7 @@ pub(super) fn available(browser: &RunBrowser) -> Vec<Command> {
         (Focus::Name, _) => {
             vec![Command::shown(Action::Submit, "save"), Command::shown(Action::LeaveField, "cancel")]
         }
-        (_, Some(board)) => on_board(board, list.record()),
+        (_, Some(board)) => on_board(board, list, &browser.detail),
         (Focus::Filter, None) => Command::in_filter("apply"),
         (focus, None) => on_run(list, &browser.detail, focus == Focus::List),
     };
@@ -40,15 +51,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
     let none = run.is_none().then(|| "no run is selected".to_owned());
     let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in [
-        (CommandName::Approve, Action::Approve, "approve"),
-        (CommandName::Deny, Action::Deny, "deny"),
-        (CommandName::Resume, Action::Resume, "resume"),
-        (CommandName::Signal, Action::Signal, "signal"),
-        (CommandName::Cancel, Action::CancelRun, "cancel"),
-        (CommandName::Replay, Action::Replay, "replay"),
-        (CommandName::Fork, Action::Fork, "fork"),
-    ] {
+    for (name, action, label) in RUN_COMMANDS {
         let of_marked = bulk_command(action).is_some() && has_marks;
         let accepting = || list.marked_runs().filter(|run| run.allowed.contains(&name)).count();
         let accepting = if of_marked { accepting() } else { 0 };
@@ -131,21 +134,25 @@ fn one_run_only(list: &RunList) -> String {
     format!("this command takes one run, and {} {are} marked: Esc unmarks", count(marked))
 }
 
-/// Returns the commands of the board.
-fn on_board(board: &BoardState, run: Option<&RunRecord>) -> Vec<Command> {
-    let (on_run, worker) = (board.run().is_some(), board.worker().map(|worker| worker.state));
-    let takes = |name: CommandName| run.is_some_and(|run| on_run && run.allowed.contains(&name));
+/// Returns the commands of the board. They apply to the run under its cursor; those of the list, which is not shown, are
+/// unavailable.
+fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Command> {
+    let (has_run, worker) = (board.run().is_some(), board.worker().map(|worker| worker.state));
+    let run = list.record();
+    let none = match (has_run, run) {
+        (false, _) => Some("no run under the cursor".to_owned()),
+        (true, None) => Some("loading the run; try again in a moment".to_owned()),
+        (true, Some(_)) => None,
+    };
+    let with_run = |command: Command| Command { blocked: none.clone(), ..command };
     let mut out = Vec::new();
-    for (name, action, label) in [
-        (CommandName::Approve, Action::Approve, "approve"),
-        (CommandName::Deny, Action::Deny, "deny"),
-        (CommandName::Cancel, Action::CancelRun, "cancel"),
-    ] {
-        let blocked = (!takes(name)).then(|| "the run under the cursor does not accept it".to_owned());
-        out.push(Command { blocked, ..Command::shown(action, label) });
+    for (name, action, label) in RUN_COMMANDS {
+        let refused = run.filter(|run| !run.allowed.contains(&name)).map(|run| why_not(run, name));
+        let footer = matches!(name, CommandName::Approve | CommandName::Deny | CommandName::Cancel);
+        out.push(Command { blocked: none.clone().or(refused), footer, ..Command::shown(action, label) });
     }
     let on_failures = board.failures().is_some();
-    let no_run = (!on_run && !on_failures).then(|| "no run under the cursor".to_owned());
+    let no_run = (!has_run && !on_failures).then(|| "no run under the cursor".to_owned());
     let label = if on_failures { "open runs" } else { "open run" };
     out.push(Command { blocked: no_run, ..Command::shown(Action::Open, label) });
     let no_worker = match worker {
@@ -159,8 +166,26 @@ fn on_board(board: &BoardState, run: Option<&RunRecord>) -> Vec<Command> {
     out.push(Command::shown(Action::ZoomOut, "longer period"));
     out.push(Command::shown(Action::Filter, "filter"));
     out.push(Command::shown(Action::Back, "list"));
+    let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
+    out.push(Command { blocked: none.clone().or(ended), ..Command::hidden(Action::Assign, "assign") });
+    for (action, label) in [
+        (Action::View, "view"),
+        (Action::AttachThis, "attach"),
+        (Action::Copy, "copy"),
+        (Action::CopyAs, "copy as"),
+    ] {
+        out.push(with_run(Command::hidden(action, label)));
+    }
+    out.push(Command::hidden(Action::Launch, "new run"));
+    out.push(Command::hidden(Action::ShowBoard, "board"));
     out.extend([Action::NextTab, Action::PreviousTab].map(|a| Command::hidden(a, "view")));
     out.extend(moves());
+    for command in on_run(list, detail, true) {
+        if out.iter().all(|offered| offered.action != command.action) {
+            let blocked = Some("not available on the board; Esc shows the list".to_owned());
+            out.push(Command { blocked, footer: false, ..command });
+        }
+    }
     out
 }
 

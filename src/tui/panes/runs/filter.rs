@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::feed::KnownRuns;
 use crate::field::Field;
 use crate::widgets::text_width::shown;
-use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
+use serde_json::Value;
+use skills_api::term;
+use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord, failure_kind};
 
 /// The text, and the query parsed from it.
 #[derive(Debug, Default)]
@@ -22,7 +24,7 @@ impl Filter {
     /// the text is invalid, the last valid query stays active.
     pub fn read(&mut self) -> bool {
         let text = self.field.text();
-        let begun = text.rsplit(char::is_whitespace).next().filter(|word| is_begun(word));
+        let begun = text.get(last_part(text, char::is_whitespace)..).filter(|word| is_begun(word));
         let text = begun.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
         match RunQuery::parse(text) {
             Ok(query) => {
@@ -62,10 +64,10 @@ impl Filter {
         self.query.matches(run, now_ms)
     }
 
-    /// Returns the completions of the last word.
+    /// Returns the completions of the last term: those that begin with what was typed, then those that contain it.
     pub fn completions(&self, known: &KnownRuns) -> Vec<String> {
         let text = self.field.text();
-        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let word = text.get(last_part(text, char::is_whitespace)..).unwrap_or_default();
         let (sign, word) = match word.strip_prefix('-') {
             Some(rest) => ("-", rest),
             None => ("", word),
@@ -82,38 +84,44 @@ impl Filter {
             let all = keys.into_iter().chain(names);
             return all.filter(|full| full.starts_with(word)).map(|full| format!("{sign}{full}")).collect();
         };
-        let (before, part) = value.rsplit_once(',').map_or(("", value), |(before, part)| (before, part));
-        let comma = if before.is_empty() { "" } else { "," };
-        let values: BTreeSet<String> = match key {
-            "state" => QUERY_STATES.iter().map(|state| (*state).to_owned()).collect(),
-            "skill" => known.iter().map(|(run, _)| run.skill_id.clone()).collect(),
-            "step" => known.iter().filter_map(|(run, _)| run.step.clone()).collect(),
-            key if key.starts_with("label.") => {
-                let name = key.trim_start_matches("label.");
-                known.iter().filter_map(|(run, _)| run.options.labels.get(name).cloned()).collect()
-            }
-            "by" => known.iter().map(|(run, _)| run.started_by.clone()).collect(),
-            _ => BTreeSet::new(),
+        let (before, part) = value.split_at_checked(last_part(value, |c| c == ',')).unwrap_or(("", value));
+        let part = part.trim_matches('"').to_lowercase();
+        let values = known.iter().flat_map(|(run, _)| values_of(run, key));
+        let states = QUERY_STATES.iter().filter(|_| key == "state").map(|state| (*state).to_owned());
+        let values: BTreeSet<String> = values.chain(states).filter(|value| !value.is_empty()).collect();
+        let contains = values.iter().filter(|value| {
+            let value = value.to_lowercase();
+            value.contains(&part) && value != part
+        });
+        let (first, others): (Vec<&String>, Vec<&String>) =
+            contains.partition(|value| value.to_lowercase().starts_with(&part));
+        let full = |value: &String| {
+            let full = term(key, value);
+            let value = full.split_once(':').map_or("", |(_, value)| value);
+            format!("{sign}{key}:{before}{value}")
         };
-        let quoted = |value: &str| {
-            if value.contains(char::is_whitespace) { format!("\"{value}\"") } else { value.to_owned() }
-        };
-        let fits = values.iter().filter(|value| value.starts_with(part) && *value != part);
-        fits.map(|value| format!("{sign}{key}:{before}{comma}{}", quoted(value))).collect()
+        first.into_iter().chain(others).map(full).collect()
     }
 
-    /// Completes the last word up to the first ambiguity; returns whether the text changed.
+    /// Completes the last term up to the first ambiguity; returns whether the text changed.
     pub fn complete(&mut self, known: &KnownRuns) -> bool {
-        let all = self.completions(known);
+        let text = self.field.text();
+        let (prefix, word) =
+            text.split_at_checked(last_part(text, char::is_whitespace)).unwrap_or(("", text));
+        let mut all = self.completions(known);
+        let begins = |full: &String| {
+            let (full, word) = (full.replace('"', ""), word.replace('"', ""));
+            full.to_lowercase().starts_with(&word.to_lowercase())
+        };
+        if all.iter().any(begins) {
+            all.retain(begins);
+        }
         let Some(first) = all.first() else { return false };
         let common = all.iter().fold(first.as_str(), |common, next| {
             let same = common.char_indices().zip(next.chars()).find(|((_, a), b)| a != b);
             let end = same.map_or(common.len().min(next.len()), |((at, _), _)| at);
             common.get(..end).unwrap_or_default()
         });
-        let text = self.field.text();
-        let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let prefix = text.get(..start).unwrap_or_default();
         let done = format!(
             "{prefix}{common}{}",
             if all.len() == 1 && common.contains(':') && !common.ends_with(':') { " " } else { "" }
@@ -134,13 +142,18 @@ impl Filter {
         format!("no runs match the filter: {change}, Esc shows all runs")
     }
 
-    /// Returns the line below the field, an error or the completions, and whether it is an error.
-    pub fn hint(&self, known: &KnownRuns) -> (String, bool) {
+    /// Returns the line below the field, an error or the completions, and whether it is an error. While the last term
+    /// is typed, its completions say more than what is wrong with its beginning.
+    pub fn hint(&self, known: &KnownRuns, is_typing: bool) -> (String, bool) {
+        let text = self.field.text();
+        let is_last = || {
+            let before = text.get(..last_part(text, char::is_whitespace)).unwrap_or_default();
+            RunQuery::parse(before).is_ok()
+        };
+        let completions = self.completions(known);
         match &self.error {
-            Some(error) => (shown(error), true),
-            None => {
-                (self.completions(known).iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false)
-            }
+            Some(error) if completions.is_empty() || !is_typing || !is_last() => (shown(error), true),
+            _ => (completions.iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false),
         }
     }
 }
@@ -153,6 +166,50 @@ fn is_begun(word: &str) -> bool {
     let key = word.trim_start_matches('-');
     let named = || key.split_once('.').is_some_and(|(key, _)| KEYS_WITH_NAMES.contains(&key));
     word.ends_with(':') || (!word.contains(':') && named())
+}
+
+/// Returns where the last part of a text begins. Separators in double quotes do not count.
+fn last_part(text: &str, is_separator: impl Fn(char) -> bool) -> usize {
+    let (mut start, mut is_quoted, mut is_escaped) = (0, false, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            '"' if !is_escaped => is_quoted = !is_quoted,
+            other if is_separator(other) && !is_quoted => start = at + other.len_utf8(),
+            _ => {}
+        }
+        is_escaped = is_quoted && !is_escaped && character == '\\';
+    }
+    start
+}
+
+/// Returns the values of a run that a term with this key compares.
+fn values_of(run: &RunRecord, key: &str) -> Vec<String> {
+    let value = match key {
+        "skill" => Some(run.skill_id.clone()),
+        "step" => run.step.clone(),
+        "by" => Some(run.started_by.clone()),
+        "title" => run.title().map(str::to_owned),
+        "assigned" => run.options.assigned.as_ref().map(|assigned| assigned.to.clone()),
+        "worker" => run.lease.as_ref().and_then(|lease| Some(lease.worker.as_ref()?.0.clone())),
+        "error" => {
+            let reason = run.failure().unwrap_or_default();
+            let reason = reason.trim_end_matches('…');
+            return vec![failure_kind(reason).to_owned(), reason.to_owned()];
+        }
+        key => match key.split_once('.') {
+            Some(("label", name)) => run.options.labels.get(name).cloned(),
+            Some(("input", path)) => {
+                let value = path.split('.').try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
+                value.and_then(|value| match value {
+                    Value::String(text) => Some(text.clone()),
+                    Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+                    Value::Null | Value::Array(_) | Value::Object(_) => None,
+                })
+            }
+            _ => None,
+        },
+    };
+    value.into_iter().collect()
 }
 
 /// Returns `label.NAME:` for the labels of the known runs.

@@ -125,7 +125,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
         draw_filter(list, focus, Rect { y, height: 1, ..area }, buf, cx);
         y += 1;
         if focus == Focus::Filter || list.filter.is_invalid() {
-            let (hint, wrong) = list.filter.hint(&list.runs.known);
+            let (hint, wrong) = list.filter.hint(&list.runs.known, focus == Focus::Filter);
             let mut painter = Painter::new(buf, cx);
             let role = if wrong { Role::Danger } else { Role::Muted };
             let available = area.width.saturating_sub(4);

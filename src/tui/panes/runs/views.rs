@@ -20,7 +20,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{SavedView, term};
 use skills_model::RunState;
-use skills_store::RunRecord;
+use skills_store::{RunRecord, failure_kind};
 
 /// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
@@ -259,6 +259,11 @@ pub(super) fn draw_tabs(
 pub(super) fn terms_of(run: &RunRecord) -> Vec<String> {
     let mut terms = Vec::new();
     if let Some(reason) = run.failure().filter(|reason| !reason.is_empty()) {
+        let kind = failure_kind(&reason);
+        if kind != reason {
+            // With the colon it does not match `exit code 10` for `exit code 1`.
+            terms.push(term("error", &format!("{kind}:")));
+        }
         terms.push(term("error", &reason));
     }
     terms.push(term("skill", &run.skill_id));

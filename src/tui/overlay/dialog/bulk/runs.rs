@@ -19,7 +19,7 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, distinguish, is_same};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
-use skills_store::{RunId, RunRecord};
+use skills_store::{RunId, RunRecord, failure_kind};
 
 /// Maximum number of lines of what is the same in all runs.
 const MAX_COMMON_LINES: usize = 8;
@@ -113,7 +113,7 @@ impl RunRows {
             // A row that is not loaded yet would seem to have another contract.
             facts.iter_mut().for_each(|facts| facts.retain(|fact| fact.0 != "contract"));
         }
-        let labels = ["skill", "step", "waits for", "error", "contract", "started by"];
+        let labels = ["skill", "step", "waits for", "error", "message", "contract", "started by"];
         let of = |facts: &[(&'static str, String)], label: &str| {
             facts.iter().find(|fact| fact.0 == label).map(|fact| fact.1.clone()).unwrap_or_default()
         };
@@ -486,7 +486,12 @@ impl Row {
         let mut facts = vec![("skill", shown(&self.run.skill_id))];
         facts.extend(step.map(|step| ("step", shown(step))));
         facts.extend(signal.map(|name| ("waits for", shown(name))));
-        facts.extend(self.run.failure().map(|why| ("error", shown(&why))));
+        if let Some(why) = self.run.failure() {
+            let kind = failure_kind(&why);
+            facts.push(("error", shown(kind)));
+            let message = why.strip_prefix(kind).and_then(|rest| rest.strip_prefix(": "));
+            facts.extend(message.map(|message| ("message", shown(message))));
+        }
         facts.extend(self.version.as_ref().map(|version| ("contract", shown(version))));
         facts.push(("started by", shown(&self.run.started_by)));
         facts

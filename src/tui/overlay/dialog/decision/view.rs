@@ -16,6 +16,10 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{DecisionPreview, Differences, is_same};
 
+/// Maximum number of rows of the list of gates: what would be executed must be visible below it.
+const MAX_ROWS: usize = 6;
+const MAX_ROWS_IN_SMALL_WINDOW: usize = 3;
+
 /// The middle part, which scrolls.
 #[derive(Default)]
 pub(super) struct Body {
@@ -190,10 +194,21 @@ pub(super) fn body_lines(
         out.push(Line::Plain(RichLine::default()));
     }
     if gates.are_several() {
-        let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "runs wait for" };
-        let head = format!("{} {what} {}; Space selects", gates.all.len(), shown(&sheet.capability));
-        out.push(Line::Plain(RichLine::of(head, Role::Muted)));
-        out.extend((0..gates.all.len()).map(Line::Together));
+        let all = gates.all.len();
+        let rows = if roomy { MAX_ROWS } else { MAX_ROWS_IN_SMALL_WINDOW }.min(all);
+        let first = (gates.at + 1).saturating_sub(rows);
+        let dash = if painter.glyphs.ascii { "-" } else { "–" };
+        let capability = shown(&sheet.capability);
+        let head = match (rows < all, sheet.outcome_unknown) {
+            (false, false) => format!("{all} runs wait for {capability}"),
+            (false, true) => format!("{all} unknown outcomes of {capability}"),
+            (true, is_unknown) => {
+                let what = if is_unknown { "loaded unknown outcomes of" } else { "loaded runs waiting for" };
+                format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
+            }
+        };
+        out.push(Line::Plain(RichLine::of(format!("{head}; Space selects"), Role::Muted)));
+        out.extend((first..first + rows).map(Line::Together));
         out.push(Line::Plain(RichLine::default()));
     }
     let title = gates.current().title.as_deref();
