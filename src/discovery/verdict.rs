@@ -421,8 +421,8 @@ mod tests {
             assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
-        let [plain, accented] = ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
-        assert!((plain.results[0].score - accented.results[0].score).abs() < 1e-9);
+        let [unaccented, accented] = ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
+        assert!((unaccented.results[0].score - accented.results[0].score).abs() < 1e-9);
     }
 
     #[test]
@@ -454,13 +454,13 @@ mod tests {
         for intent in
             ["report with data", "something with tables", "sales figures of a table", "tables of a report"]
         {
-            let plain = ask(&router, intent);
-            let skill = plain.results[0].skill_id.clone();
+            let before_preference = ask(&router, intent);
+            let skill = before_preference.results[0].skill_id.clone();
             let preferred = Adjustment { terms: vec![("prefer".to_owned(), 0.5)], ..Adjustment::default() };
             let adjustments: Adjustments = [(skill, preferred)].into_iter().collect();
             let answer = router.discover_adjusted(&request(intent), &adjustments).unwrap();
-            let (before, after) = (plain.confidence.unwrap(), answer.confidence.unwrap());
-            changed += usize::from(answer.results[0].score > plain.results[0].score + 0.4);
+            let (before, after) = (before_preference.confidence.unwrap(), answer.confidence.unwrap());
+            changed += usize::from(answer.results[0].score > before_preference.results[0].score + 0.4);
             assert_eq!((before.fit, before.lead), (after.fit, after.lead), "{intent}");
             assert!((before.p_fit - after.p_fit).abs() < 1e-9, "{intent}");
             assert_eq!(

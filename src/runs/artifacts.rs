@@ -301,8 +301,8 @@ mod tests {
         let (folder, artifacts) = store();
         fs::remove_dir(folder.path().join("artifacts")).unwrap();
         assert!(artifacts.list().unwrap().is_empty());
-        let kept = artifacts.keep("a.txt", &mut "x".as_bytes()).unwrap();
-        assert_eq!(artifacts.list().unwrap(), [kept]);
+        let artifact = artifacts.keep("a.txt", &mut "x".as_bytes()).unwrap();
+        assert_eq!(artifacts.list().unwrap(), [artifact]);
     }
 
     #[test]

@@ -565,7 +565,7 @@ async fn claim(
 }
 
 /// Records the result of an attempt: when it is due again, or that there is none.
-async fn settle(
+async fn record_result(
     store: &dyn Store,
     event: &RunEvent,
     own: PendingDelivery,
@@ -666,7 +666,7 @@ async fn deliver(
         due_ms: now_ms().saturating_add(millis(pause)),
         ..sending
     });
-    if let Err(error) = settle(store, &event, sending, next).await {
+    if let Err(error) = record_result(store, &event, sending, next).await {
         tracing::warn!("recording the notification of run {run}: {error}");
     }
     again(next, pause?)

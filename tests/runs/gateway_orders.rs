@@ -438,8 +438,8 @@ const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "started by the test below"]
 async fn driver() {
-    let Ok(told) = std::env::var(DRIVER) else { return };
-    let [point, verdict, id, folder] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let Ok(driver) = std::env::var(DRIVER) else { return };
+    let [point, verdict, id, folder] = driver.split('|').collect::<Vec<_>>().try_into().unwrap();
     let core = Local::open_once(Place::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
     let core = core.with_sandbox(sandbox());
     let waiting = core.run(id).await.unwrap().run;

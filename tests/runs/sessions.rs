@@ -122,8 +122,8 @@ async fn every_tool_takes_a_skill_by_id_name_or_place() {
         let gone = call(&core, &id, "skills.unload", json!({"names": [called]})).await.result.unwrap();
         assert_eq!(gone["unloaded"].as_array().unwrap().len(), 1, "{called}: {gone}");
     }
-    let unloaded = call(&core, &id, "skills.unload", json!({"names": ["nobody"]})).await.result.unwrap();
-    assert_eq!(unloaded["ignored"], json!(["nobody"]));
+    let unloaded = call(&core, &id, "skills.unload", json!({"names": ["unknown"]})).await.result.unwrap();
+    assert_eq!(unloaded["ignored"], json!(["unknown"]));
 }
 
 #[tokio::test]

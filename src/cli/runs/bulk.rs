@@ -271,8 +271,8 @@ fn sheets(
 ) -> String {
     let verb = capitalized(&verdict.to_string());
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    let told = distinguish(takes.iter().map(|(run, _)| *run));
-    for ((run, sheet), differs) in takes.iter().zip(told.lines("  ")) {
+    let distinction = distinguish(takes.iter().map(|(run, _)| *run));
+    for ((run, sheet), differs) in takes.iter().zip(distinction.lines("  ")) {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
@@ -339,8 +339,8 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
 /// Renders the runs to which the command would be sent.
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    let told = distinguish(takes.iter().copied());
-    for (run, differs) in takes.iter().zip(told.lines("  ")) {
+    let distinction = distinguish(takes.iter().copied());
+    for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
         let _ = writeln!(
             out,

@@ -409,7 +409,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
     }
 
-    /// Says how a run went on after a command: once it has ended or waits, or after some seconds.
+    /// Reports how a run continued after a command: once it has ended or waits, or after some seconds.
     async fn follow(&mut self, ordered: CommandResult) -> Result<(), Failure> {
         let is_active = |run: &RunRecord| {
             matches!(run.state, RunState::Pending | RunState::Running | RunState::Replaying) && !run.paused

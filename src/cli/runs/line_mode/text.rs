@@ -72,7 +72,7 @@ fn state(run: &RunRecord) -> String {
     }
 }
 
-/// Describes how a run went on after a command.
+/// Describes how a run continued after a command.
 pub fn outcome(run: &RunRecord) -> String {
     let (done, all) = run.progress;
     let mut parts = vec![

@@ -26,7 +26,7 @@ use skills_skill::SkillId;
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
 
-/// Draws the part; `error` is why the golden set cannot be read any more.
+/// Draws the panel; `error` is why the golden set can no longer be read.
 pub(super) fn draw(
     detail: &mut QueryDetail,
     list: &QueryList,
