@@ -88,7 +88,9 @@ fn main() {
     let strangers = strangers(&data);
     let mut seeded = Seeded::new(1);
     let all = corpus(&folder);
-    println!("| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | accepted | rejected |");
+    println!(
+        "| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | accepted | rejected |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     let mut lines: Vec<(&str, Vec<(usize, f64, f64)>)> = Vec::new();
     let mut curves: Vec<(String, Measurement)> = Vec::new();
@@ -137,7 +139,8 @@ fn drawn(lines: &[(&str, Vec<(usize, f64, f64)>)], curves: &[(String, Measuremen
     );
     let x = |n: usize| 50.0 + (n as f64 / 8.0).ln() / (14_317.0_f64 / 8.0).ln() * 350.0;
     let y = |z: f64| 310.0 - z / 2.6 * 280.0;
-    let (kx, ky) = (|accepted: f64| 480.0 + (accepted - 0.5) * 700.0, |rejected: f64| 310.0 - rejected * 280.0);
+    let (kx, ky) =
+        (|accepted: f64| 480.0 + (accepted - 0.5) * 700.0, |rejected: f64| 310.0 - rejected * 280.0);
     let text = |out: &mut String, x: f64, y: f64, text: &str, color: &str| {
         let _ = writeln!(out, "<text x=\"{x:.0}\" y=\"{y:.0}\" fill=\"{color}\">{text}</text>");
     };
@@ -187,8 +190,9 @@ fn drawn(lines: &[(&str, Vec<(usize, f64, f64)>)], curves: &[(String, Measuremen
     for (at, (name, measured)) in curves.iter().enumerate() {
         let color = COLORS[at % COLORS.len()];
         let shares = (0..=50).map(|step| 0.5 + f64::from(step) * 0.01);
-        let points: Vec<String> =
-            shares.map(|accepted| format!("{:.1},{:.1}", kx(accepted), ky(measured.rejected(accepted)))).collect();
+        let points: Vec<String> = shares
+            .map(|accepted| format!("{:.1},{:.1}", kx(accepted), ky(measured.rejected(accepted))))
+            .collect();
         let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\"/>", points.join(" "));
         let accepted = measured.accepted as f64 / measured.fitting.len() as f64;
         let rejected =

@@ -383,7 +383,9 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
         }
     }
     accented_lower > 1
-        || (accented_unread > 0 && accented_unread + unaccented_unread > 1 && 2 * unaccented_unread >= unaccented)
+        || (accented_unread > 0
+            && accented_unread + unaccented_unread > 1
+            && 2 * unaccented_unread >= unaccented)
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with

@@ -329,7 +329,7 @@ fn with_sentence(
             "no skill fits: the request contains only stop words".to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) => {
-            "no skill fits: no searched skill contains a word of the request".to_owned()
+            "no skill fits: none of the searched skills contains any word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
             "no skill fits: the request {} in {}; {whose} in {}",
@@ -421,7 +421,8 @@ mod tests {
             assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
-        let [unaccented, accented] = ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
+        let [unaccented, accented] =
+            ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
         assert!((unaccented.results[0].score - accented.results[0].score).abs() < 1e-9);
     }
 
@@ -465,7 +466,7 @@ mod tests {
             assert!((before.p_fit - after.p_fit).abs() < 1e-9, "{intent}");
             assert_eq!(
                 answer.results[0].score >= after.fit_threshold,
-                plain.results[0].score >= before.fit_threshold
+                before_preference.results[0].score >= before.fit_threshold
             );
         }
         assert_eq!(changed, 4);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_and_what_is_no_message_are_told_apart() {
+    fn invalid_json_and_invalid_messages_are_distinguished() {
         for text in ["", "{", "{\"jsonrpc\": \"2.0\",}", "\u{0}"] {
             assert_eq!(code(text), Some((PARSE_ERROR, Value::Null)), "{text}");
         }

@@ -74,7 +74,7 @@ fn title(context: Context) -> &'static str {
         Context::Draft => "draft",
         Context::Proposals => "proposals",
         Context::RunsBoard => "the board",
-        Context::Bulk => "many runs",
+        Context::Bulk => "bulk dialog",
         Context::Dialog | Context::Overlay => "dialog",
     }
 }

@@ -248,7 +248,7 @@ async fn a_clients_budget_shrinks_the_catalog_of_the_session() {
 }
 
 #[tokio::test]
-async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_is_not_seen_has_its_reason() {
+async fn another_client_names_the_skills_it_omits() {
     let place = Place::new();
     place.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
     for at in 0..5 {
@@ -383,7 +383,7 @@ async fn a_receipt_says_whether_its_tokens_were_counted() {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_told_and_the_loaded_text_stays() {
+async fn a_changed_file_keeps_the_loaded_text() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;

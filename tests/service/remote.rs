@@ -269,7 +269,7 @@ async fn foreign_server(page: &'static str) -> Address {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_service_of_this_version_is_told_apart() {
+async fn other_services_and_versions_are_distinguished() {
     let error = |address| async { Remote::connect(address, None, None).await.err().unwrap() };
     let page = error(foreign_server("<html>It works!</html>").await).await;
     assert_eq!(page.code, Code::InvalidConfiguration);

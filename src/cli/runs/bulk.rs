@@ -13,7 +13,7 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, counted, fit};
+use crate::output::{TerminalCaps, TextStyle, counted, fit, inflected};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
@@ -129,7 +129,7 @@ fn choose(
 ) -> Result<(), Failure> {
     let mut text = chosen.list(clock::now_ms());
     if others > 0 {
-        let left = counted(others, "other run matches", "other runs match");
+        let left = inflected(others, "other run matches", "other runs match");
         let _ = writeln!(text, "{left} but cannot take this command.");
     }
     reporter.say(&text);
@@ -270,7 +270,7 @@ fn sheets(
     look: TerminalCaps,
 ) -> String {
     let verb = capitalized(&verdict.to_string());
-    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
+    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().map(|(run, _)| *run));
     for ((run, sheet), differs) in takes.iter().zip(distinction.lines("  ")) {
         let _ = writeln!(
@@ -338,7 +338,7 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
 
 /// Renders the runs to which the command would be sent.
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
-    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
+    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
     let distinction = distinguish(takes.iter().copied());
     for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
@@ -354,7 +354,7 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
         }
     }
     if !others.is_empty() {
-        let left = counted(others.len(), "other run matches", "other runs match");
+        let left = inflected(others.len(), "other run matches", "other runs match");
         let _ = writeln!(out, "{left} but do not accept this command.");
     }
     out

@@ -45,7 +45,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
     ink.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
-/// Describes its state briefly: `book waits for a person`, `failed at sum: http 502`.
+/// Describes its state briefly: `book waits for approval`, `failed at sum: http 502`.
 pub fn describe(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {

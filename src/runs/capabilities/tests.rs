@@ -48,7 +48,7 @@ fn the_earlier_place_counts_and_both_are_named() {
 }
 
 #[test]
-fn references_that_lead_nowhere_are_told_apart() {
+fn dangling_references_are_distinguished() {
     let dir = registry(&[
         ("capabilities/text.count.yaml", CAPABILITY),
         (

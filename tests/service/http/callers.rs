@@ -552,7 +552,7 @@ async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn a_rate_limited_caller_gets_retry_after() {
     let place = Place::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();

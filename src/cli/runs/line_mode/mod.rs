@@ -196,7 +196,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let all: u64 = page.counts.values().sum();
         self.say("")?;
         self.say(format!(
-            "Runs. {all} in total: {} waiting for approval, {} running, {} failed.",
+            "Runs. {all} total: {} waiting for approval, {} running, {} failed.",
             count(RunState::WaitingForHuman),
             count(RunState::Running) + count(RunState::Replaying),
             count(RunState::Failed),

@@ -2,7 +2,7 @@
 
 use super::text::named_item;
 use crate::dialog::{capitalized, clean};
-use crate::output::counted;
+use crate::output::{counted, inflected};
 use skills_api::distinguish;
 use skills_store::RunRecord;
 
@@ -34,7 +34,8 @@ impl<'r> Selection<'r> {
             .filter(|first| runs.len() > 1 && runs.iter().all(|run| run.skill_id == first.skill_id))
             .map(|first| format!("skill {}", clean(&first.skill_id)));
         let title = distinction.title.as_deref().map(clean);
-        let same = [title.clone(), skill, Some(common(&distinction.inputs)), Some(common(&distinction.labels))];
+        let same =
+            [title.clone(), skill, Some(common(&distinction.inputs)), Some(common(&distinction.labels))];
         let same: Vec<String> = same.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         let name = |run: &RunRecord, differs: &str| {
             let own = if title.is_some() && !differs.is_empty() {
@@ -52,7 +53,7 @@ impl<'r> Selection<'r> {
 
     /// Renders the command and what all runs have in common.
     pub fn heading(&self) -> String {
-        let command = capitalized(&format!("{} {}", self.command, counted(self.runs.len(), "run", "runs")));
+        let command = capitalized(&format!("{} {}", self.command, counted(self.runs.len(), "run")));
         if self.same.is_empty() {
             format!("{command}.\n")
         } else {
@@ -94,7 +95,7 @@ impl<'r> Selection<'r> {
             return Some("It is the only run left; press Enter to send nothing.".to_owned());
         }
         self.runs.remove(at);
-        let left = counted(self.runs.len(), "run remains", "runs remain");
+        let left = inflected(self.runs.len(), "run remains", "runs remain");
         Some(format!("Left out: {number}. {left}."))
     }
 }

@@ -105,7 +105,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
     let buffered = order(&core, &early, signal("books-closed")).await.unwrap();
-    assert_eq!(buffered.note, "signal books-closed is buffered until a step waits for it");
+    assert_eq!(buffered.note, "signal `books-closed` is buffered until a step waits for it");
     assert_eq!(wait_for_completion(&core, &early.id.0).await.state, RunState::Completed);
 }
 
@@ -231,7 +231,7 @@ async fn what_cannot_be_launched_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_forbids_or_wants_a_yes_first() {
+async fn the_policy_denies_or_requires_approval() {
     let mut place = Place::new();
     place.write(
         "home/policy.yaml",
