@@ -130,8 +130,8 @@ fn index(c: &mut Criterion) {
     let before = resident();
     let started = Instant::now();
     let mut full = router();
-    for piece in documents.chunks(512) {
-        full.update(piece.to_vec(), &[]);
+    for chunk in documents.chunks(512) {
+        full.update(chunk.to_vec(), &[]);
     }
     println!("cold index of {LARGE} skills in pieces of 512: {:?}", started.elapsed());
     if let (Some(before), Some(after)) = (before, resident()) {

@@ -63,8 +63,8 @@ fn frames(c: &mut Criterion) {
     c.bench_function("frame/browse/200x60/4483", |b| b.iter(|| black_box(screen.draw(&mut pane))));
 
     let mut pane = Discover::new(History::default());
-    let asked = type_text(&mut pane, INTENT).len() as u64;
-    pane.message(&Message::Answer(asked, Ok(Arc::new(fits()))));
+    let request = type_text(&mut pane, INTENT).len() as u64;
+    pane.message(&Message::Answer(request, Ok(Arc::new(fits()))));
     pane.act(Action::Submit);
     let mut screen = Screen::new(200, 60);
     c.bench_function("frame/discover/200x60", |b| b.iter(|| black_box(screen.draw(&mut pane))));
@@ -82,7 +82,7 @@ fn keys(c: &mut Criterion) {
     type_text(&mut pane, "pdf");
     c.bench_function("frame/browse/filtered/14639", |b| b.iter(|| black_box(screen.draw(&mut pane))));
     let next = Arc::new(large(NAMES));
-    c.bench_function("catalogue/change/14639", |b| {
+    c.bench_function("catalog/change/14639", |b| {
         b.iter(|| pane.message(&Message::Catalog(Arc::clone(&next))));
     });
 }

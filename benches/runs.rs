@@ -116,8 +116,8 @@ async fn approval(samples: usize, elsewhere: bool) -> Vec<Duration> {
     let folder = folder();
     let store = open(folder.path());
     let person = if elsewhere { open(folder.path()) } else { store.clone() };
-    let (told, mut calls) = unbounded_channel();
-    let supervisor = workers(&store, Echo(Some(told)), 8);
+    let (sender, mut calls) = unbounded_channel();
+    let supervisor = workers(&store, Echo(Some(sender)), 8);
     let plan = plan(ASKING);
     let mut runs = Vec::new();
     for n in 0..samples {
@@ -220,7 +220,7 @@ async fn idle() -> f64 {
     used as f64 / span
 }
 
-fn told(times: &[Duration]) -> String {
+fn sender(times: &[Duration]) -> String {
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
     format!("p50 {:.2?}   p99 {:.2?}   worst {:.2?}", at(0.5), at(0.99), at(1.0))
 }
@@ -234,24 +234,24 @@ fn main() {
         .expect("a runtime");
     println!("making 4 KiB durable (fdatasync): {:.2?} median", durable(folder().path()));
     println!("five trivial steps, each durable before the next ({runs} runs):");
-    let bare = floor(runs);
-    println!("  bare rusqlite, WAL, synchronous=FULL  {bare:>8.0} runs/s");
+    let baseline = floor(runs);
+    println!("  bare rusqlite, WAL, synchronous=FULL  {baseline:>8.0} runs/s");
     let single = runtime.block_on(one_by_one(runs));
     println!(
         "  engine and store, one by one          {single:>8.0} runs/s   {:>4.0} % of bare",
-        100.0 * single / bare
+        100.0 * single / baseline
     );
     for at_once in [1, 8] {
         let rate = runtime.block_on(side_by_side(runs, at_once));
         println!(
             "  engine and store, {at_once} at a time         {rate:>8.0} runs/s   {:>4.0} % of bare",
-            100.0 * rate / bare
+            100.0 * rate / baseline
         );
     }
     let samples = runs.min(300);
     println!("approval to the call of the approved step ({samples} approvals):");
-    println!("  from this process    {}", told(&runtime.block_on(approval(samples, false))));
-    println!("  from another         {}", told(&runtime.block_on(approval(samples, true))));
+    println!("  from this process    {}", format_times(&runtime.block_on(approval(samples, false))));
+    println!("  from another         {}", format_times(&runtime.block_on(approval(samples, true))));
     println!("10,000 stored runs:");
     runtime.block_on(listing());
     println!("1,000 runs in flight:");

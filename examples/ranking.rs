@@ -71,8 +71,8 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
     let router = filled(set.skills.clone(), weights);
     let cases: Vec<Case> = set.queries.iter().chain(strangers).cloned().collect();
     let report_all = report(&router, &cases);
-    let at = |kept: f64| {
-        let point = report_all.thresholds.iter().find(|point| (point.accepted - kept).abs() < 1e-9);
+    let at = |accepted_share: f64| {
+        let point = report_all.thresholds.iter().find(|point| (point.accepted - accepted_share).abs() < 1e-9);
         point.and_then(|point| point.rejected).map_or_else(|| "–".to_owned(), percent)
     };
     println!(
@@ -127,7 +127,7 @@ fn ms(us: u64) -> f64 {
 fn typos(data: &Path, name: &str, weights: &Weights) {
     let set = set(data, name);
     let router = filled(set.skills, weights);
-    let plain = report(&router, &set.queries);
+    let unchanged = report(&router, &set.queries);
     let (mut first, mut five) = (0.0, 0.0);
     for seed in TYPO_SEEDS {
         let mut seeded = Seeded::new(seed);
@@ -143,10 +143,10 @@ fn typos(data: &Path, name: &str, weights: &Weights) {
     let runs = TYPO_SEEDS.count() as f64;
     println!(
         "| {name} | {} | {} | {:.1} | {} | {} |",
-        percent(plain.p_at_1),
+        percent(unchanged.p_at_1),
         percent(first / runs),
-        (plain.p_at_1 - first / runs) * 100.0,
-        percent(plain.hit_at_5),
+        (unchanged.p_at_1 - first / runs) * 100.0,
+        percent(unchanged.hit_at_5),
         percent(five / runs)
     );
 }

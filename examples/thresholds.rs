@@ -29,15 +29,15 @@ fn excess(answer: &Answer) -> f64 {
 
 /// Requests with a skill and strangers, by how far they are above their thresholds.
 #[derive(Default)]
-struct Measured {
+struct Measurement {
     fitting: Vec<f64>,
     strange: Vec<f64>,
-    kept: usize,
+    accepted: usize,
     /// The threshold in use.
     used: f64,
 }
 
-impl Measured {
+impl Measurement {
     fn take(&mut self, skills: Vec<Document>, queries: &[Case], strangers: &[Case]) {
         let ids: HashSet<_> = skills.iter().map(|d| d.id.clone()).collect();
         let router = filled(skills, &Weights::shipped().unwrap().with_generous_time_limits());
@@ -53,7 +53,7 @@ impl Measured {
             if expected.iter().any(|id| ids.contains(id)) {
                 let answer = ask(case);
                 self.fitting.push(excess(&answer));
-                self.kept += usize::from(answer.fit != Fit::None);
+                self.accepted += usize::from(answer.fit != Fit::None);
             }
         }
         self.strange.extend(strangers.iter().map(|case| excess(&ask(case))));
@@ -69,10 +69,10 @@ impl Measured {
     }
 
     fn row(&self, name: &str, n: usize) -> String {
-        let kept = 100.0 * self.kept as f64 / self.fitting.len() as f64;
+        let accepted = 100.0 * self.accepted as f64 / self.fitting.len() as f64;
         let turned = self.strange.iter().filter(|z| **z < 0.0).count() as f64 / self.strange.len() as f64;
         format!(
-            "| {name} | {n} | {:.2} | {:.2} | {:.0} % | {:.2} | {kept:.1} % | {:.1} % |",
+            "| {name} | {n} | {:.2} | {:.2} | {:.0} % | {:.2} | {accepted:.1} % | {:.1} % |",
             self.keeping(0.98),
             self.keeping(0.94),
             100.0 * self.rejected(0.94),
@@ -88,10 +88,12 @@ fn main() {
     let strangers = strangers(&data);
     let mut seeded = Seeded::new(1);
     let all = corpus(&folder);
-    println!("| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | kept | rejected |");
+    println!(
+        "| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | accepted | rejected |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     let mut lines: Vec<(&str, Vec<(usize, f64, f64)>)> = Vec::new();
-    let mut curves: Vec<(String, Measured)> = Vec::new();
+    let mut curves: Vec<(String, Measurement)> = Vec::new();
     let nothing: Vec<Document> = Vec::new();
     for (name, fill) in [
         ("skilltrig", &all),
@@ -104,13 +106,13 @@ fn main() {
         let own = set.skills.len();
         let mut line: Vec<(usize, f64, f64)> = Vec::new();
         for n in [8, 16, 32, 64, 128, 207, 400, 800, 1_600, 2_600, 4_076].map(|n| n.min(own + fill.len())) {
-            let whole = n >= own;
+            let is_complete = n >= own;
             if line.last().is_some_and(|(last, ..)| *last == n) || (n < own && n > 207 && name != "sealtools")
             {
                 continue;
             }
-            let mut measured = Measured::default();
-            for _ in 0..if whole { 1 } else { (600 / n).clamp(1, 24) } {
+            let mut measured = Measurement::default();
+            for _ in 0..if is_complete { 1 } else { (600 / n).clamp(1, 24) } {
                 let mut skills = seeded.part(set.skills.clone(), n.min(own));
                 skills.extend(seeded.part(fill.clone(), n.saturating_sub(own)));
                 measured.take(skills, &set.queries, &strangers);
@@ -129,15 +131,16 @@ fn main() {
 const COLORS: [&str; 6] = ["#3b6ea5", "#b5651d", "#4b8b3b", "#8b4b8b", "#777777", "#b03a48"];
 
 /// Left the threshold that keeps 94 % against the number of skills (dots) with the one in use (lines); right how many
-/// strangers are rejected against how many requests are kept, with the present point.
-fn drawn(lines: &[(&str, Vec<(usize, f64, f64)>)], curves: &[(String, Measured)]) -> String {
+/// strangers are rejected against how many requests are accepted, with the present point.
+fn drawn(lines: &[(&str, Vec<(usize, f64, f64)>)], curves: &[(String, Measurement)]) -> String {
     let mut out = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 360\" font-family=\"sans-serif\" font-size=\"11\">\n\
          <rect width=\"860\" height=\"360\" fill=\"#ffffff\"/>\n",
     );
     let x = |n: usize| 50.0 + (n as f64 / 8.0).ln() / (14_317.0_f64 / 8.0).ln() * 350.0;
     let y = |z: f64| 310.0 - z / 2.6 * 280.0;
-    let (kx, ky) = (|kept: f64| 480.0 + (kept - 0.5) * 700.0, |rejected: f64| 310.0 - rejected * 280.0);
+    let (kx, ky) =
+        (|accepted: f64| 480.0 + (accepted - 0.5) * 700.0, |rejected: f64| 310.0 - rejected * 280.0);
     let text = |out: &mut String, x: f64, y: f64, text: &str, color: &str| {
         let _ = writeln!(out, "<text x=\"{x:.0}\" y=\"{y:.0}\" fill=\"{color}\">{text}</text>");
     };
@@ -181,19 +184,20 @@ fn drawn(lines: &[(&str, Vec<(usize, f64, f64)>)], curves: &[(String, Measured)]
         &mut out,
         540.0,
         346.0,
-        "% kept; % of strangers rejected; the circle is the present point",
+        "% accepted; % of strangers rejected; the circle is the present point",
         "#333333",
     );
     for (at, (name, measured)) in curves.iter().enumerate() {
         let color = COLORS[at % COLORS.len()];
         let shares = (0..=50).map(|step| 0.5 + f64::from(step) * 0.01);
-        let points: Vec<String> =
-            shares.map(|kept| format!("{:.1},{:.1}", kx(kept), ky(measured.rejected(kept)))).collect();
+        let points: Vec<String> = shares
+            .map(|accepted| format!("{:.1},{:.1}", kx(accepted), ky(measured.rejected(accepted))))
+            .collect();
         let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\"/>", points.join(" "));
-        let kept = measured.kept as f64 / measured.fitting.len() as f64;
+        let accepted = measured.accepted as f64 / measured.fitting.len() as f64;
         let rejected =
             measured.strange.iter().filter(|z| **z < 0.0).count() as f64 / measured.strange.len() as f64;
-        let (cx, cy) = (kx(kept), ky(rejected));
+        let (cx, cy) = (kx(accepted), ky(rejected));
         let _ = writeln!(
             out,
             "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"5\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"

@@ -45,8 +45,8 @@ pub struct Echo(pub Option<UnboundedSender<(String, Instant)>>);
 #[async_trait]
 impl Caller for Echo {
     async fn call(&self, call: Call, _cancel: CancellationToken) -> Result<Reply, CallError> {
-        if let Some(told) = &self.0 {
-            let _ = told.send((call.trace_id.clone(), Instant::now()));
+        if let Some(calls) = &self.0 {
+            let _ = calls.send((call.trace_id.clone(), Instant::now()));
         }
         Ok(Reply { outputs: call.inputs, binding: "echo".into(), ..Reply::default() })
     }
@@ -64,14 +64,14 @@ impl Caller for Echo {
 
 #[allow(clippy::unnecessary_wraps, reason = "the shape that pinning a plan asks for")]
 fn capability(id: &str) -> Option<Arc<Capability>> {
-    let whole = json!({
+    let value = json!({
         "id": id, "version": "1.0.0", "description": "", "inputs": {}, "outputs": {},
         "properties": {"deterministic": true, "side_effects": false, "idempotent": true},
         "safety": {"trust_level": "standard", "requires_confirmation": id == "work.asked",
                    "mandatory_pre_gates": [], "reversible": null},
         "location": ""
     });
-    Some(Arc::new(serde_json::from_value(whole).expect("a capability")))
+    Some(Arc::new(serde_json::from_value(value).expect("a capability")))
 }
 
 pub fn plan(text: &str) -> Plan {

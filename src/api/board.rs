@@ -196,8 +196,8 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
         // The filter of a truncated reason matches its beginning; other values are matched whole.
         let is_long = value.chars().count() > MAX_VALUE;
         let value = if is_long && key == "error" {
-            let kept = value.trim_end_matches('…').chars().take(MAX_VALUE - 1).collect::<String>();
-            format!("{}…", kept.trim_end())
+            let truncated_value = value.trim_end_matches('…').chars().take(MAX_VALUE - 1).collect::<String>();
+            format!("{}…", truncated_value.trim_end())
         } else {
             value
         };
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(board.running.len(), 1);
         let ended: Vec<&str> = board.ended.iter().map(|run| run.run.0.as_str()).collect();
         assert_eq!(ended, ["d", "g", "f", "e"], "failed runs are listed with the other ended ones");
-        assert_eq!(board.ended[0].distinction, "id=d", "runs with the same title are told apart");
+        assert_eq!(board.ended[0].distinction, "id=d", "runs with the same title are distinguished");
         let many: Vec<RunRecord> =
             (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();
         let board = Board::of(&many, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));

@@ -113,7 +113,7 @@ pub trait Client: Send + Sync + 'static {
     /// Returns `not_found` for an unknown client; `invalid_request` without clients or golden queries;
     /// `invalid_configuration` for an unreadable golden set.
     async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error>;
-    /// Stores a proposed change of a skill's `SKILL.md`. The file is not changed.
+    /// Stores a proposed change to a skill's `SKILL.md`. The file is not changed.
     ///
     /// # Errors
     /// Returns `invalid_request` for a diff that does not apply or makes the file unusable; `rate_limited` if too many

@@ -69,7 +69,7 @@ pub(super) enum Missed {
 }
 
 /// Returns the folders that a client scans, in order of precedence: those named on the command line, to show what the
-/// client would do with them, then its own. The shipped skills stand in for its own if those contain no skill, where the
+/// client would do with them, then its own. The shipped skills replace its own if those contain no skill, where the
 /// catalog shows them: if no root has a skill, and in a demonstration, which reads none of the user's folders. Folders
 /// that are not its own are marked as assumed.
 pub(super) fn places(profile: &Profile, catalog: &Catalog, config: &Config) -> Vec<ClientFolder> {

@@ -57,7 +57,7 @@ impl Home {
 }
 
 #[test]
-fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
+fn the_rule_that_skips_a_skill_is_reported() {
     let home = Home::new();
     let skills = || {
         vec![
@@ -127,7 +127,7 @@ fn the_clients_order_decides_who_wins_not_ours() {
 }
 
 #[test]
-fn what_nobody_published_is_told_and_not_taken_for_found() {
+fn unpublished_facts_are_reported_as_unknown() {
     let home = Home::new();
     let skill = home.skill("repo/.cursor/skills/a", "a");
     fs::write(&skill.location, "---\ndescription: No name.\n---\nBODY\n").unwrap();
@@ -217,7 +217,7 @@ fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
 }
 
 #[test]
-fn shipped_skills_stand_in_for_folders_without_a_skill() {
+fn shipped_skills_replace_folders_without_a_skill() {
     let home = Home::new();
     home.skill("cache/shipped/example", "example");
     let root = skills_registry::Root {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_binary_are_told_apart() {
+    fn text_and_binary_are_distinguished() {
         let (_dir, skill) =
             bundle(&[("a.py", b"print(1)\n"), ("b.png", b"\x89PNG\0\0"), ("c.py", b"\xff\xfe")]);
         let read = |path| read_file(&skill, path).unwrap();

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_with_the_same_title_are_told_apart() {
+    fn runs_with_the_same_title_are_distinguished() {
         let note = |end: &str| {
             let text = format!("Dear supplier, the invoice that you sent last week {end}");
             run("pay-note", "pay-note: amount: 77", json!({"amount": 77, "text": text}))

@@ -95,7 +95,7 @@ impl Code {
     }
 
     /// Returns the process exit code of the command line for this error: 1 the run failed, 2 usage, 3 not found, 4
-    /// refused, 5 waiting for approval or a signal, 69 the service is unavailable, 70 internal or the store is
+    /// refused, 5 waiting for approval or a signal, or paused, 69 the service is unavailable, 70 internal or the store is
     /// unavailable.
     #[must_use]
     pub fn exit(self) -> u8 {
@@ -142,6 +142,13 @@ impl Error {
     /// Creates an error without suggestions.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), suggestions: Vec::new(), reason: None }
+    }
+
+    /// A run does not have this checkpoint; `last` is the number of the last one that it has.
+    #[must_use]
+    pub fn no_checkpoint(run: &str, number: u64, last: u64) -> Self {
+        let message = format!("run {run} has no checkpoint {number}; available: 0 to {last}");
+        Self::new(Code::CheckpointNotFound, message)
     }
 
     /// Creates an error for an unreachable service, whose [`exit`](Self::exit) code differs from an error that the

@@ -337,7 +337,7 @@ pub fn measure(
         let own = golden.cases.into_iter().zip(golden.sources).filter(|(case, _)| is_of_skill(case));
         (golden.cases, golden.sources) = own.unzip();
         if golden.cases.is_empty() {
-            return Err(Error::new(Code::NotFound, format!("no query of the golden set expects {skill}")));
+            return Err(Error::new(Code::NotFound, format!("no golden query expects `{skill}`")));
         }
     }
     let options = EvalOptions { policy: job.policy, with_body: job.with_body };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::{Diagnostics, IndexProgress};
+use skills_base::number::counted;
 use skills_config::Config;
 use skills_discovery::{MatcherReport, MatcherState};
 use skills_registry::{Catalog, RootOrigin, RootState};
@@ -107,10 +108,9 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
         match &root.state {
             RootState::Present => {
-                let n = skills_in(i);
-                let plural = if n == 1 { "" } else { "s" };
+                let skills = counted(skills_in(i), "skill");
                 let how = if watch { "" } else { ", not watched (--no-watch)" };
-                checks.push(Check::good(subject, format!("{n} skill{plural}{how}")));
+                checks.push(Check::good(subject, format!("{skills}{how}")));
             }
             RootState::Missing if asked_for => checks.push(Check::problem(
                 subject,

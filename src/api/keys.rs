@@ -184,7 +184,7 @@ pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
     let one = |word: &str| {
         Scope::from_str(word.trim()).map_err(|_| {
             let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            format!("unknown scope {word:?}; allowed: {}", known.join(", "))
+            format!("unknown scope `{word}`; expected one of: {}", known.join(", "))
         })
     };
     text.split(',').filter(|word| !word.trim().is_empty()).map(one).collect()

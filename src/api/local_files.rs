@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Code, Error, TargetChoice, content};
 use skills_base::files::Folder;
+use skills_base::number::byte_size;
 use skills_config::expand;
 
 /// Maximum number of files listed of the working directory.
@@ -78,7 +79,7 @@ impl LocalFiles {
                 let since = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
                 Some(TargetChoice {
                     target_ref: if is_path(&name) { name } else { format!("./{name}") },
-                    label: format!("a file, {} bytes", metadata.len()),
+                    label: format!("a file, {}", byte_size(metadata.len())),
                     at_ms: i64::try_from(since.as_millis()).ok(),
                 })
             })

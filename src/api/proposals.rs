@@ -12,7 +12,7 @@ use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion}
 use skills_discovery::GoldenChange;
 use skills_skill::{Digest, Finding, SkillId};
 
-/// A proposed change of a skill's `SKILL.md`.
+/// A proposed change to a skill's `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposalRequest {

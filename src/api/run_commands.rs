@@ -58,7 +58,7 @@ pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
         EventKind::SignalReceived => format!("signal {}", text("name")?),
         EventKind::RunAssigned => match text("to") {
             Some(to) => format!("assigned to {to}"),
-            None => "assignment removed".to_owned(),
+            None => "unassigned".to_owned(),
         },
         EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
         EventKind::RunForkedTo => format!("forked as {}", text("run")?),

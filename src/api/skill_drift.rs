@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_gone_and_not_in_these_roots_are_told_apart() {
+    fn changed_deleted_and_unread_skills_are_distinguished() {
         let describe = |file, roots| SkillDrift { file, roots }.describe();
         assert_eq!(describe(LoadedFile::Unchanged, LoadedFrom::Here), None);
         for (file, roots, words) in [

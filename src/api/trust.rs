@@ -147,8 +147,8 @@ fn contract_line(contract: &contract::Contract) -> String {
         }
     }
     let steps = contract.steps.len();
-    let word = if steps == 1 { "step" } else { "steps" };
-    format!("{} {}, {steps} {word}: {}", contract.id, contract.version, uses.join(", "))
+    let steps = skills_base::number::counted(steps, "step");
+    format!("{} {}, {steps}: {}", contract.id, contract.version, uses.join(", "))
 }
 
 fn is_yaml(path: &str) -> bool {

@@ -332,7 +332,7 @@ pub struct AssumedFolder {
     /// The folder.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub path: PathBuf,
-    /// Whether it contains the skills of this program, which stand in for those of a user without any; otherwise it is
+    /// Whether it contains the skills of this program, which replace those of a user without any; otherwise it is
     /// given by `--root`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shipped: bool,

@@ -394,7 +394,7 @@ impl<'v> Index<'v> {
             }
             Some(ClientViewState::TooDeep(top)) => {
                 let why =
-                    format!("nested too deep: {name} searches only folders directly in {}", top.display());
+                    format!("nested too deep ({name} searches only direct subfolders of {})", top.display());
                 return without(Visibility::NotSearched, why);
             }
             Some(ClientViewState::NotRead(why)) => return without(Visibility::NotSearched, why.clone()),

@@ -971,7 +971,7 @@ fn not_searched(view: &ClientView, subject: &Subject) -> (String, String) {
 
 fn link_help(view: &ClientView) -> String {
     let (name, id) = (&view.name, &view.client);
-    format!("copy or link the folder into one that {name} searches: `skills list --client {id}`")
+    format!("copy or link it into a folder that {name} searches (listed by `skills list --client {id}`)")
 }
 
 /// Returns the checks of a client, up to the first that fails.
@@ -996,7 +996,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             return WhyCheck::pass(Folder, format!("{name} searches the folder"));
         }
         let evidence = if is_shipped() {
-            format!("shipped skill: {name} does not search its folder; checked as if it did")
+            format!("shipped skill: {name} does not search its folder; checked as if it does")
         } else {
             format!("given by --root: checked as if {name} searched it")
         };
@@ -1006,7 +1006,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     let not_found = |why: String, help: &str| {
         let found = assumed.then(searched);
         let failed = if assumed {
-            WhyCheck::fail(Folder, format!("if it searched the folder: {why}"), link_help(view))
+            WhyCheck::fail(Folder, format!("would not find it there: {why}"), link_help(view))
         } else {
             WhyCheck::fail(Folder, why, help)
         };
@@ -1021,7 +1021,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             checks.push(WhyCheck::fail(Folder, evidence, help));
         }
         Some(ClientViewState::TooDeep(top)) => checks.extend(not_found(
-            format!("nested too deep: {name} searches only folders directly in {}", top.display()),
+            format!("nested too deep ({name} searches only direct subfolders of {})", top.display()),
             &format!("move the folder directly into {}", top.display()),
         )),
         Some(ClientViewState::NotRead(why)) => {

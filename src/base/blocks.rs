@@ -364,7 +364,9 @@ mod tests {
         let mut out = Vec::new();
         let mut writer = BlockWriter::new(&mut out);
         writer.write_all(b"head").unwrap();
-        records.iter().for_each(|record| writer.record(record).unwrap());
+        for record in &records {
+            writer.record(record).unwrap();
+        }
         writer.finish().unwrap();
         let blocks = Blocks::open(Box::new(out), Arc::default()).unwrap();
         let mut reader = blocks.reader(4);

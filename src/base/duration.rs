@@ -1,24 +1,31 @@
-//! Durations in human-readable form: `90s`, `10m`, `4h`, `30d`, `2w`.
+//! Durations in human-readable form: `90s`, `10m`, `4h`, `30d`, `2w`, `1h30m`.
 
 use std::time::Duration;
 
 /// Maximum duration in seconds: about 34,000 years.
 const MAX_SECONDS: u64 = 1 << 40;
 
-/// Parses a number with a unit; returns `None` for anything else.
+/// Parses numbers with units, which add up; returns `None` for anything else.
 #[must_use]
 pub fn parse(text: &str) -> Option<Duration> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
-    let seconds = match unit {
-        "s" => 1,
-        "m" | "min" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        "w" => 604_800,
-        _ => return None,
-    };
-    let seconds = number.parse::<u64>().ok()?.checked_mul(seconds)?;
-    (seconds < MAX_SECONDS).then(|| Duration::from_secs(seconds))
+    let (mut rest, mut sum) = (text, 0_u64);
+    loop {
+        let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
+        let (unit, next) = after.split_at(after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len()));
+        let seconds = match unit {
+            "s" => 1,
+            "m" | "min" => 60,
+            "h" => 3_600,
+            "d" => 86_400,
+            "w" => 604_800,
+            _ => return None,
+        };
+        sum = number.parse::<u64>().ok()?.checked_mul(seconds)?.checked_add(sum)?;
+        rest = next;
+        if rest.is_empty() {
+            return (sum < MAX_SECONDS).then(|| Duration::from_secs(sum));
+        }
+    }
 }
 
 /// Formats an age in one unit: `12 s`, `2 m`, `4 h`, `3 d`.
@@ -45,6 +52,17 @@ pub fn elapsed(millis: i64) -> String {
     }
 }
 
+/// Formats microseconds: `< 0.1 ms`, `0.6 ms`, `12 ms`, `1.4 s`.
+#[must_use]
+pub fn elapsed_micros(micros: u64) -> String {
+    match micros {
+        0..50 => "< 0.1 ms".to_owned(),
+        50..9_950 => format!("{:.1} ms", micros as f64 / 1e3),
+        9_950..999_500 => format!("{:.0} ms", micros as f64 / 1e3),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,13 +82,28 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_a_number_and_a_unit() {
+    fn microseconds_are_shown_as_milliseconds() {
+        let shown = [12, 640, 12_400, 1_400_000].map(elapsed_micros);
+        assert_eq!(shown, ["< 0.1 ms", "0.6 ms", "12 ms", "1.4 s"]);
+    }
+
+    #[test]
+    fn numbers_with_units_add_up() {
         let seconds = |text| parse(text).map(|duration| duration.as_secs());
-        for (text, expected) in [("90s", 90), ("10m", 600), ("2min", 120), ("4h", 14_400), ("30d", 2_592_000)]
-        {
+        for (text, expected) in [
+            ("90s", 90),
+            ("10m", 600),
+            ("2min", 120),
+            ("4h", 14_400),
+            ("30d", 2_592_000),
+            ("1h30m", 5_400),
+            ("2d4h", 187_200),
+            ("0s", 0),
+        ] {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
-        for text in ["", "5", "h", "-1h", "1.5h", "1y", "99999999999999999999d", "9999999999w", "1 h", "1hh"]
+        for text in
+            ["", "5", "h", "-1h", "1.5h", "1y", "99999999999999999999d", "9999999999w", "1 h", "1hh", "2h3"]
         {
             assert_eq!(seconds(text), None, "{text}");
         }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_replaces_the_shades() {
+    fn color_replaces_the_shades() {
         let look = TerminalCaps { color: true, ..PLAIN };
         assert_eq!(stacked(&[3.5, 0.0, 0.0, 0.0, 0.0], 3.5, 3.5, None, 2, look), "\u{1b}[34m▆▆\u{1b}[0m");
     }

@@ -37,7 +37,7 @@ fn name(id: Option<&SkillId>) -> String {
 }
 
 fn render(found: &Bisection, look: TerminalCaps) -> String {
-    let commits = counted(found.commits, "commit", "commits");
+    let commits = counted(found.commits, "commit");
     let Some(change) = &found.change else {
         let end = if found.is_limited { "; older commits were not examined (--max-commits)" } else { "" };
         return format!(

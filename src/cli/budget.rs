@@ -84,13 +84,13 @@ fn used(view: &BudgetView) -> String {
             format!("{used} of {limit} {}{over}", fill.unit)
         }
         (_, None) if fill.unbounded => "no limit".to_owned(),
-        (_, None) => "not published".to_owned(),
+        (_, None) => "unknown".to_owned(),
     };
     let more = [
         (beyond, "over the limit"),
         (other_text, "with other text"),
         (unknown, "unknown"),
-        (fill.own.skills, "bundled"),
+        (fill.own.skills, "built-in"),
     ];
     let more = more.into_iter().filter(|(count, _)| *count > 0);
     more.fold(limit, |text, (count, what)| format!("{text}, {count} {what}"))
@@ -144,7 +144,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
     let groups = view.not_listed.iter().map(|group| {
         let names =
             if every { format!(". Names: {}", clean(&group.names.join(", "))) } else { String::new() };
-        format!("Not loaded: {}, {}{names}", counted(group.skills, "skill", "skills"), clean(&group.why))
+        format!("Not loaded: {}, {}{names}", counted(group.skills, "skill"), clean(&group.why))
     });
     for line in lines.into_iter().chain(over).chain(unknown).chain(groups) {
         let _ = writeln!(out, "{}", sentences(vec![line]));
@@ -205,7 +205,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let own = fill.own;
         let of = fill.limit.map_or_else(String::new, |limit| format!(" of the {}", grouped(limit as u64)));
         let sign = if own.approximate { about(look.unicode) } else { "" };
-        let skills = counted(own.skills, "skill", "skills");
+        let skills = counted(own.skills, "skill");
         let used = grouped(own.used as u64);
         let _ = writeln!(out, "  built-in  {skills}, {sign}{used}{of} {}", fill.unit);
     }
@@ -264,7 +264,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     if let Some((name, most)) = view.long.first() {
         let text = format!(
             "{} with more than 20 tokens; the longest, of {}, has {most}",
-            counted(view.long.len(), "description", "descriptions"),
+            counted(view.long.len(), "description"),
             safe_text::line(name)
         );
         let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&text, look.color));

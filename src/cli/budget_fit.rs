@@ -6,7 +6,7 @@ use super::Context;
 use super::args::BudgetFitArgs;
 use super::draft::diff;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, grouped};
+use super::output::{TerminalCaps, TextStyle, grouped, inflected};
 use skills_api::{
     BudgetFit, BudgetFitRequest, Code, CoreParts, FitLevel, FittedClient, NewDescription, SavedDescription,
     ShownFile, save_description, write_overrides,
@@ -102,7 +102,7 @@ fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
         let said = "The closest change found is not shown; --json contains it.";
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(said, look.color));
     } else if !fit.descriptions.is_empty() {
-        let head = counted(fit.descriptions.len(), "description changes", "descriptions change");
+        let head = inflected(fit.descriptions.len(), "description changes", "descriptions change");
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.color));
         for one in &fit.descriptions {
             let _ = writeln!(out, "\n{}", safe_text::line(&one.location.display().to_string()));

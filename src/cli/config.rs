@@ -101,9 +101,10 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
             "other commands fail"
         };
         return Err(Failure::usage(format!(
-            "the configuration has {}{}; {until} until it is fixed",
+            "the configuration has {}{}; {until} until {} fixed",
             if found < MAX_ERRORS_PER_FILE { "" } else { "at least " },
-            counted(found, "error", "errors")
+            counted(found, "error"),
+            if found == 1 { "it is" } else { "they are" }
         )));
     }
     Ok(Exit::Success)

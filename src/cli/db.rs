@@ -9,7 +9,7 @@ use super::Context;
 use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, MigrateArgs, RestoreArgs};
 use super::context::Backend;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
+use super::output::{TerminalCaps, TextStyle, byte_size, counted, grouped};
 use super::runs::{ask, clock};
 use skills_api::{Code, CoreParts, Error, Local, RunClient as _, StoreHealth, StoreReset};
 use skills_model::RunState;
@@ -79,10 +79,10 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {}, {}, {}, {} free",
-            counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
+            counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run"),
             format_args!("{} events", grouped(health.events)),
-            size(health.bytes),
-            size(health.free_bytes)
+            byte_size(health.bytes),
+            byte_size(health.free_bytes)
         );
     }
     for (what, lines) in [("damaged", &health.damage), ("contradiction", &health.contradictions)] {
@@ -121,7 +121,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Exit, Failure> {
         cx.out.value(&Copied { file, bytes })?;
     } else {
         let shown = safe_text::line(&file.display().to_string()).into_owned();
-        let line = cx.out.links.file(format!("{shown}, {}", size(bytes)), &shown, &file);
+        let line = cx.out.links.file(format!("{shown}, {}", byte_size(bytes)), &shown, &file);
         cx.out.line(line)?;
     }
     Ok(Exit::Success)
@@ -143,7 +143,7 @@ async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Exit, Failure> 
     let rows: u64 = done.tables.iter().map(|of| of.rows).sum();
     cx.out.line(format!(
         "copied {} from {}, which was not changed, and compared the counts",
-        counted(usize::try_from(rows).unwrap_or(usize::MAX), "row", "rows"),
+        counted(usize::try_from(rows).unwrap_or(usize::MAX), "row"),
         safe_text::line(&done.from)
     ))?;
     cx.out.line(format!("from now on, start all processes with the store {}", safe_text::line(&done.to)))?;
@@ -217,7 +217,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
-        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
         agreed(&format!("Delete {runs} that ended before {}?", shown(before_ms)))?;
     }
     let runs = client.store().purge(before_ms).await?;
@@ -230,7 +230,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Fa
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
-        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
         agreed(&format!(
             "Delete step inputs and output lines of {runs} that ended before {}, and older entries of \
                 the audit log? States, decisions and results are kept.",
@@ -242,7 +242,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Fa
         cx.out.value(&purged)?;
         return Ok(Exit::Success);
     }
-    let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line", "lines");
+    let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line");
     let what = format!("deleted {lines} from the audit log, and recorded data of");
     print_deleted(cx, purged.runs, before_ms, &what)
 }
@@ -263,7 +263,7 @@ fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Res
     if cx.out.json {
         cx.out.value(&Purged { runs, before_ms })?;
     } else {
-        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
         cx.out.line(format!("{what} {runs}"))?;
     }
     Ok(Exit::Success)

@@ -8,7 +8,7 @@ use super::Context;
 use super::args::DescribeArgs;
 use super::failure::{Exit, Failure};
 use super::finding;
-use super::output::{TerminalCaps, TextStyle, cells, counted, fit, size, tokens, wrap};
+use super::output::{TerminalCaps, TextStyle, byte_size, cells, counted, fit, tokens, wrap};
 use skills_api::{CoreParts, LevelTokens, SkillDetail};
 use skills_skill::safe_text;
 
@@ -74,20 +74,20 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
         }
     }
     if !detail.findings.is_empty() {
-        let title = counted(detail.findings.len(), "finding", "findings");
+        let title = counted(detail.findings.len(), "finding");
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.color));
         for one in &detail.findings {
             out += &finding::render(one, look);
         }
     }
     if !detail.files.is_empty() {
-        let title = counted(detail.files.len(), "file", "files");
+        let title = counted(detail.files.len(), "file");
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.color));
         let names = detail.files.iter().map(|file| safe_text::line(&file.path).into_owned());
         let longest = names.clone().map(|name| cells(&name)).max().unwrap_or(0).min(width - 24);
         for (name, file) in names.zip(&detail.files) {
             let run = if file.executable { "  executable" } else { "" };
-            let _ = writeln!(out, "  {}  {:>8}{run}", look.name(&name, longest), size(file.bytes));
+            let _ = writeln!(out, "  {}  {:>8}{run}", look.name(&name, longest), byte_size(file.bytes));
         }
     }
     out
@@ -101,13 +101,13 @@ fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>, unicode: bool) -> V
     let targets: Vec<String> = summary.attach_targets.iter().map(ToString::to_string).collect();
     let properties = &detail.skill.properties;
     let sizes = levels.map_or_else(String::new, |levels| {
-        let files = counted(levels.l3_files as usize, "file", "files");
+        let files = counted(levels.l3_files as usize, "file");
         format!(
             "L1 {}, L2 {}, L3 {} in {files} of {} (o200k vocabulary)",
             tokens(levels.entry_count(), unicode),
             tokens(levels.body_count(), unicode),
             tokens(levels.files_count(), unicode),
-            size(levels.l3_bytes)
+            byte_size(levels.l3_bytes)
         )
     });
     vec![
@@ -130,7 +130,7 @@ fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>, unicode: bool) -> V
         ("license", properties.license.clone().unwrap_or_default()),
         ("compatibility", properties.compatibility.clone().unwrap_or_default()),
         ("allowed tools", properties.allowed_tools.join(", ")),
-        ("body", counted(detail.skill.body_lines as usize, "line", "lines")),
+        ("body", counted(detail.skill.body_lines as usize, "line")),
         ("tokens", sizes),
         ("sha256", summary.digest.to_string()),
     ]

@@ -6,14 +6,14 @@ use std::io::Read as _;
 use super::args::DiscoverArgs;
 use super::context::Backend;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, cut, took, wrap};
+use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros, inflected, wrap};
 use super::{Context, bar, breakdown};
 use skills_api::{Code, CoreParts, Error, usual_request};
 use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request};
 use skills_skill::safe_text;
 
 /// Note shown with every ranking.
-pub const RANKING_DISCLAIMER: &str = "Ranking of this router; a client's model may choose differently.";
+pub const RANKING_DISCLAIMER: &str = "Ranked by Skill Workbench; a client's model may choose differently.";
 
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
@@ -107,8 +107,8 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
         out,
         "{} {dot} {} {dot} {}",
         fit_line(answer, look),
-        counted(answer.skills, "skill", "skills"),
-        took(answer.took_us, look.unicode)
+        counted(answer.skills, "skill"),
+        elapsed_micros(answer.took_us)
     );
     for line in readings(answer, &request.intent).iter().chain(&troubles(answer)) {
         let _ = writeln!(
@@ -177,7 +177,7 @@ fn troubles(answer: &Answer) -> Vec<String> {
         })
         .collect();
     if answer.bodies_missing > 0 {
-        lines.push(format!("{} not indexed yet", counted(answer.bodies_missing, "body is", "bodies are")));
+        lines.push(format!("{} not indexed yet", inflected(answer.bodies_missing, "body is", "bodies are")));
     }
     lines
 }
@@ -235,7 +235,7 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.color));
     }
     if answer.below_limit > 0 {
-        let more = counted(answer.below_limit, "more matches", "more match");
+        let more = inflected(answer.below_limit, "more matches", "more match");
         let text = format!("{more} below the limit of {}", request.limit);
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.color));
     }

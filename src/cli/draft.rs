@@ -110,11 +110,11 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
 pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);
-    let characters = counted(report.description.chars().count(), "character", "characters");
-    let tokens = counted(report.tokens as usize, "token", "tokens");
+    let characters = counted(report.description.chars().count(), "character");
+    let tokens = counted(report.tokens as usize, "token");
     let _ = writeln!(out, "{}: {characters}, {tokens}", strong(&safe_text::line(report.skill_id.as_str())));
     if let Some(text) = &report.when_to_use {
-        let characters = counted(text.chars().count(), "character", "characters");
+        let characters = counted(text.chars().count(), "character");
         let _ = writeln!(out, "when_to_use: {characters}, appended by Claude Code");
     }
     if let (Some(before), Some(after)) = (&report.before, &report.after) {
@@ -183,7 +183,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
         }
     }
     if !report.findings.is_empty() {
-        let _ = writeln!(out, "\n{}", strong(&counted(report.findings.len(), "finding", "findings")));
+        let _ = writeln!(out, "\n{}", strong(&counted(report.findings.len(), "finding")));
         for finding in &report.findings {
             out += &super::finding::render(finding, look);
         }
@@ -193,7 +193,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
 
 pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     let (before, after) = (&change.before, &change.after);
-    let queries = counted(after.queries + after.out_of_scope, "query", "queries");
+    let queries = counted(after.queries + after.out_of_scope, "query");
     let _ = write!(out, "golden set: {queries}");
     if after.out_of_scope > 0 {
         let _ = write!(out, " ({} in scope, {} out of scope)", after.queries, after.out_of_scope);
@@ -212,7 +212,7 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
             "  held out        {:.3} -> {:.3} ({} that a rewrite prompt does not contain)",
             split.held_out.before,
             split.held_out.after,
-            counted(split.held_out.queries, "query", "queries")
+            counted(split.held_out.queries, "query")
         );
         let gains = split.prompt.after > split.prompt.before;
         if split.is_telling() && gains && split.gap() >= Split::WIDE_GAP {

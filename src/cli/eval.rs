@@ -10,7 +10,7 @@ use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Exit, Failure, warn};
-use super::output::{TerminalCaps, TextStyle, counted, cut, took};
+use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros};
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED, SkillQuery};
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
@@ -131,7 +131,7 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     let figures = [
         figure("P@1", old.p_at_1, new.p_at_1),
         figure("MRR@10", old.mrr_at_10, new.mrr_at_10),
-        counted(new.false_triggers.len(), "false trigger", "false triggers"),
+        counted(new.false_triggers.len(), "false trigger"),
     ];
     let mut out = if plain {
         format!("{time}: {}.\n", figures.join(", "))
@@ -159,8 +159,12 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
 fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     let mut out = String::new();
-    let skills = counted(evaluation.skills, "skill", "skills");
-    let _ = writeln!(out, "{} over {skills}", counted(report.queries, "query", "queries"));
+    let skills = counted(evaluation.skills, "skill");
+    let others = match report.out_of_scope {
+        0 => String::new(),
+        count => format!(" and {}", counted(count, "out-of-scope query")),
+    };
+    let _ = writeln!(out, "{}{others}, {skills}", counted(report.queries, "in-scope query"));
     let first = report.queries - report.lost.len();
     let figure = |name: &str, value: f64, note: &str| {
         if plain {
@@ -181,7 +185,7 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "  {head} {}", TextStyle::Muted.paint(note, look.color));
     }
     if report.wrongly_rejected > 0 {
-        let rejected = counted(report.wrongly_rejected, "in-scope query", "in-scope queries");
+        let rejected = counted(report.wrongly_rejected, "in-scope query");
         let _ = writeln!(out, "  {rejected} rejected");
     }
     if let Some(near) = report.near_misses {
@@ -190,7 +194,7 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
         out += &figure("routed", share, &note);
     }
     out += &operating_points(report, plain, look);
-    let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
+    let (half, most) = (elapsed_micros(report.latency_us.p50), elapsed_micros(report.latency_us.p99));
     let head = if plain { "latency:" } else { "latency   " };
     let _ = writeln!(out, "  {head} {half} (p50), {most} (p99)");
     lost(&mut out, evaluation, look);
@@ -201,7 +205,7 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\nunknown skills in the golden set: {}", ids.join(", "));
     }
     if let Some(changed) = &evaluation.changed {
-        let queries = counted(changed.len(), "query", "queries");
+        let queries = counted(changed.len(), "query");
         let _ = writeln!(out, "\n{queries} with a different first skill");
         for one in changed.iter().take(MAX_LOST_QUERIES) {
             let name = |id: &Option<SkillId>| id.as_ref().map_or("none", SkillId::as_str).to_owned();

@@ -59,7 +59,7 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => Ok(cx.cwd.join(file)),
         None => cx.config()?.golden_file().ok_or_else(|| {
-            Failure::usage("the demo has no editable golden set; remove --demo, or name a file")
+            Failure::usage("the demo has no editable golden set; remove --demo, or pass --file FILE")
         }),
     }
 }
@@ -123,9 +123,9 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
     let _ = writeln!(
         out,
         "{} over {}: {ranked}{}",
-        counted(queries, "query", "queries"),
-        counted(report.skills, "skill", "skills"),
-        counted(figures.false_triggers, "false trigger", "false triggers"),
+        counted(queries, "query"),
+        counted(report.skills, "skill"),
+        counted(figures.false_triggers, "false trigger"),
     );
     let max_width = look.text_width(110);
     let mut group = None;
@@ -147,7 +147,7 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
         let _ = writeln!(out, "    {}", muted(&what));
     }
     if !report.confusions.is_empty() {
-        let _ = writeln!(out, "\n{}", strong("skills that outrank each other"));
+        let _ = writeln!(out, "\n{}", strong("skills that win queries of another skill"));
         for pair in report.confusions.iter().take(MAX_PAIRS) {
             let (a, b) = (name(Some(&pair.a)), name(Some(&pair.b)));
             let _ = writeln!(out, "  {a} {} : {} {b}", pair.a_wins, pair.b_wins);
@@ -387,7 +387,7 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
     } else {
         let mut text = format!(
             "{} added to {}, {} already present\n",
-            counted(added, "query", "queries"),
+            counted(added, "query"),
             safe_text::line(&to.display().to_string()),
             split.known
         );

@@ -98,9 +98,9 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     if !out.is_empty() {
         out.push('\n');
     }
-    let mut all = counted(list.skills.len(), "skill", "skills");
+    let mut all = counted(list.skills.len(), "skill");
     if list.total > list.skills.len() {
-        all = format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"));
+        all = format!("{} of {}", list.skills.len(), counted(list.total, "skill"));
     }
     let more = list.next.as_ref().map(|next| {
         let dot = if look.unicode { "·" } else { "-" };

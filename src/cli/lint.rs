@@ -35,7 +35,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
         let folder = file.parent().unwrap_or(&cx.cwd).to_owned();
         if args.write_baseline {
             write_baseline(&report, &file, &folder)?;
-            let found = counted(report.findings.len(), "finding", "findings");
+            let found = counted(report.findings.len(), "finding");
             cx.out.line(format!("{}: {found}", safe_text::line(&file.display().to_string())))?;
             return Ok(Exit::Success);
         }
@@ -166,8 +166,8 @@ fn labeled(number: usize, found: &LintFinding, shown: &str) -> String {
 /// Renders the findings by rule as labeled lines.
 fn rule_lines(rules: &[RuleCount]) -> String {
     let line = |rule: &RuleCount| {
-        let findings = counted(rule.findings, "finding", "findings");
-        let skills = counted(rule.skills, "skill", "skills");
+        let findings = counted(rule.findings, "finding");
+        let skills = counted(rule.skills, "skill");
         format!("Rule {}, {}: {findings} in {skills}.\n", clean(&rule.code), rule.severity)
     };
     rules.iter().map(line).collect()
@@ -183,7 +183,7 @@ fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     for rule in rules {
         let severity =
             severity_ink(rule.severity).paint(&format!("{:<7}", rule.severity.to_string()), look.color);
-        let skills = counted(rule.skills, "skill", "skills");
+        let skills = counted(rule.skills, "skill");
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{severity}  {:<width$}  {:>6}  in {skills}", rule.code, rule.findings);
     }
@@ -200,7 +200,7 @@ fn severity_ink(severity: Severity) -> TextStyle {
 
 /// Returns the last line: the number of checked skills and of findings.
 fn summary(report: &LintReport, fixing: bool) -> String {
-    let skills = counted(report.skills, "skill", "skills");
+    let skills = counted(report.skills, "skill");
     let [errors, warnings, infos] =
         [Severity::Error, Severity::Warning, Severity::Info].map(|severity| report.count(severity));
     let mut out = if errors + warnings + infos == 0 {
@@ -209,14 +209,14 @@ fn summary(report: &LintReport, fixing: bool) -> String {
     } else {
         format!(
             "{skills}: {}, {}, {}",
-            counted(errors, "error", "errors"),
-            counted(warnings, "warning", "warnings"),
-            counted(infos, "info", "infos")
+            counted(errors, "error"),
+            counted(warnings, "warning"),
+            counted(infos, "info")
         )
     };
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();
     if fixable > 0 && !fixing {
-        let _ = write!(out, "; {} can be fixed with --fix", counted(fixable, "finding", "findings"));
+        let _ = write!(out, "; {} can be fixed with --fix", counted(fixable, "finding"));
     }
     if !report.ignored.is_empty() {
         let _ = write!(out, "; {} ignored by comments", report.ignored.len());

@@ -169,9 +169,9 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
     let shadowed = list.skills.iter().filter(|skill| skill.shadowed_by.is_some()).count();
     let here = list.skills.len() - shadowed;
     let mut parts = if list.total > list.skills.len() {
-        vec![format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"))]
+        vec![format!("{} of {}", list.skills.len(), counted(list.total, "skill"))]
     } else {
-        vec![counted(here, "skill", "skills")]
+        vec![counted(here, "skill")]
     };
     if shadowed > 0 {
         parts.push(format!("{shadowed} shadowed"));
@@ -297,7 +297,7 @@ fn render_client(
     let own = view.list.fill.own.skills;
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let mut parts = vec![
-        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill", "skills")),
+        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill")),
         format!("{} not listed", unseen.len()),
     ];
     if own > 0 {

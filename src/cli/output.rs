@@ -1,7 +1,8 @@
 //! Output of commands: standard output with or without color, as wide as the terminal; a closed pipe (`| head`) ends
 //! the program silently.
 
-pub use skills_base::number::grouped;
+pub use skills_base::duration::elapsed_micros;
+pub use skills_base::number::{byte_size, counted, grouped, inflected};
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use serde::Serialize;
@@ -320,7 +321,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Formats tokens, marking an estimate: `≈14 639`.
+/// Formats tokens, marking an estimate: `≈14,639`.
 pub fn tokens(count: TokenCount, unicode: bool) -> String {
     format!("{}{}", if count.estimated { about(unicode) } else { "" }, grouped(u64::from(count.tokens)))
 }
@@ -328,32 +329,6 @@ pub fn tokens(count: TokenCount, unicode: bool) -> String {
 /// Returns the sign of an estimate.
 pub fn about(unicode: bool) -> &'static str {
     if unicode { "≈" } else { "~" }
-}
-
-/// Returns `1 skill`, `3 skills`, `14 639 skills`.
-pub fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n as u64), if n == 1 { one } else { many })
-}
-
-/// Formats a size: `812 B`, `41 kB`, `3.2 MB`.
-pub fn size(bytes: u64) -> String {
-    let b = bytes as f64;
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..10_000 => format!("{:.1} kB", b / 1e3),
-        10_000..1_000_000 => format!("{:.0} kB", b / 1e3),
-        _ => format!("{:.1} MB", b / 1e6),
-    }
-}
-
-/// Formats a short duration: `640 µs`, `1.2 ms`, `3.4 s`.
-pub fn took(us: u64, unicode: bool) -> String {
-    let t = us as f64;
-    match us {
-        0..1_000 => format!("{us} {}", if unicode { "µs" } else { "us" }),
-        1_000..1_000_000 => format!("{:.1} ms", t / 1e3),
-        _ => format!("{:.1} s", t / 1e6),
-    }
 }
 
 #[cfg(test)]
@@ -371,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_only_for_a_terminal_that_has_it_and_a_person_who_wants_it() {
+    fn color_needs_a_terminal_and_no_opt_out() {
         assert!(around(true, "xterm-256color").look().color);
         assert!(!around(false, "xterm-256color").look().color);
         assert!(!around(true, "dumb").look().color);
@@ -421,13 +396,5 @@ mod tests {
     fn paragraphs_break_at_spaces_and_long_words_anywhere() {
         assert_eq!(wrap("turn tables into rows", 11), ["turn tables", "into rows"]);
         assert_eq!(wrap("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
-    }
-
-    #[test]
-    fn numbers_read_easily() {
-        assert_eq!(grouped(14639), "14 639");
-        assert_eq!(counted(1, "skill", "skills"), "1 skill");
-        assert_eq!((size(812), size(41_000)), ("812 B".to_owned(), "41 kB".to_owned()));
-        assert_eq!(took(640, false), "640 us");
     }
 }

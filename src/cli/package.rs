@@ -7,7 +7,7 @@ use super::Context;
 use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Exit, Failure};
 use super::finding;
-use super::output::{TerminalCaps, TextStyle, counted, size};
+use super::output::{TerminalCaps, TextStyle, byte_size, counted};
 use skills_api::{CoreParts, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
@@ -100,13 +100,14 @@ fn render(
     }
     if let Some(manifest) = &report.manifest {
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-        let files = counted(manifest.files.len(), "file", "files");
+        let files = counted(manifest.files.len(), "file");
         let verb = TextStyle::Good.paint(verb, look.color);
         let digest = &manifest.digest.to_string()[..16];
-        let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", size(bytes));
+        let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", byte_size(bytes));
     }
     if let Some(file) = &report.file {
-        let _ = writeln!(out, "  {} ({})", safe_text::line(&file.display().to_string()), size(report.bytes));
+        let _ =
+            writeln!(out, "  {} ({})", safe_text::line(&file.display().to_string()), byte_size(report.bytes));
     }
     out
 }

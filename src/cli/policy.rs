@@ -44,7 +44,7 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
         (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
         (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
         (Some(file), true) => {
-            format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule", "rules"))
+            format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule"))
         }
     };
     TextStyle::Muted.paint(&text, look.color) + "\n"
@@ -108,13 +108,13 @@ async fn check(cx: &mut Context) -> Result<Exit, Failure> {
         for rule in &report.rules {
             let reach = match rule.skills {
                 0 => TextStyle::Warn.paint("matches no skill", look.color),
-                n => format!("matches {}", counted(n, "skill", "skills")),
+                n => format!("matches {}", counted(n, "skill")),
             };
             let labeled = if rule.labels.is_empty() { "" } else { ", for runs with its labels" };
             let _ = writeln!(out, "  {}  {reach}{labeled}", safe_text::line(&rule.rule));
         }
         if report.approvals > 0 {
-            let _ = writeln!(out, "  {} about approvals", counted(report.approvals, "rule", "rules"));
+            let _ = writeln!(out, "  {} about approvals", counted(report.approvals, "rule"));
         }
         cx.out.raw(out.as_bytes())?;
     }

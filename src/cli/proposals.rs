@@ -222,7 +222,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
             writeln!(out, "{} {}", TextStyle::Warn.paint("warning:", look.color), safe_text::line(damaged));
     }
     if !list.proposals.is_empty() {
-        let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal", "proposals"), list.waiting);
+        let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal"), list.waiting);
     }
     if let Some(next) = &list.next {
         let _ = writeln!(out, "more: --cursor {next}");

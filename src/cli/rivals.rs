@@ -59,7 +59,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
     let baseline = args.baseline.as_ref().map(|file| cx.cwd.join(file));
     if let Some(file) = baseline.as_deref().filter(|_| args.write_baseline) {
         write_baseline(&report.map, file)?;
-        let found = counted(report.severe, "collision", "collisions");
+        let found = counted(report.severe, "collision");
         cx.out.line(format!("{}: {found}", safe_text::line(&file.display().to_string())))?;
         return Ok(Exit::Success);
     }
@@ -104,7 +104,7 @@ async fn complete(
             reporter.clear();
             return Ok(report);
         }
-        reporter.show(&format!("probing {} of {}", report.done, counted(report.skills, "skill", "skills")));
+        reporter.show(&format!("probing {} of {}", report.done, counted(report.skills, "skill")));
     }
 }
 
@@ -160,9 +160,9 @@ fn labeled_losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
 fn heading(map: &CollisionMap) -> String {
     format!(
         "{}: {} of {} lost to another skill\n",
-        counted(map.skills, "skill", "skills"),
+        counted(map.skills, "skill"),
         map.lost,
-        counted(map.probes, "probe request", "probe requests")
+        counted(map.probes, "probe request")
     )
 }
 
@@ -194,16 +194,11 @@ fn rivals_text(rivals: &SkillRivals, plain: bool, look: TerminalCaps) -> String 
     if let Some(why) = &report.not_ranked {
         let _ = write!(out, "not ranked: {}", safe_text::line(why));
     } else {
-        let probes = counted(report.made, "probe request", "probe requests");
+        let probes = counted(report.made, "probe request");
         let _ = write!(out, "wins {} of {probes}", report.won);
     }
     if report.golden > 0 {
-        let _ = write!(
-            out,
-            ", {} of {}",
-            report.golden_won,
-            counted(report.golden, "golden query", "golden queries")
-        );
+        let _ = write!(out, ", {} of {}", report.golden_won, counted(report.golden, "golden query"));
     }
     out.push('\n');
     if !report.clauses.is_empty() {
@@ -267,7 +262,7 @@ fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, plain: bool, 
         let text = match group.kind {
             GroupKind::Template => format!(
                 "{} with the description “{}”: {}",
-                counted(group.skills.len(), "skill", "skills"),
+                counted(group.skills.len(), "skill"),
                 safe_text::line(&group.text),
                 joined(&group.skills)
             ),
@@ -298,9 +293,9 @@ fn map_text(
     let _ = writeln!(
         out,
         "{} in {}; {} of 20 % or more and at least 2 lost requests",
-        counted(clustered, "skill", "skills"),
-        counted(map.clusters.len(), "cluster", "clusters"),
-        counted(report.severe, "collision", "collisions")
+        counted(clustered, "skill"),
+        counted(map.clusters.len(), "cluster"),
+        counted(report.severe, "collision")
     );
     for cluster in map.clusters.iter().take(if all { usize::MAX } else { MAX_MATRICES }) {
         out.push('\n');
@@ -335,8 +330,7 @@ fn map_text(
         groups(&mut out, &map.groups, shown, plain, look);
     }
     if let Some(new) = new {
-        let _ =
-            writeln!(out, "\n{} since the baseline", counted(new.len(), "new collision", "new collisions"));
+        let _ = writeln!(out, "\n{} since the baseline", counted(new.len(), "new collision"));
     }
     out
 }
@@ -396,12 +390,12 @@ fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
             "{letter} {}: wins {} of {}, {lost}",
             TextStyle::Strong.paint(&name(&side.skill_id), look.color),
             side.won,
-            counted(side.made, "probe request", "probe requests")
+            counted(side.made, "probe request")
         );
     }
     if !pair.golden.is_empty() {
         let won = |side: &PairSide| pair.golden.iter().filter(|duel| duel.won == side.skill_id).count();
-        let queries = counted(pair.golden.len(), "golden query", "golden queries");
+        let queries = counted(pair.golden.len(), "golden query");
         let _ = writeln!(out, "{queries}: A wins {}, B wins {}", won(&pair.a), won(&pair.b));
     }
     let _ = writeln!(out, "similarity {:.2}, not used for the advice", pair.similarity);

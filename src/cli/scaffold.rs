@@ -190,7 +190,7 @@ fn render(made: &Scaffolded, look: TerminalCaps) -> String {
     }
     if let Some((file, count)) = &made.golden {
         let file = safe_text::line(&file.display().to_string()).into_owned();
-        let _ = writeln!(out, "  {} in {file}", counted(*count, "golden query", "golden queries"));
+        let _ = writeln!(out, "  {} in {file}", counted(*count, "golden query"));
     }
     if let Some(why) = &made.golden_note {
         let _ = writeln!(

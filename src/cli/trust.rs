@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, counted, size};
+use super::output::{TerminalCaps, TextStyle, byte_size, counted};
 use skills_api::{Code, CoreParts, Error, Local, TrustSubject};
 use skills_base::paths::escaped;
 use skills_config::shown;
@@ -84,8 +84,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
         cx.out.value(&Answer { subjects: &after, pinned: pinned.len() })?;
     } else {
         let word = cx.out.ink(TextStyle::Good, "trusted");
-        cx.out
-            .line(format!("{word} the current content of {}", counted(pinned.len(), "folder", "folders")))?;
+        cx.out.line(format!("{word} the current content of {}", counted(pinned.len(), "folder")))?;
     }
     Ok(if blocked.is_empty() { Exit::Success } else { Exit::ChecksFailed })
 }
@@ -114,7 +113,7 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
     if cx.out.json || !io::stdin().is_terminal() {
         let message = format!(
             "the current content of {} would be trusted; review what it executes, then pass --yes",
-            counted(wanted.len(), "folder", "folders")
+            counted(wanted.len(), "folder")
         );
         let reason = Some(json!({ "subjects": subjects }));
         return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
@@ -122,7 +121,7 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
     let what = if wanted.len() == 1 { "this" } else { "these" };
     eprint!(
         "Trust the current content of {what} {}, so that the above can be executed? [y/N] ",
-        counted(wanted.len(), "folder", "folders")
+        counted(wanted.len(), "folder")
     );
     io::stderr().flush()?;
     let mut answer = String::new();
@@ -168,8 +167,8 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         }
         if let Some(digest) = subject.digest {
             let digest = &digest.to_string()[..16];
-            let files = counted(subject.files, "file", "files");
-            let text = format!("{files}, {}, sha256 {digest}", size(subject.bytes));
+            let files = counted(subject.files, "file");
+            let text = format!("{files}, {}, sha256 {digest}", byte_size(subject.bytes));
             let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
         }
     }
@@ -177,7 +176,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         let _ = writeln!(
             out,
             "{} with instructions only; also pinned, so that a script added later is not trusted",
-            counted(quiet.len(), "more bundle", "more bundles")
+            counted(quiet.len(), "more bundle")
         );
     }
     out

@@ -77,18 +77,18 @@ fn labeled_notes(report: &VisibilityReport) -> String {
 fn labeled(report: &VisibilityReport) -> String {
     let mut out = labeled_notes(report);
     for client in &report.clients {
-        let skills = counted(client.with_description, "skill", "skills");
+        let skills = counted(client.with_description, "skill");
         let _ = writeln!(out, "Client {}: {skills} with description.", clean(&client.name));
     }
     for (number, row) in (1..).zip(&report.skills) {
         let id = clean(row.skill_id.as_str());
-        let mut parts = vec![id, format!("Description: {}", counted(row.words, "word", "words"))];
+        let mut parts = vec![id, format!("Description: {}", counted(row.words, "word"))];
         let cells = row.cells.iter().zip(&report.clients);
         parts.extend(cells.map(|(cell, client)| format!("{}: {}", clean(&client.name), described(cell))));
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
-    let clients = counted(report.clients.len(), "client", "clients");
-    let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill", "skills"));
+    let clients = counted(report.clients.len(), "client");
+    let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill"));
     if let Some(next) = &report.next {
         let _ = writeln!(out, "More: --cursor {next}");
     }
@@ -152,8 +152,8 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     }
     let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
     let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.color));
-    let clients = counted(report.clients.len(), "client", "clients");
-    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill", "skills"));
+    let clients = counted(report.clients.len(), "client");
+    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill"));
     if let Some(next) = &report.next {
         let _ = writeln!(out, "more: --cursor {next}");
     }

@@ -338,8 +338,8 @@ fn lines_of_entry(lines: &[&str], key: &Range<usize>, line: u32) -> Option<Range
 
 /// Returns the text with blank lines in place of some.
 fn without_lines(lines: &[&str], removed: &Range<usize>) -> String {
-    let kept = lines.iter().enumerate().map(|(n, line)| if removed.contains(&n) { "" } else { *line });
-    kept.collect::<Vec<_>>().join("\n")
+    let remaining = lines.iter().enumerate().map(|(n, line)| if removed.contains(&n) { "" } else { *line });
+    remaining.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

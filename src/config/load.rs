@@ -141,7 +141,7 @@ pub struct Config {
     pub retention: Retention,
     /// Whether animations are disabled.
     pub reduced_motion: bool,
-    /// Whether commands use a linear dialog of labeled lines, for screen readers.
+    /// Whether commands use the line-based text interface for screen readers.
     pub line_mode: bool,
     /// Terminal features in use: the detected ones, unless overridden by the settings.
     pub terminal: TerminalFeatures,
@@ -661,7 +661,7 @@ fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigErr
 
 fn known_clients() -> String {
     let ids: Vec<_> = client::profiles().iter().map(|profile| profile.id.as_str()).collect();
-    format!("allowed: {}", ids.join(", "))
+    format!("expected one of: {}", ids.join(", "))
 }
 
 #[cfg(test)]

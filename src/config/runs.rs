@@ -214,7 +214,7 @@ impl Retention {
 fn read(written: &Spanned<String>, key: &str, file: &Path) -> Result<Duration, ConfigError> {
     duration::parse(&written.value).filter(|duration| !duration.is_zero()).ok_or_else(|| {
         let message = format!("`{key}` is `{}`", written.value);
-        wrong(place(file, written.referenced), message, "allowed: a duration such as 90s, 15m, 4h or 30d")
+        wrong(place(file, written.referenced), message, "allowed: a duration such as 90s, 15m, 1h30m or 30d")
     })
 }
 
@@ -227,7 +227,7 @@ fn parsed<T: std::str::FromStr>(
 ) -> Result<T, ConfigError> {
     name.parse().map_err(|_| {
         let message = format!("`{key}` has the unknown column `{}`", name.trim_start_matches('-'));
-        wrong(place(file, written.referenced), message, format!("allowed: {}", RunColumn::names()))
+        wrong(place(file, written.referenced), message, format!("expected one of: {}", RunColumn::names()))
     })
 }
 
@@ -264,7 +264,7 @@ mod tests {
     fn mistakes_name_their_place_and_what_is_allowed() {
         for (text, message) in [
             ("runs:\n  expires_in: soon\n", ":2:15: `runs.expires_in` is `soon`; allowed: a duration"),
-            ("runs: {columns: [state, size]}\n", "unknown column `size`; allowed: state, title"),
+            ("runs: {columns: [state, size]}\n", "unknown column `size`; expected one of: state, title"),
             ("runs: {sort: -size}\n", "`runs.sort` has the unknown column `size`"),
             ("retention: {completed: 0d}\n", "`retention.completed` is `0d`"),
         ] {

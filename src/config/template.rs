@@ -113,7 +113,7 @@ pub const TEMPLATE: &str = "\
 # No spinners and no animation on the screen.
 #: reduced_motion: true
 
-# Commands as a linear dialog of labeled lines, for screen readers; as --plain.
+# Line-based text interface for screen readers, as --plain: commands print labeled lines.
 #: plain: true
 
 # Hyperlinks on files and runs in the output of commands (OSC 8), and progress in the tab or task bar of the terminal (OSC

@@ -54,9 +54,9 @@ pub(super) fn clusters(collisions: &[Collision], index: &Index, words: &Words) -
         });
         if first != second && members[first].len() + members[second].len() <= MAX_CLUSTER {
             let moved = std::mem::take(&mut members[second]);
-            moved.iter().for_each(|id| {
+            for id in &moved {
                 of.insert(id, first);
-            });
+            }
             members[first].extend(moved);
         }
     }

@@ -487,6 +487,6 @@ mod tests {
         assert!((of("pdf-tables", "pdf-tables") - 1.0).abs() < 1e-9);
         assert!(of("stripe-billing", "stripe-checkout") > of("stripe-billing", "trip-planner"));
         assert_eq!(router.nearest(&id("stripe-billing"), 1)[0].0, id("stripe-checkout"));
-        assert_eq!(router.similarity(&id("stripe-billing"), &id("nobody")), None);
+        assert_eq!(router.similarity(&id("stripe-billing"), &id("unknown")), None);
     }
 }

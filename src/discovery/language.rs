@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_are_told_by_script_and_function_words() {
+    fn languages_are_detected_by_script_and_function_words() {
         let weights = Weights::shipped().unwrap();
         let words = Words::new(weights.stop_words.clone());
         let lexicon = Lexicon::new(&weights.phrases, &words);

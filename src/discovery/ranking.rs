@@ -367,7 +367,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usiz
 /// of those without. Without accents they may be names; accented words that are known without their accents are
 /// English (`résumé`).
 fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
-    let (mut plain, mut plain_unread, mut accented_unread, mut accented_lower) = (0, 0, 0, 0);
+    let (mut unaccented, mut unaccented_unread, mut accented_unread, mut accented_lower) = (0, 0, 0, 0);
     for (at, read) in reading.words.iter().enumerate() {
         if read.word.stop {
             return false;
@@ -378,12 +378,14 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
             accented_unread += usize::from(is_unread);
             accented_lower += usize::from(is_unread && reading.written(at).starts_with(char::is_lowercase));
         } else {
-            plain += 1;
-            plain_unread += usize::from(is_unread);
+            unaccented += 1;
+            unaccented_unread += usize::from(is_unread);
         }
     }
     accented_lower > 1
-        || (accented_unread > 0 && accented_unread + plain_unread > 1 && 2 * plain_unread >= plain)
+        || (accented_unread > 0
+            && accented_unread + unaccented_unread > 1
+            && 2 * unaccented_unread >= unaccented)
 }
 
 /// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with

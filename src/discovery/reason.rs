@@ -305,11 +305,11 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
         return if is_part { format!("a word with {}", quote(form)) } else { quote(form) };
     }
     let at = &reading.words[word].word;
-    let whole = whole_word(&reading.intent, at.start as usize..at.end as usize);
+    let complete_word = whole_word(&reading.intent, at.start as usize..at.end as usize);
     let known = if index.forms.contains(&read.to_lowercase()) {
         read
-    } else if !reading.is_corrected(word) && whole.len() > read.len() {
-        whole
+    } else if !reading.is_corrected(word) && complete_word.len() > read.len() {
+        complete_word
     } else {
         written
     };

@@ -690,7 +690,7 @@ mod tests {
         assert_eq!(report.golden, 1);
         let lost: usize = report.rivals.iter().map(|rival| rival.golden_lost.len()).sum();
         assert_eq!(lost, report.golden - report.golden_won);
-        assert!(router().rivals(&SkillId::new("nobody"), &[]).unwrap().is_none());
+        assert!(router().rivals(&SkillId::new("unknown"), &[]).unwrap().is_none());
     }
 
     #[test]

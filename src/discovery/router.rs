@@ -469,7 +469,7 @@ mod tests {
         assert!(router.joined().is_none(), "it is in one piece");
         assert_eq!(written(&router), bytes);
         let change = |router: &mut Router| {
-            router.update(vec![skill(3, "anew"), skill(900, "")], &[SkillId::new("s5")]);
+            router.update(vec![skill(3, "again"), skill(900, "")], &[SkillId::new("s5")]);
         };
         let mut other = Router::new(Weights::shipped().unwrap());
         other.restore(Box::new(bytes.clone())).unwrap();

@@ -138,7 +138,9 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
     }
     let mut before = ResultsBefore::new(&sidecars);
     if request.is_narrowed() {
-        results.iter().for_each(|result| before.count(result, index));
+        for result in &results {
+            before.count(result, index);
+        }
     } else if !sidecars.is_empty() {
         candidates(query, sums, |slot, facts, z, flags| {
             if place(query, slot) == Place::Result {

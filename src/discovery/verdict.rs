@@ -329,7 +329,7 @@ fn with_sentence(
             "no skill fits: the request contains only stop words".to_owned()
         }
         (Fit::None, VerdictReason::NothingKnown) => {
-            "no skill fits: no searched skill contains a word of the request".to_owned()
+            "no skill fits: none of the searched skills contains any word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
             "no skill fits: the request {} in {}; {whose} in {}",
@@ -421,8 +421,9 @@ mod tests {
             assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
-        let [plain, accented] = ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
-        assert!((plain.results[0].score - accented.results[0].score).abs() < 1e-9);
+        let [unaccented, accented] =
+            ["update my resume", "update my résumé"].map(|intent| ask(&router, intent));
+        assert!((unaccented.results[0].score - accented.results[0].score).abs() < 1e-9);
     }
 
     #[test]
@@ -454,18 +455,18 @@ mod tests {
         for intent in
             ["report with data", "something with tables", "sales figures of a table", "tables of a report"]
         {
-            let plain = ask(&router, intent);
-            let skill = plain.results[0].skill_id.clone();
+            let before_preference = ask(&router, intent);
+            let skill = before_preference.results[0].skill_id.clone();
             let preferred = Adjustment { terms: vec![("prefer".to_owned(), 0.5)], ..Adjustment::default() };
             let adjustments: Adjustments = [(skill, preferred)].into_iter().collect();
             let answer = router.discover_adjusted(&request(intent), &adjustments).unwrap();
-            let (before, after) = (plain.confidence.unwrap(), answer.confidence.unwrap());
-            changed += usize::from(answer.results[0].score > plain.results[0].score + 0.4);
+            let (before, after) = (before_preference.confidence.unwrap(), answer.confidence.unwrap());
+            changed += usize::from(answer.results[0].score > before_preference.results[0].score + 0.4);
             assert_eq!((before.fit, before.lead), (after.fit, after.lead), "{intent}");
             assert!((before.p_fit - after.p_fit).abs() < 1e-9, "{intent}");
             assert_eq!(
                 answer.results[0].score >= after.fit_threshold,
-                plain.results[0].score >= before.fit_threshold
+                before_preference.results[0].score >= before.fit_threshold
             );
         }
         assert_eq!(changed, 4);

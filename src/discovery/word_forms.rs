@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inflections_are_told_from_other_words_with_the_same_stem() {
+    fn inflections_are_distinguished_from_words_sharing_a_stem() {
         for (a, b) in [
             ("plan", "planning"),
             ("add", "added"),

@@ -134,8 +134,8 @@ fn hold_until_sent(response: Response, permit: Option<Permit>, large: LargeResul
         return response;
     }
     let (parts, body) = response.into_parts();
-    let held = (body.into_data_stream(), permit, large);
-    let pieces = stream::unfold(held, |(mut pieces, permit, large)| async move {
+    let state = (body.into_data_stream(), permit, large);
+    let pieces = stream::unfold(state, |(mut pieces, permit, large)| async move {
         // The protocol serializes the result when its body is polled, and frees it.
         let next = poll_fn(|cx| {
             if large.is_held() { in_place(|| pieces.poll_next_unpin(cx)) } else { pieces.poll_next_unpin(cx) }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_and_what_is_no_message_are_told_apart() {
+    fn invalid_json_and_invalid_messages_are_distinguished() {
         for text in ["", "{", "{\"jsonrpc\": \"2.0\",}", "\u{0}"] {
             assert_eq!(code(text), Some((PARSE_ERROR, Value::Null)), "{text}");
         }

@@ -38,7 +38,7 @@ impl NextSteps {
     /// Returns how to decide a waiting run. `asks` is the step and the digest of its inputs, if known.
     pub fn of_run(&self, run: &str, asks: Option<(&str, &str)>) -> String {
         if *self == Self::Nowhere {
-            return format!("Currently, {ONLY_HERE}");
+            return ONLY_HERE.replacen("it", "It", 1);
         }
         let exact = asks.map_or(Vec::new(), |(step, digest)| vec!["--step", step, "--inputs-digest", digest]);
         let approve = self.line(&[&["runs", "approve", run], &exact[..]].concat());
@@ -74,7 +74,9 @@ impl NextSteps {
         if words.iter().any(|word| safe_text::line(word) != *word) {
             // A command that is displayed differently from what it is would run something else.
             let show = self.line(&["session", "show", session]);
-            return format!("; its arguments do not fit on a line: the user can see the call with `{show}`");
+            return format!(
+                "; its arguments contain characters that cannot be displayed: the user can see the call with `{show}`"
+            );
         }
         let route = self.route("session.tool", &[("session_id", session), ("tool", "skills.run_script")]);
         let route = if route.is_empty() { route } else { format!("{route} and `inputs_digest` in the body") };

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_has_no_id() {
+    fn other_messages_have_no_id() {
         for other in [
             r#"{"id":7,"result":{"method":"x"}}"#,
             r#"{"method":"x"}"#,

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_told_in_pages_unless_a_call_says_otherwise() {
+    fn long_lists_are_paged_by_default() {
         let list = all().iter().find(|tool| tool.name == "skill.list").unwrap();
         assert_eq!(list.input_schema["properties"][LIMIT]["default"], 50);
         assert!(takes("skill.list", "cursor") && takes("skill.governance.list", "cursor"));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told_apart_from_what_is_missing() {
+    fn invalid_and_missing_addresses_are_distinguished() {
         let catalog = Catalog::default();
         let code = |uri: &str| read(&catalog, uri).unwrap_err().code;
         for wrong in

@@ -401,7 +401,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_told_apart_and_a_loop_ends() {
+    fn links_are_distinguished_and_a_loop_ends() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();

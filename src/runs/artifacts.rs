@@ -301,8 +301,8 @@ mod tests {
         let (folder, artifacts) = store();
         fs::remove_dir(folder.path().join("artifacts")).unwrap();
         assert!(artifacts.list().unwrap().is_empty());
-        let kept = artifacts.keep("a.txt", &mut "x".as_bytes()).unwrap();
-        assert_eq!(artifacts.list().unwrap(), [kept]);
+        let artifact = artifacts.keep("a.txt", &mut "x".as_bytes()).unwrap();
+        assert_eq!(artifacts.list().unwrap(), [artifact]);
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_content_before_name() {
+    fn media_types_follow_content_before_name() {
         let kind = |name: &str, head: &[u8]| media_type(name, head);
         assert_eq!(kind("photo.txt", b"\x89PNG\r\n\x1a\n...."), "image/png");
         assert_eq!(kind("report.MD", b"# Title"), "text/markdown");

@@ -134,10 +134,10 @@ impl CompletedPaths {
         let mut produced = Map::new();
         for field in results.iter().flatten().flat_map(|result| result.keys()) {
             if !produced.contains_key(field) {
-                let value = |result: &Option<&Map<String, Value>>| {
+                let value = |result: Option<&Map<String, Value>>| {
                     result.and_then(|result| result.get(field)).cloned().unwrap_or_default()
                 };
-                produced.insert(field.clone(), results.iter().map(value).collect());
+                produced.insert(field.clone(), results.iter().copied().map(value).collect());
             }
         }
         produced

@@ -460,7 +460,8 @@ impl Queue {
             share.sending -= 1;
             if let Some((delivery, pause)) = again {
                 let at = Instant::now() + pause;
-                let number = (0..).find(|number| !share.later.contains_key(&(at, *number))).unwrap_or(0);
+                let number =
+                    (0..=u64::MAX).find(|number| !share.later.contains_key(&(at, *number))).unwrap_or(0);
                 share.later.insert((at, number), delivery);
             }
             let has_capacity = share.postponed.is_some() && share.len() <= self.share / 2;
@@ -565,7 +566,7 @@ async fn claim(
 }
 
 /// Records the result of an attempt: when it is due again, or that there is none.
-async fn settle(
+async fn record_result(
     store: &dyn Store,
     event: &RunEvent,
     own: PendingDelivery,
@@ -599,9 +600,8 @@ async fn record(
     let fields = Map::from_iter([("notified".to_owned(), json!(notified)), ("notifying".to_owned(), list)]);
     let requires = Precondition::Notifications(before.notified, before.notifying.clone());
     match store.annotate(&event.run, fields, Vec::new(), Some(requires)).await {
-        Ok(_) => Ok(true),
+        Ok(_) | Err(StoreError::NoRun(_)) => Ok(true),
         Err(StoreError::PreconditionFailed { .. }) => Ok(false),
-        Err(StoreError::NoRun(_)) => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -666,7 +666,7 @@ async fn deliver(
         due_ms: now_ms().saturating_add(millis(pause)),
         ..sending
     });
-    if let Err(error) = settle(store, &event, sending, next).await {
+    if let Err(error) = record_result(store, &event, sending, next).await {
         tracing::warn!("recording the notification of run {run}: {error}");
     }
     again(next, pause?)

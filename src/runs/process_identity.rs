@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_living_the_dead_and_the_unknown_are_told_apart() {
+    fn live_dead_and_unknown_processes_are_distinguished() {
         let here = ProcessIdentity::here();
         assert!(!here.is_process_dead(&here.worker(0)), "this process lives");
         assert!(here.is_mine(&here.worker(7)));

@@ -98,8 +98,7 @@ async fn execute_claimed(
     });
     let left = match execution.await {
         Ok(Ok(())) if stop.is_cancelled() => WorkerExit::Stopped,
-        Ok(Ok(())) => WorkerExit::Settled,
-        Ok(Err(StoreError::Refused(_))) => WorkerExit::Settled,
+        Ok(Ok(()) | Err(StoreError::Refused(_))) => WorkerExit::Settled,
         Ok(Err(error)) => {
             tracing::error!("executing run {run} stopped: {error}");
             WorkerExit::StoreFailed

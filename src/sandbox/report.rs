@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_means_is_told_and_a_leak_counts_more_than_a_name() {
+    fn missing_mechanisms_are_reported_by_severity() {
         let mut evidence = complete_evidence();
         evidence.findings.landlock = Some(Err("switched off".to_owned()));
         let report = Report::from_evidence(&evidence);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_in_the_order_in_which_it_is_composed() {
+    fn a_call_is_described_in_composition_order() {
         let agent = Agent {
             prompt: "You audit.".into(),
             uses_skills: vec!["csv".into(), "pdf".into()],

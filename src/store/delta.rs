@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_told_by_what_was_added() {
+    fn growth_is_stored_as_the_added_part() {
         let before = json!({"vars": {"i": 6, "rows": ["a", "b"], "log": "one\n", "gone": 1}, "same": [1, 2]});
         let after = json!({"vars": {"i": 7, "rows": ["a", "b", "c"], "log": "one\ntwo\n"}, "same": [1, 2]});
         assert_eq!(

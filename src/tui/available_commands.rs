@@ -74,7 +74,7 @@ fn title(context: Context) -> &'static str {
         Context::Draft => "draft",
         Context::Proposals => "proposals",
         Context::RunsBoard => "the board",
-        Context::Bulk => "many runs",
+        Context::Bulk => "bulk dialog",
         Context::Dialog | Context::Overlay => "dialog",
     }
 }
@@ -318,8 +318,8 @@ impl CommandContext<'_> {
 }
 
 fn is_letter(key: crokey::KeyCombination) -> bool {
-    let plain = (key.modifiers - crossterm::event::KeyModifiers::SHIFT).is_empty();
-    plain && matches!(key.codes, crokey::OneToThree::One(crossterm::event::KeyCode::Char(_)))
+    let is_unmodified = (key.modifiers - crossterm::event::KeyModifiers::SHIFT).is_empty();
+    is_unmodified && matches!(key.codes, crokey::OneToThree::One(crossterm::event::KeyCode::Char(_)))
 }
 
 fn place(context: Context) -> String {

@@ -29,7 +29,7 @@ pub const NO_UPDATES: &str = "no live updates of runs";
 /// Forwards every event from now on until the receiver is dropped.
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
-    let mut told = None;
+    let mut reported = None;
     let mut next_check = Instant::now() + BETWEEN_CHECKS;
     loop {
         let started = Instant::now();
@@ -54,7 +54,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 }
             }
             Ok((last, response)) => {
-                (place, told) = (Some(last), None);
+                (place, reported) = (Some(last), None);
                 if news.send(AppEvent::All(Message::Run(response))).await.is_err() {
                     return;
                 }
@@ -65,8 +65,8 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 // the core may use another store.
                 let followed = place.take().is_some();
                 // A store can be unavailable again behind a connection that was lost in between.
-                if !followed && told != Some(error.code) {
-                    told = Some(error.code);
+                if !followed && reported != Some(error.code) {
+                    reported = Some(error.code);
                     // Panes that show runs must know, so that they can poll for what is still readable.
                     let response = RunResponse::NotFollowing(error.clone()).completed(&called);
                     let what = NO_UPDATES.to_owned();

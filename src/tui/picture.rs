@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_said_when_they_change() {
+    fn colors_are_written_when_they_change() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 1));
         buffer.set_string(0, 0, "ab", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
         buffer.set_string(2, 0, "c", Style::new().bg(Color::Rgb(1, 2, 3)).fg(Color::LightBlue));

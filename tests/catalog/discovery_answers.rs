@@ -124,7 +124,7 @@ fn a_request_that_only_wants_to_know_prefers_a_skill_that_changes_nothing() {
 }
 
 #[test]
-fn a_misspelt_word_is_read_as_its_neighbour_and_said() {
+fn a_misspelled_word_is_corrected_and_reported() {
     let answer = ask(&router(), "extract the tabels from a pdf");
     assert_eq!(answer.results[0].skill_id.as_str(), "pdf-tables");
     assert_eq!(answer.words[2].correction, Some(Correction::Typo("tables".into())));

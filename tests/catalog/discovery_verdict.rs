@@ -152,7 +152,7 @@ fn strict_policy_names_itself_in_verdict() {
 }
 
 #[test]
-fn a_foreign_request_without_function_words_is_reported() {
+fn other_languages_without_function_words_are_reported() {
     let router = shipped();
     for intent in ["Sicherheitslücken beheben", "Übersetzung Geschäftsbericht", "procès-verbal hebdomadaire"]
     {

@@ -58,7 +58,7 @@ fn procedures_are_primary_and_utilities_secondary() {
 }
 
 #[test]
-fn a_wish_that_nobody_here_can_grant_is_turned_down() {
+fn an_out_of_scope_request_is_rejected() {
     let router = router();
     for intent in ["book me a flight to lisbon", "recipe for lentil soup", "play some quiet piano music"] {
         assert_eq!(ask(&router, intent).fit, Fit::None, "{intent}");

@@ -168,7 +168,7 @@ fn release_notes_are_drafted_from_the_history() {
 }
 
 #[test]
-fn a_changelog_out_of_order_is_told_line_by_line() {
+fn an_unsorted_changelog_is_reported_by_line() {
     let script = "changelog-check/scripts/changelog_check.py";
     let here = folder(&[
         (

@@ -262,7 +262,7 @@ fn texts_and_paths_are_whole_in_a_pipe() {
 }
 
 #[test]
-fn plain_text_has_no_colour_and_its_tables_fit_80_columns_in_a_pipe() {
+fn plain_text_without_color_fits_80_columns() {
     let home = Home::with_skills();
     for args in [
         &["list"][..],

@@ -36,7 +36,7 @@ fn wrong_usage_exits_with_2_in_text_and_json() {
     assert!(near.stderr.contains("'discover'"), "{}", near.stderr);
     let missing = home.run_bare(&["--json", "db"]).error()["error"]["message"].to_string();
     assert!(missing.contains("is missing"), "{missing}");
-    let json = home.run(&["list", "--role", "nobody", "--json"]);
+    let json = home.run(&["list", "--role", "unknown", "--json"]);
     assert_eq!(json.code, 2);
     let error = json.error();
     assert_eq!(

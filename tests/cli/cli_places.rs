@@ -7,7 +7,7 @@ use cli_runs_fixture::RunsFixture;
 use serde_json::json;
 
 #[test]
-fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_unread() {
+fn runs_of_unread_skills_can_only_be_denied() {
     let desk = RunsFixture::new();
     let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
     let signalled = desk.run(&["run", "later", "--json"]).json()["run"]["id"].as_str().unwrap().to_owned();

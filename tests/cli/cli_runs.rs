@@ -35,7 +35,7 @@ fn json_is_the_run_whole_with_silence_beside_it() {
 }
 
 #[test]
-fn wrong_inputs_are_told_before_anything_starts() {
+fn invalid_inputs_are_reported_before_the_start() {
     let desk = RunsFixture::new();
     let unknown = desk.run(&["run", "words", "--input", "txt=a"]);
     assert_eq!(unknown.code, 2);
@@ -146,7 +146,7 @@ fn denying_cancels_and_sends_nothing() {
 }
 
 #[test]
-fn a_yes_without_a_digest_decides_nothing() {
+fn an_approval_without_digest_decides_nothing() {
     let desk = RunsFixture::new();
     let run = desk.waiting_mail();
     let unconfirmed = desk.run(&["runs", "approve", &run, "--yes"]);
@@ -278,7 +278,7 @@ fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
 }
 
 #[test]
-fn a_detached_run_warns_where_no_worker_is_alive_and_is_worked_later() {
+fn a_detached_run_warns_without_an_active_worker() {
     let desk = RunsFixture::new();
     let left = desk.run(&["run", "words", "--input", "text=a", "--detach"]);
     assert_eq!(left.code, 0, "{}", left.stderr);
@@ -455,7 +455,7 @@ fn lists_and_pages_of_skills_open_no_store() {
 }
 
 #[test]
-fn a_capability_says_who_carries_it_out_and_another_binding_can_be_chosen() {
+fn the_binding_of_a_capability_can_be_switched() {
     let desk = RunsFixture::new();
     let all = desk.json(&["explain-capability"]);
     assert!(all["capabilities"].as_array().unwrap().contains(&json!("text.words.count")), "{all}");
@@ -506,7 +506,7 @@ fn a_sidecar_is_attached_to_an_output_after_four_checks() {
 }
 
 #[test]
-fn a_run_is_worked_by_those_who_read_its_skills_alone() {
+fn runs_are_executed_by_workers_with_their_skills() {
     let desk = RunsFixture::new();
     let launched = desk.run(&["run", "words", "--input", "text=a b", "--detach", "--json"]).json();
     let run = launched["run"]["id"].as_str().unwrap();

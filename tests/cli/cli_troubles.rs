@@ -7,7 +7,7 @@ use cli_runs_fixture::RunsFixture;
 use serde_json::json;
 
 #[test]
-fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
+fn a_decision_after_the_deadline_is_rejected() {
     let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
     let id = waiting["run"]["id"].as_str().unwrap().to_owned();
@@ -66,7 +66,7 @@ fn an_edited_script_requires_new_approval() {
 }
 
 #[test]
-fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken() {
+fn an_approval_that_must_fail_is_rejected() {
     let desk = RunsFixture::new();
     let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
     let digest = desk.digest(&first);
@@ -117,7 +117,7 @@ fn an_untouched_script_is_asked_about_no_second_time() {
 }
 
 #[test]
-fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake() {
+fn an_expired_wait_needs_no_worker() {
     let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);

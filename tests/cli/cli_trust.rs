@@ -42,7 +42,7 @@ fn trusted(home: &Home, id: &str) -> String {
 }
 
 #[test]
-fn trust_shows_what_would_run_and_waits_for_a_yes() {
+fn trust_shows_what_would_run_and_asks() {
     let home = home();
     assert_eq!(trusted(&home, "intake"), "no");
     let unconfirmed = home.run(&["trust", "intake"]);

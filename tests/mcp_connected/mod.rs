@@ -71,7 +71,7 @@ impl Keyed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_what_their_key_may_not_decide() {
+async fn a_key_without_the_scope_is_not_prompted() {
     let keyed = Keyed::begin();
     let send = json!({ "skill_id": "send", "inputs": { "to": "ana" } });
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {

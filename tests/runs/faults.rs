@@ -148,7 +148,7 @@ fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_is_lost() {
+fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();

@@ -14,13 +14,13 @@ mod store_kit;
 
 mod bindings;
 mod chaos;
+mod core_attach;
+mod core_commands;
+mod core_reloads;
+mod core_runs;
+mod core_service;
 mod engine;
 mod faults;
-mod gateway_attach;
-mod gateway_follows;
-mod gateway_orders;
-mod gateway_runs;
-mod gateway_service;
 mod leases;
 mod operators;
 mod policy_rules;

@@ -35,7 +35,7 @@ async fn listed(core: &Local, filter: &str) -> Vec<RunRecord> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_told_apart_by_title_label_and_reason() {
+async fn runs_are_distinguished_by_title_label_and_reason() {
     let place = Place::new();
     let contract = std::fs::read_to_string(place.path("skills/upload/skill.yaml")).unwrap();
     place.write(

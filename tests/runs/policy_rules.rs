@@ -254,11 +254,11 @@ async fn a_script_in_a_session_collects_one_confirmation() {
         assert!(refused.message.contains("skills run alpha"), "{text}: {}", refused.message);
     }
     std::fs::write(&policy, "approvals: [{id: beta, need: 2}]\nrequire_approval: [{id: alpha}]\n").unwrap();
-    let asked = run().await;
+    let refused = run().await;
     assert!(
-        !asked.message.contains("skills run alpha"),
+        !refused.message.contains("skills run alpha"),
         "its confirmation is the approval: {}",
-        asked.message
+        refused.message
     );
     std::fs::write(&policy, "deny: [{id: alpha}]\n").unwrap();
     assert_eq!(run().await.code, ToolFailure::SafetyDenied);

@@ -149,7 +149,7 @@ async fn a_canceled_script_is_asked_to_end_and_may_tidy_up() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_is_killed() {
+async fn a_run_without_a_waiter_is_killed() {
     let bundle = Bundle::of("long.sh", "setsid sleep \"$1\" &\nwait\n");
     for (name, sandbox) in sandboxes() {
         let mut spec = bundle.spec("long.sh");
@@ -234,7 +234,7 @@ async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
 }
 
 #[tokio::test]
-async fn a_broken_bubblewrap_is_told_and_done_without() {
+async fn a_broken_bubblewrap_is_reported_and_not_used() {
     let setup = Setup { helper: env!("CARGO_BIN_EXE_skills").into(), ..Setup::of_this_program() };
     let sandbox = Sandbox::with(Setup { bubblewrap: Some("/bin/false".into()), ..setup });
     let report = sandbox.report();

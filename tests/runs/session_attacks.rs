@@ -80,7 +80,7 @@ async fn a_hostile_body_stays_inside_its_element() {
 }
 
 #[tokio::test]
-async fn a_script_needs_a_yes_first() {
+async fn a_script_requires_confirmation() {
     let place = Place::new();
     place.file("alpha/scripts/hello.sh", "echo hello\n");
     let core = place.core().await;

@@ -129,7 +129,7 @@ async fn offered_schemas_are_schemas_and_recorded_arguments_fit_them() {
 }
 
 #[tokio::test]
-async fn what_a_service_would_refuse_is_told_beside_the_request() {
+async fn what_a_service_would_reject_is_reported() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;

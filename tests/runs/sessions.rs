@@ -122,8 +122,8 @@ async fn every_tool_takes_a_skill_by_id_name_or_place() {
         let gone = call(&core, &id, "skills.unload", json!({"names": [called]})).await.result.unwrap();
         assert_eq!(gone["unloaded"].as_array().unwrap().len(), 1, "{called}: {gone}");
     }
-    let unloaded = call(&core, &id, "skills.unload", json!({"names": ["nobody"]})).await.result.unwrap();
-    assert_eq!(unloaded["ignored"], json!(["nobody"]));
+    let unloaded = call(&core, &id, "skills.unload", json!({"names": ["unknown"]})).await.result.unwrap();
+    assert_eq!(unloaded["ignored"], json!(["unknown"]));
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn a_clients_budget_shrinks_the_catalog_of_the_session() {
 }
 
 #[tokio::test]
-async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_is_not_seen_has_its_reason() {
+async fn another_client_names_the_skills_it_omits() {
     let place = Place::new();
     place.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
     for at in 0..5 {
@@ -383,7 +383,7 @@ async fn a_receipt_says_whether_its_tokens_were_counted() {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_told_and_the_loaded_text_stays() {
+async fn a_changed_file_keeps_the_loaded_text() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;

@@ -143,7 +143,7 @@ async fn a_client_does_what_its_scopes_allow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_given_in_the_client_lets_the_run_go_on_in_old_and_new_revisions() {
+async fn an_approval_in_the_client_continues_the_run() {
     for version in [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28] {
         let desk = RunsFixture::new();
         let mut client = Client::of(&desk.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
@@ -301,7 +301,7 @@ async fn skills_are_resources_whose_bytes_hold_their_digests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_for_people_is_a_prompt_and_a_new_one_is_told_of() {
+async fn user_invocable_skills_are_prompts() {
     let home = Home::with_skills();
     let mut client = Client::new(&home, None).await;
     assert!(client.peer.list_all_prompts().await.unwrap().is_empty());
@@ -333,7 +333,7 @@ async fn a_skill_for_people_is_a_prompt_and_a_new_one_is_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_steps_of_a_run_are_told_while_it_goes_on() {
+async fn the_steps_of_a_run_are_progress_notifications() {
     let desk = RunsFixture::new();
     let mut client = Client::new(&desk.home, Some(ElicitationAction::Accept)).await;
     client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;

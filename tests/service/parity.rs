@@ -354,7 +354,7 @@ fn doors() -> Doors {
 }
 
 #[test]
-fn every_door_gives_the_same_answer_and_the_same_error() {
+fn every_adapter_returns_the_same_result_and_error() {
     let mut doors = doors();
     let cases = lookup_cases();
     assert!(cases.len() >= 40, "{}", cases.len());

@@ -269,7 +269,7 @@ async fn foreign_server(page: &'static str) -> Address {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_service_of_this_version_is_told_apart() {
+async fn other_services_and_versions_are_distinguished() {
     let error = |address| async { Remote::connect(address, None, None).await.err().unwrap() };
     let page = error(foreign_server("<html>It works!</html>").await).await;
     assert_eq!(page.code, Code::InvalidConfiguration);
@@ -280,9 +280,9 @@ async fn what_is_no_service_of_this_version_is_told_apart() {
     let newer = error(foreign_server(newer).await).await;
     assert!(newer.message.contains("runs version 9.9.0, this is"), "{newer}");
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let nobody = error(Address::parse(&free.to_string()).unwrap()).await;
-    assert_eq!(nobody.code, Code::UpstreamFailure);
-    assert!(nobody.message.contains("cannot connect"), "{nobody}");
+    let unreachable = error(Address::parse(&free.to_string()).unwrap()).await;
+    assert_eq!(unreachable.code, Code::UpstreamFailure);
+    assert!(unreachable.message.contains("cannot connect"), "{unreachable}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

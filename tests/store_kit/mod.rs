@@ -168,7 +168,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_run_that_kills_its_workers_is_given_up,
         a_renewed_lease_holds,
         a_clock_that_steps_back_takes_no_lease_away,
-        an_intent_without_result_is_told_to_the_next_worker,
+        the_next_worker_gets_unfinished_intents,
         a_step_is_recorded_once,
         a_gate_waits_and_a_decision_moves_it_once,
         two_deciders_at_once_get_one_decision,
@@ -189,7 +189,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         one_run_is_claimed_by_its_id,
         a_lease_given_back_is_no_loss,
         output_lines_are_fenced_events,
-        a_waiting_run_expires_as_it_was_told,
+        a_waiting_run_expires_as_configured,
         an_expiry_that_comes_late_changes_nothing,
         another_question_at_the_same_step_leaves_the_wait_as_it_is,
         corrected_inputs_are_joined_and_told,
@@ -204,7 +204,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_refused_wish_is_written_down_and_changes_nothing,
         a_paused_run_that_waits_is_held_when_its_wait_is_over,
         a_dead_workers_runs_are_free_at_once,
-        what_is_due_is_told,
+        due_runs_are_returned,
         what_a_run_wrote_down_is_forgotten_and_its_results_stay,
         several_approvals_open_a_gate_together,
         a_denial_ends_a_gate_that_needs_several,
@@ -401,7 +401,7 @@ async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &T
     assert!(times.is_sorted(), "{times:?}");
 }
 
-async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, time: &Time) {
+async fn the_next_worker_gets_unfinished_intents(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let first = claimed(store, "w1").await;
     step_one(store, &first, WorkerReport::Checkpoint).await;

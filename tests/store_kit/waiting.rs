@@ -125,7 +125,7 @@ pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
     assert!(matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { .. }))), "{late:?}");
 }
 
-pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time) {
+pub async fn a_waiting_run_expires_as_configured(store: &dyn Store, time: &Time) {
     let denied = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     let failed = wait_at_gate(store, expiring(2, 90, Expiry::Fail)).await;
     let patient = wait_at_gate(store, launch(3)).await;
@@ -410,7 +410,7 @@ pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
     store.renew(&other.run.id, other.fence, LEASE).await.unwrap();
 }
 
-pub async fn what_is_due_is_told(store: &dyn Store, time: &Time) {
+pub async fn due_runs_are_returned(store: &dyn Store, time: &Time) {
     assert_eq!(store.due().await.unwrap(), Due::default());
     store.launch(expiring(1, 60, Expiry::Deny)).await.unwrap();
     assert_eq!(store.due().await.unwrap(), Due { claimable: true, expired: false });

@@ -13,8 +13,8 @@ use skills_registry::{Catalog, ScanProgress};
 use skills_skill::SkillId;
 use tokio::sync::{Semaphore, broadcast};
 
+use super::delegate_runs::delegate_runs;
 use super::fake_runs::FakeRuns;
-use super::hand_runs_on::hand_runs_on;
 
 /// What `discover` answers.
 type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -34,7 +34,7 @@ pub struct FakeClient {
     pub runs: FakeRuns,
 }
 
-hand_runs_on!(FakeClient, runs);
+delegate_runs!(FakeClient, runs);
 
 impl FakeClient {
     pub fn answering(discover: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {

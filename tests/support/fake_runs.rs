@@ -23,7 +23,7 @@ use skills_store::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::run_orders::{command, event_of, moved, note, run_snapshot};
+use super::run_commands::{command, event_of, moved, note, run_snapshot};
 use super::run_samples::{self, NOW_MS};
 
 /// Runs, contracts and capabilities that a test put there.

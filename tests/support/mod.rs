@@ -10,14 +10,14 @@
 pub mod answers;
 pub mod catalogs;
 pub mod corpus;
+pub mod delegate_runs;
 pub mod fake_client;
 pub mod fake_runs;
-pub mod hand_runs_on;
+pub mod fixed_clock_client;
 pub mod note_pane;
 pub mod pty;
-pub mod run_orders;
+pub mod run_commands;
 pub mod run_pane;
 pub mod run_samples;
 pub mod screen;
-pub mod steady_client;
 pub mod steady_sessions;

@@ -287,14 +287,14 @@ fn progress_shows_while_it_goes_on_and_then_goes() {
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let mut harness = workbench_with(Arc::clone(&client), notes(), &Settings::default(), 120, 36);
     client.emit(Event::Index(IndexProgress { indexed: 8_412, total: 14_639, done: false }));
-    harness.wait_for("indexed 8 412 of 14 639");
+    harness.wait_for("indexed 8,412 of 14,639");
     insta::assert_snapshot!("progress", harness.screen().lines().nth(34).unwrap_or_default().to_owned());
     client.emit(Event::Index(IndexProgress { indexed: 14_639, total: 14_639, done: true }));
     harness.wait_until("no progress", |screen| !screen.contains("indexed"));
 }
 
 #[test]
-fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
+fn an_internal_error_does_not_stop_the_workbench() {
     let mut client = FakeClient::answering(|_| fits());
     client.broken = Some("describe");
     let mut harness = workbench_with(Arc::new(client), notes(), &Settings::default(), 120, 36);

@@ -22,9 +22,9 @@ use skills_tui::panes::runs::Runs;
 use skills_tui::panes::session::SessionPane;
 use skills_tui::svg::svg;
 use skills_tui::theme::{Depth, Theme};
+use support::fixed_clock_client::FixedClockClient;
 use support::run_pane::core;
 use support::run_samples::{every_state, settings};
-use support::steady_client::SteadyClient;
 use support::steady_sessions::SteadySessions;
 
 /// All of them, as the workbench has them.
@@ -44,7 +44,7 @@ fn panes() -> Vec<Box<dyn Pane>> {
 fn shipped(home: &Path) -> Harness {
     let arguments = Arguments { demo: true, watch: Some(false), ..Arguments::default() };
     let config = Config::load(home, &Env::at(home), &arguments).unwrap();
-    let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
+    let client = Arc::new(FixedClockClient(Local::open(config).unwrap()));
     let mut harness = Harness::new(client, panes(), &Settings::default(), 120, 32).unwrap();
     harness.wait_until("all skills read and indexed", |screen| {
         screen.contains("21 skills") && !screen.contains("indexed") && !screen.contains("so far")

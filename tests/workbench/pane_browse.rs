@@ -149,7 +149,7 @@ fn every_sub_tab_shows_its_part() {
 }
 
 #[test]
-fn an_empty_machine_is_told_where_was_looked() {
+fn without_skills_the_searched_folders_are_listed() {
     let mut pane = Browse::new();
     let empty = Catalog { roots: catalog().roots, ..Catalog::default() };
     pane.message(&Message::Catalog(Arc::new(empty)));

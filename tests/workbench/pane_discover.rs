@@ -564,7 +564,7 @@ fn marks_by_meaning_show_only_where_meaning_counts() {
 }
 
 #[test]
-fn colours_come_from_the_theme_and_no_colour_tells_signals_by_shade() {
+fn colors_come_from_the_theme() {
     let bar = |theme, depth| {
         let mut pane = answered(INTENT, fits());
         pane.act(Action::Submit);

@@ -18,7 +18,7 @@ use skills_tui::panes::discover::{Discover, History};
 use skills_tui::panes::golden::Golden;
 use skills_tui::panes::runs::Runs;
 use skills_tui::panes::session::SessionPane;
-use support::steady_client::SteadyClient;
+use support::fixed_clock_client::FixedClockClient;
 
 /// Skills that win each other's queries, and the queries.
 const SKILLS: [(&str, &str); 7] = [
@@ -89,7 +89,7 @@ impl Place {
         let settings = Settings { log: skills_base::telemetry::RingBuffer::new(), ..Settings::of(&config) };
         let settings =
             Settings { theme: Some("dark".to_owned()), glyphs: skills_config::GlyphSet::Unicode, ..settings };
-        let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
+        let client = Arc::new(FixedClockClient(Local::open(config).unwrap()));
         let panes = vec![
             Box::new(Browse::new()) as _,
             Box::new(Discover::new(History::default())) as _,
@@ -120,9 +120,9 @@ fn failing_queries_come_first_with_their_reasons() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("j").wait_for("compared with");
     insta::assert_snapshot!("golden-120x36", screen.screen());
-    screen.press("]").wait_for("skills that outrank each other");
+    screen.press("]").wait_for("skills that win queries of another skill");
     insta::assert_snapshot!("golden-confusions-120x36", screen.screen());
-    screen.press("]").wait_for("false wins");
+    screen.press("]").wait_for("false triggers");
     screen.resize(80, 24).press("esc");
     insta::assert_snapshot!("golden-80x24", screen.screen());
     screen.press("tab").press("]").wait_for("expects");

@@ -35,7 +35,7 @@ fn what_waits_for_a_person_stands_first_at_every_size() {
 }
 
 #[test]
-fn without_colour_and_in_ascii_every_state_has_a_sign() {
+fn without_color_every_state_has_a_symbol() {
     let client = core(every_state());
     let settings = Settings {
         depth: Some(skills_tui::theme::Depth::None),
@@ -318,7 +318,7 @@ fn a_run_is_launched_with_a_form_of_its_contract() {
 }
 
 #[test]
-fn a_run_that_nobody_works_says_so() {
+fn a_run_without_a_worker_is_marked() {
     let mut waits = detail(&id(3), "site-report", RunState::Pending);
     waits.run.since_ms = NOW_MS - 60_000;
     let mut harness = opened(&core(vec![waits]), 120, 36);
@@ -401,7 +401,7 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
 }
 
 #[test]
-fn a_run_that_begins_to_wait_is_told_on_every_pane() {
+fn a_new_wait_is_announced_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
@@ -461,9 +461,9 @@ fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
     });
     let client = core(runs.collect());
     let mut harness = opened_as(&client, &settings(), (120, 36));
-    harness.wait_for("10 000 total");
+    harness.wait_for("10,000 total");
     harness.press("G G G").wait_for("bulk-job");
-    has(&harness, &["10 000 total"]);
+    has(&harness, &["10,000 total"]);
     let begin = std::time::Instant::now();
     let drawn = 20;
     for _ in 0..drawn {
@@ -512,7 +512,7 @@ fn clicks_select_press_buttons_and_the_wheel_scrolls() {
 }
 
 #[test]
-fn a_core_that_fails_is_told_and_the_list_stays() {
+fn an_error_of_the_core_keeps_the_list() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::InternalError, "the disk is full"));

@@ -166,10 +166,10 @@ fn marking_all_loads_every_match_first() {
     let client = core(thousands());
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
-    harness.wait_for("first 1 000 of 1 250 matches");
-    harness.press("*").wait_for("1 250 marked");
-    has(&harness, &["1 250 of 1 251"]);
-    harness.press("r").wait_for("Resume 1 250 runs");
+    harness.wait_for("first 1,000 of 1,250 matches");
+    harness.press("*").wait_for("1,250 marked");
+    has(&harness, &["1,250 of 1,251"]);
+    harness.press("r").wait_for("Resume 1,250 runs");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn facets_count_every_match_of_the_service() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     // 250 of them are not loaded.
-    harness.wait_for("eu-west 1 200");
+    harness.wait_for("eu-west 1,200");
     has(&harness, &["us-east 50"]);
 }
 
@@ -187,9 +187,9 @@ fn sorting_loads_every_match_first() {
     let client = core(thousands());
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
-    harness.wait_for("first 1 000 of");
+    harness.wait_for("first 1,000 of");
     harness.press("o").wait_for("Sort by").type_text("title").press("enter");
-    harness.wait_for("1 250 of 1 251");
+    harness.wait_for("1,250 of 1,251");
     harness.press("g");
     has(&harness, &["Deploy 0000"]);
 }

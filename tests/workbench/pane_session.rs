@@ -198,7 +198,7 @@ fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
     screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("complete catalog");
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
-    screen.wait_for("tokens: o200k").wait_for("of 4 000 tokens");
+    screen.wait_for("tokens: o200k").wait_for("of 4,000 tokens");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_new_session_says_what_it_would_take_over() {
 }
 
 #[test]
-fn it_folds_into_one_column_and_needs_no_colour() {
+fn it_folds_into_one_column_without_color() {
     let mut bench = bench(60, 20);
     let screen = &mut bench.screen;
     let seen = screen.screen();
@@ -302,7 +302,7 @@ fn a_skill_that_went_out_has_no_levels_any_more() {
 }
 
 #[test]
-fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_the_bound() {
+fn truncated_descriptions_are_counted_since_the_last_call() {
     for (width, height) in [(120, 40), (80, 24)] {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
@@ -370,7 +370,7 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
 }
 
 #[test]
-fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
+fn a_skill_of_another_project_is_readable() {
     let (mut bench, _, theirs) = project((120, 36), Some("alpha"));
     let screen = &mut bench.screen;
     screen.wait_for("1 alpha").wait_for("not in these roots; the loaded");

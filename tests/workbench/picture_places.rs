@@ -15,9 +15,9 @@ use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::pane::Pane;
 use support::fake_client::FakeClient;
+use support::fixed_clock_client::FixedClockClient;
 use support::run_pane::core;
 use support::run_samples::{NOW_MS, detail, settings};
-use support::steady_client::SteadyClient;
 
 /// Skills of a project, then those of its author.
 const SKILLS: [(&str, &str, &str); 13] = [
@@ -154,7 +154,7 @@ impl Authors {
             Arguments { watch: Some(false), store: Some("memory:".to_owned()), ..Arguments::default() };
         let config = Config::load(&self.repo(), &Env::at(self.home.path()), &arguments).unwrap();
         let settings = Settings { clock_ms: Some(NOW_MS), ..settings() };
-        let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
+        let client = Arc::new(FixedClockClient(Local::open(config).unwrap()));
         let mut harness = Harness::new(client, panes, &settings, width, height).unwrap();
         harness.wait_until("all skills indexed", |screen| {
             screen.contains("13 skills") && !screen.contains("indexed") && !screen.contains("so far")

@@ -130,7 +130,7 @@ fn wide_characters_keep_columns_straight() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_its_message() {
     let mut pty = Pty::spawn(command("panics"), 80, 24);
     pty.wait_for(": commands").send(" ");
     assert_ne!(pty.wait_for_end(), 0);

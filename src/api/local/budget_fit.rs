@@ -158,9 +158,9 @@ impl ClientList {
             let parts = clauses(&skill.description);
             let is_exclusion = exclusion_test(router, id);
             let is_kept = |(at, clause): &(usize, &String)| *at == 0 || is_exclusion(clause);
-            let kept: Vec<&str> =
+            let remaining: Vec<&str> =
                 parts.iter().enumerate().filter(is_kept).map(|(_, clause)| clause.as_str()).collect();
-            (kept.len() < parts.len()).then(|| (id.clone(), kept.concat().trim().to_owned()))
+            (remaining.len() < parts.len()).then(|| (id.clone(), remaining.concat().trim().to_owned()))
         };
         let shorter: Vec<(SkillId, String)> =
             others.iter().filter(|id| !descriptions.contains_key(*id)).filter_map(first).collect();

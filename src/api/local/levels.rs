@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_remembered_on_disk_and_a_changed_file_is_counted_anew() {
+    fn counts_are_cached_until_a_file_changes() {
         let (dir, mut skill) = bundle();
         let cache = tempfile::tempdir().unwrap();
         let file = CacheFile::new(cache.path().join("tokens.bin"), "tokens", "o200k");

@@ -14,7 +14,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "proposal.create",
             Route::post("/v1/proposals"),
             Scope::Run,
-            "Proposes a change of a skill's SKILL.md as a unified diff. The file changes only after approval.",
+            "Proposes a change to a skill's SKILL.md as a unified diff. The file changes only after approval.",
             |context: CallContext, request: ProposalRequest| async move {
                 let by = context.caller.name(request.by);
                 context.service.core.propose(ProposalRequest { by, ..request }).await

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_the_same_way() {
+    fn reasons_are_redacted_the_same_way() {
         let hide = |text: &str| shown(text, &Value::Null);
         let reason = json!({ "given": ["/home/kim/a"], "n": 1 });
         assert_eq!(inside(reason, &hide), json!({ "given": ["…/a"], "n": 1 }));

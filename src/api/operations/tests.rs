@@ -99,7 +99,7 @@ fn arguments_that_do_not_fit_name_their_place() {
 }
 
 #[test]
-fn a_caller_without_the_scope_is_told_which() {
+fn a_missing_scope_is_named() {
     let principal = Principal { name: "ana".to_owned(), scopes: BTreeSet::from([Scope::Read]) };
     let caller = Caller { principal: Some(principal), ..Caller::anyone() };
     assert!(caller.may(Scope::Read) && !caller.may(Scope::Decide) && Caller::anyone().may(Scope::Admin));

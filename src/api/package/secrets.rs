@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_from_words_about_keys() {
+    fn keys_are_distinguished_from_text_about_keys() {
         // Concatenated here, so that no scanner reports this file as a leak.
         let github = format!("token = {}{}", "ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
         let pem = format!("-----BEGIN {} KEY-----", "RSA PRIVATE");

@@ -248,7 +248,7 @@ fn a_bomb_goes_off_within_its_limits() {
 }
 
 #[test]
-fn what_is_no_package_is_said_to_be_none() {
+fn other_files_are_not_packages() {
     let place = Place::new();
     place.write("text.tar.gz", "this is not an archive");
     assert_eq!(codes(&validate(&place.at("text.tar.gz")).unwrap()), ["damaged", "no-manifest"]);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_and_a_password_is_not_repeated() {
+    fn invalid_addresses_are_rejected_without_their_password() {
         for wrong in ["", "ftp://a", "http://", "http://a?b=c", "a b"] {
             assert_eq!(Address::parse(wrong).unwrap_err().code, Code::InvalidRequest, "{wrong}");
         }

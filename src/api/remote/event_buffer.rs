@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_once_each_whatever_a_stream_repeats() {
+    fn repeated_events_are_delivered_once() {
         let heard = EventBuffer::new();
         assert_eq!((heard.last(), heard.behind(0, 9)), (None, Backlog::Nothing));
         assert!(!heard.begin("one", 5));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn another_log_begins_anew_and_numbers_of_the_one_before_are_told_apart() {
+    fn another_log_restarts_the_numbers() {
         let heard = EventBuffer::new();
         heard.begin("one", 90);
         heard.push(event(91));

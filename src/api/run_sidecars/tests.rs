@@ -61,7 +61,7 @@ fn next_actions(state: RunState, paused: bool, kinds: &[&str]) -> String {
 }
 
 #[test]
-fn a_pause_is_told_as_it_stands_now() {
+fn the_current_state_of_a_pause_is_reported() {
     assert_eq!(
         next_actions(RunState::WaitingForHuman, true, &["run.created", "run.paused", "control.applied"]),
         "the sidecar watch requests a pause (too many rows): after approval it is paused until it is resumed"
@@ -98,7 +98,7 @@ fn a_pause_is_told_as_it_stands_now() {
 }
 
 #[test]
-fn a_decision_is_told_who_wants_the_run_held_after_it() {
+fn a_decision_names_who_requested_the_pause() {
     let events_list = events(&["run.paused", "control.applied"]);
     assert_eq!(
         requested_pause(&run(RunState::WaitingForHuman, true), events_list.iter()).as_deref(),

@@ -1,5 +1,6 @@
 //! The rules of the quality states; each returns its result as text.
 
+use skills_base::number::{counted, inflected};
 use strum::IntoEnumIterator as _;
 
 use super::{Assessment, Facts, LifecycleStatus, QualityState};
@@ -62,14 +63,10 @@ fn rules(state: QualityState, facts: &Facts) -> Vec<Answer> {
     }
 }
 
-fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
 fn errors(facts: &Facts) -> Answer {
     match facts.errors {
         0 => Ok("no lint errors".to_owned()),
-        n => Err(format!("fix {} reported by lint", plural(n as u64, "error", "errors"))),
+        n => Err(format!("fix {} reported by lint", counted(n, "error"))),
     }
 }
 
@@ -87,7 +84,7 @@ fn golden(facts: &Facts, share: u64) -> Answer {
         let more = MIN_GOLDEN - golden.expected;
         return Err(format!(
             "add {}, to golden.yaml of its root or evals/ of its bundle ({MIN_GOLDEN} required)",
-            plural(more as u64, "golden query that expects it", "golden queries that expect it")
+            inflected(more, "golden query that expects it", "golden queries that expect it")
         ));
     }
     let found = format!("ranks first for {} of {} golden queries", golden.found, golden.expected);
@@ -103,21 +100,15 @@ fn intrusions(facts: &Facts) -> Answer {
     let golden = facts.golden;
     match golden.intruded {
         0 if golden.unwanted == 0 => Ok("no out-of-scope golden query".to_owned()),
-        0 => Ok(format!(
-            "not first for {}",
-            plural(golden.unwanted as u64, "out-of-scope golden query", "out-of-scope golden queries")
-        )),
-        n => Err(format!(
-            "first for {}",
-            plural(n as u64, "out-of-scope golden query", "out-of-scope golden queries")
-        )),
+        0 => Ok(format!("not first for {}", counted(golden.unwanted, "out-of-scope golden query"))),
+        n => Err(format!("first for {}", counted(n, "out-of-scope golden query"))),
     }
 }
 
 fn ran_once(facts: &Facts) -> Answer {
     match facts.runs.completed {
         0 => Err("complete a run of its current contract (`skills run`)".to_owned()),
-        n => Ok(format!("its contract completed {}", plural(n, "time", "times"))),
+        n => Ok(format!("its contract completed {}", counted(n, "time"))),
     }
 }
 
@@ -139,14 +130,11 @@ fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
     let ended = facts.runs.completed + facts.runs.failed;
     let earlier = match facts.runs.earlier {
         0 => String::new(),
-        n => format!("; {} of earlier contracts not counted", plural(n, "run", "runs")),
+        n => format!("; {} of earlier contracts not counted", counted(n, "run")),
     };
     if ended < least {
         let more = least - ended;
-        return Err(format!(
-            "complete {} of its current contract{earlier}",
-            plural(more, "more run", "more runs")
-        ));
+        return Err(format!("complete {} of its current contract{earlier}", counted(more, "more run")));
     }
     let said = format!("{} of {ended} runs of its current contract completed", facts.runs.completed);
     if facts.runs.completed * 100 >= share * ended {
@@ -159,7 +147,7 @@ fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
 fn warnings(facts: &Facts) -> Answer {
     match facts.warnings {
         0 => Ok("no lint warnings".to_owned()),
-        n => Err(format!("fix {} reported by lint", plural(n as u64, "warning", "warnings"))),
+        n => Err(format!("fix {} reported by lint", counted(n, "warning"))),
     }
 }
 

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_told_by_size_and_digest() {
+    fn long_texts_are_recorded_by_size_and_digest() {
         let Value::String(summary) = redacted(Value::String("x".repeat(5000))) else { panic!() };
         assert!(summary.starts_with("[5000 bytes, sha256 ") && summary.len() < 100, "{summary}");
     }

@@ -233,7 +233,7 @@ fn a_cut_or_edited_end_is_found() {
 }
 
 #[test]
-fn lines_behind_the_anchor_are_no_alarm() {
+fn lines_after_the_anchor_raise_no_alarm() {
     let mut desk = Fixture::new();
     desk.write(1..4);
     desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();

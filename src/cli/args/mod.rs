@@ -63,12 +63,12 @@ use skills_store::PostgresAddress;
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0   success; a run completed or was detached
+  0   success; a run completed, or was handed to a worker
   1   findings, no skill fits, a metric got worse, or a run failed or was denied
   2   invalid usage or configuration
   3   not found
   4   refused: invalid state, not trusted, or forbidden by policy
-  5   waiting for approval or a signal
+  5   waiting for approval or a signal, or paused until it is resumed
   69  the service (--connect) is unreachable or still starting
   70  internal error, or the run store is unusable
   130 interrupted with Ctrl-C; the run is unchanged";
@@ -210,13 +210,13 @@ pub enum Command {
     Visibility(VisibilityArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),
-    /// Propose a change of a skill for approval.
+    /// Propose a change to a skill for approval.
     Propose(ProposeArgs),
     /// List, show, approve, deny and roll back proposals.
     Proposals(ProposalsArgs),
     /// Show which skills outrank a skill for its own requests.
     Rivals(RivalsArgs),
-    /// Find skills that outrank each other for their own requests.
+    /// Find skills that outrank others for their own requests.
     Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
@@ -224,7 +224,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// List, explain, edit and convert golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed the first skill for a request.
+    /// Find the commit that changed the top-ranked skill for a request.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),

@@ -13,13 +13,14 @@ const SEVERITIES: &[&str] = &["info", "warning", "error"];
 
 /// `skills discover`
 #[derive(Debug, Args)]
-#[command(after_help = "The ranking is that of this router; the model of a client may choose \
-    differently.\nExits with 1 if no skill fits.")]
+#[command(
+    after_help = "Ranked by Skill Workbench; a client's model may choose differently.\nExits with 1 if no skill fits."
+)]
 pub struct DiscoverArgs {
     /// Request in natural language; `-` reads standard input. With `--plain`, prompts for it if omitted.
     #[arg(value_name = "REQUEST")]
     pub intent: Vec<String>,
-    /// Print the score breakdown by words and signals.
+    /// Print the score breakdown by word and component.
     #[arg(long)]
     pub explain: bool,
     /// Number of results to explain with --explain.

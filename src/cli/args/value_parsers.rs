@@ -73,28 +73,11 @@ pub(super) fn handed_file(text: &str) -> Result<InputFileArg, String> {
     Ok(InputFileArg { name, path })
 }
 
-/// Units of a duration, in seconds.
-const UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
-
 /// Parses a duration in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<u64, String> {
-    let wrong = || "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned();
-    let mut rest = text.trim();
-    let mut sum: u64 = 0;
-    if rest.is_empty() {
-        return Err(wrong());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let (number, behind) = rest.split_at(digits);
-        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
-        let (unit, next) = behind.split_at(end);
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?;
-        sum = number.checked_mul(*seconds).and_then(|part| sum.checked_add(part)).ok_or_else(wrong)?;
-        rest = next;
-    }
-    Ok(sum)
+    let duration = skills_base::duration::parse(text.trim());
+    let seconds = duration.map(|duration| duration.as_secs());
+    seconds.ok_or_else(|| "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned())
 }
 
 /// Parses a time as milliseconds since 1970-01-01 UTC: a date (midnight in the local time zone), a local time, or a
@@ -130,14 +113,6 @@ pub(super) fn run_column() -> impl TypedValueParser<Value = RunColumn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spans_add_up_and_need_a_unit() {
-        assert_eq!((span("90s"), span("1h30m"), span("30d")), (Ok(90), Ok(5400), Ok(2_592_000)));
-        for wrong in ["", "90", "h", "1x", "2h3", "99999999999999999999w"] {
-            assert!(span(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_fraction_is_from_0_to_1() {

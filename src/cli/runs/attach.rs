@@ -11,7 +11,7 @@ use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, cut, fit, size, wrap};
+use crate::output::{TerminalCaps, TextStyle, byte_size, cut, fit, wrap};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, CoreParts, LocalFiles, first_events};
 use skills_skill::safe_text;
 use skills_store::EventKind;
@@ -139,7 +139,7 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
         );
     }
     if let Some(label) = &preview.target_label {
-        let bytes = preview.content_bytes.map_or_else(String::new, |bytes| format!(", {}", size(bytes)));
+        let bytes = preview.content_bytes.map_or_else(String::new, |bytes| format!(", {}", byte_size(bytes)));
         let _ = writeln!(out, "target    {}{bytes}", safe_text::line(label));
     }
     if !full {

@@ -14,7 +14,7 @@ use crate::Context;
 use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
 use crate::failure::{Exit, Failure};
-use crate::output::{TerminalCaps, TextStyle, counted, fit};
+use crate::output::{TerminalCaps, TextStyle, counted, fit, inflected};
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
@@ -130,7 +130,7 @@ fn choose(
 ) -> Result<(), Failure> {
     let mut text = chosen.list(clock::now_ms());
     if others > 0 {
-        let left = counted(others, "other run matches", "other runs match");
+        let left = inflected(others, "other run matches", "other runs match");
         let _ = writeln!(text, "{left} but cannot take this command.");
     }
     reporter.say(&text);
@@ -271,9 +271,9 @@ fn sheets(
     look: TerminalCaps,
 ) -> String {
     let verb = capitalized(&verdict.to_string());
-    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    let told = distinguish(takes.iter().map(|(run, _)| *run));
-    for ((run, sheet), differs) in takes.iter().zip(told.lines("  ")) {
+    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
+    let distinction = distinguish(takes.iter().map(|(run, _)| *run));
+    for ((run, sheet), differs) in takes.iter().zip(distinction.lines("  ")) {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
@@ -339,9 +339,9 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
 
 /// Renders the runs to which the command would be sent.
 fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
-    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
-    let told = distinguish(takes.iter().copied());
-    for (run, differs) in takes.iter().zip(told.lines("  ")) {
+    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run"));
+    let distinction = distinguish(takes.iter().copied());
+    for (run, differs) in takes.iter().zip(distinction.lines("  ")) {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
         let _ = writeln!(
             out,
@@ -355,7 +355,7 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
         }
     }
     if !others.is_empty() {
-        let left = counted(others.len(), "other run matches", "other runs match");
+        let left = inflected(others.len(), "other run matches", "other runs match");
         let _ = writeln!(out, "{left} but do not accept this command.");
     }
     out

@@ -139,7 +139,7 @@ mod tests {
     use skills_skill::contract::{Conformance, Field, FieldType};
 
     #[test]
-    fn the_whole_decision_is_told() {
+    fn the_complete_decision_is_printed() {
         let choice = |binding: &str, place: &str, obstacle: Option<&str>| BindingChoice {
             binding: binding.to_owned(),
             protocol: "script".to_owned(),

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_in_the_zone_of_the_reader() {
+    fn times_are_in_the_readers_time_zone() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(moment(1_784_021_400_000, &zone), "2026-07-14 11:30:00");
         assert_eq!(time_of_day(1_784_021_400_000, &TimeZone::UTC), "09:30:00");

@@ -123,7 +123,7 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
             side.run,
             safe_text::line(&side.skill_id),
             safe_text::line(&side.contract_version),
-            side.state,
+            side.state.label(),
             side.took_ms.map(|took| format!(" after {}", clock::took(took))).unwrap_or_default()
         );
     }

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_be_asked_the_whole_command_is_named() {
+    fn without_a_prompt_the_complete_command_is_named() {
         use clap::Parser as _;
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);

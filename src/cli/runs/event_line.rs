@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_said_that_a_step_happened_is_told_with_what_it_gave() {
+    fn a_confirmed_step_shows_approver_and_result() {
         let said = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(

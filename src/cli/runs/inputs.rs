@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_told_with_what_is_wanted() {
+    fn invalid_values_are_reported_with_the_expected_type() {
         let says = |name: &str, value: &str| match gather(
             &input_args(&[(name, value)]),
             Known::Declared(&fields()),

@@ -101,7 +101,7 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
 fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) -> String {
     if reporter.labeled {
         let (id, version) = (clean(contract.skill_id.as_str()), clean(&contract.contract.version));
-        let steps = counted(contract.steps.len(), "step", "steps");
+        let steps = counted(contract.steps.len(), "step");
         let (run, isolation) = (&launched.run.id, clean(&contract.isolation));
         return format!("Skill: {id}, version {version}, {steps}.\nRun: {run}\nIsolation: {isolation}.");
     }
@@ -116,7 +116,7 @@ fn opening(contract: &ContractView, launched: &Launched, reporter: &Reporter) ->
         "{} {}, {}\n{} {}{key}\n{} {}",
         TextStyle::Strong.paint(&id, color),
         safe_text::line(&contract.contract.version),
-        counted(contract.steps.len(), "step", "steps"),
+        counted(contract.steps.len(), "step"),
         TextStyle::Muted.paint("run       ", color),
         launched.run.id,
         TextStyle::Muted.paint("isolation ", color),

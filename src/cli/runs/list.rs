@@ -226,14 +226,14 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
     let skill_width = if look.terminal { longest.clamp(5, (look.width / 3).max(24)) } else { longest.max(5) };
     let available = look
         .text_width(usize::MAX)
-        .saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2)
+        .saturating_sub(2 + id_width + 2 + skill_width + 2 + 8 + 2 + 6 + 2)
         .max(12);
     if !page.runs.is_empty() {
         let head = format!(
-            "  {}  {}  {:>5}  {:>6}  state",
-            fit("run", id_width, look.unicode),
+            "  {}  {}  {:>8}  {:>6}  state",
+            fit("id", id_width, look.unicode),
             fit("title", skill_width, look.unicode),
-            "steps",
+            "progress",
             "since",
         );
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.color));
@@ -249,7 +249,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         let words = if waits { words } else { TextStyle::Muted.paint(&words, look.color) };
         let _ = writeln!(
             out,
-            "{} {}  {}  {:>5}  {:>6}  {words}",
+            "{} {}  {}  {:>8}  {:>6}  {words}",
             status::sign(run, look),
             TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.color),
             fit_name(name, skill_width, look.unicode),
@@ -284,7 +284,7 @@ fn totals(page: &RunPage, matching: usize, begin: &str) -> Vec<String> {
             parts.push(format!("{n} {words}"));
         }
     }
-    parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} in total") });
+    parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} total") });
     let shown = page.runs.len();
     if matching > shown {
         let known =
@@ -321,15 +321,15 @@ mod tests {
         let page = page();
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
-          run       title           steps   since  state
-        ◆ 0000abcd  invoice-intake    3/4     1 m  book waits for approval
-        ◇ 0000abcd  invoice-intake    3/4     1 m  waits for signal books-closed
-        ▸ 0000abcd  invoice-intake    3/4     1 m  running book
-        ✓ 0000abcd  invoice-intake    3/4     1 m  completed
-        ✗ 0000abcd  invoice-intake    3/4     1 m  failed at sum: the service answered…
-        ⊘ 0000abcd  invoice-intake    3/4     1 m  canceled
+          id        title           progress   since  state
+        ◆ 0000abcd  invoice-intake       3/4     1 m  book waits for approval
+        ◇ 0000abcd  invoice-intake       3/4     1 m  waits for signal books-closed
+        ▸ 0000abcd  invoice-intake       3/4     1 m  running book
+        ✓ 0000abcd  invoice-intake       3/4     1 m  completed
+        ✗ 0000abcd  invoice-intake       3/4     1 m  failed at sum: the service answered…
+        ⊘ 0000abcd  invoice-intake       3/4     1 m  canceled
 
-        3 waiting for approval · 3 waiting for a signal · 3 running · 18 in total · 6 of 18 shown; --all lists them
+        3 waiting for approval · 3 waiting for a signal · 3 running · 18 total · 6 of 18 shown; --all lists them
         ");
         let rows: Vec<&str> = text.lines().take(7).collect();
         assert!(rows.iter().all(|line| cells(line) <= 80), "{text}");

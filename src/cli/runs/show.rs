@@ -12,7 +12,7 @@ use crate::args::RunsShowArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
 use skills_api::{
-    Change, Code, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
+    Change, CoreParts, Error, RunDetail, StepState, changes, control_requests, orphaned_run_reason,
 };
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -61,8 +61,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
 fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Failure> {
     let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
         let last = detail.checkpoints.last().map_or(0, |checkpoint| checkpoint.number);
-        let message = format!("run {} has no checkpoint {number}; available: 0 to {last}", detail.run.id);
-        return Err(Error::new(Code::CheckpointNotFound, message).into());
+        return Err(Error::no_checkpoint(&detail.run.id.0, number, last).into());
     };
     let checkpoint = &detail.checkpoints[place];
     let before = place.checked_sub(1).and_then(|before| detail.checkpoints.get(before));
@@ -410,7 +409,7 @@ mod tests {
     use super::*;
     use crate::args::Cli;
     use crate::runs::samples::{NOW_MS, detail};
-    use skills_api::{ChangedInput, EarlierAttempt};
+    use skills_api::{ChangedInput, Code, EarlierAttempt};
     use skills_model::RunState;
 
     fn page() -> Page {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_several_ends_is_told() {
+    fn the_worst_result_is_reported() {
         assert_eq!(worse(Exit::Success, Exit::Waiting), Exit::Waiting);
         assert_eq!(worse(Exit::ChecksFailed, Exit::Waiting), Exit::ChecksFailed);
         assert_eq!(worse(Exit::ChecksFailed, Exit::Left), Exit::Left);

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::output::{TerminalCaps, TextStyle, about, counted, cut, grouped, size, tokens, wrap};
+use crate::output::{
+    TerminalCaps, TextStyle, about, byte_size, counted, cut, grouped, inflected, tokens, wrap,
+};
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
 use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
 use skills_skill::safe_text;
@@ -148,7 +150,7 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
     let size = call.size;
     let listed = |part: &&ComposedPart| part.kind == PartKind::Available && part.skill.is_some();
-    let entries = counted(call.composed.parts.iter().filter(listed).count(), "entry", "entries");
+    let entries = counted(call.composed.parts.iter().filter(listed).count(), "entry");
     let client = call.client.as_deref().map(unescape);
     let seen = client.as_ref().map_or_else(|| entries.clone(), |client| format!("{entries} as {client}"));
     let rows: [(&str, LevelSize); 5] = [
@@ -195,7 +197,7 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     format!(
         "{name:<13} {:>10} tok {:>9}  {share:>5.1} %",
         tokens(level.count(), unicode),
-        self::size(level.bytes)
+        byte_size(level.bytes)
     )
 }
 
@@ -247,7 +249,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
     let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
-    let count = counted(active.len(), "skill loaded", "skills loaded");
+    let count = inflected(active.len(), "skill loaded", "skills loaded");
     let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.color));
     out
 }

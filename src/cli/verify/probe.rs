@@ -192,8 +192,13 @@ impl Probe {
             while let Some(cause) = why.source() {
                 why = cause;
             }
-            let message =
-                format!("{} does not respond: {why}; is `skills serve` running there?", self.address);
+            let address = &self.address;
+            let what = if error.is_connect() {
+                format!("cannot connect to {address}")
+            } else {
+                format!("{address} does not respond")
+            };
+            let message = format!("{what}: {why}; is `skills serve` running there?");
             let error = Error::service_unreachable(Code::UpstreamFailure, &self.address, message);
             (Failure::from(error), broke)
         };

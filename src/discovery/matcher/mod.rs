@@ -1,5 +1,6 @@
 //! The matcher chain: each matcher adds a term to the score of a candidate and can explain it.
-//! A new matcher is one file here, one line in [`chain`], and the places that CONTRIBUTING.md lists under "add a matcher".
+//! A new matcher is a file here, a line in [`chain`], and about twelve other places: CONTRIBUTING.md lists them under
+//! "add a matcher". A matcher sees the index only; other data is added as a term of `Adjustments`.
 
 mod exact;
 mod lexical;

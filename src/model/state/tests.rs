@@ -154,7 +154,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not accept this signal: it waits for the signal books-closed, not other; other commands: cancel, replay, fork"
+        "the run does not accept this signal: it waits for the signal books-closed, not other; available commands: cancel, replay, fork"
     );
 }
 

@@ -247,7 +247,7 @@ fn approval_rule(
         Some(text) => {
             let Some(after) = skills_base::duration::parse(text).filter(|after| !after.is_zero()) else {
                 let message = format!("`escalate_after` is `{text}`");
-                return Err(wrong(file, at, message, "allowed: a duration such as 90s, 15m, 4h or 2d"));
+                return Err(wrong(file, at, message, "allowed: a duration such as 90s, 15m, 1h30m or 2d"));
             };
             Some(after)
         }
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_told_from_a_label() {
+    fn folders_and_labels_are_distinguished() {
         let root = |text| root_pattern(text, Path::new("/h/conf"), Path::new("/h"));
         assert_eq!(root("~/s/"), RootPattern::Below("/h/s".into()));
         assert_eq!(root("./s"), RootPattern::Below("/h/conf/s".into()));

@@ -45,12 +45,6 @@ impl<'a> Subject<'a> {
             labels: &NO_LABELS,
         }
     }
-
-    /// Adds the labels of a run.
-    #[must_use]
-    pub fn with_labels(self, labels: &'a BTreeMap<String, String>) -> Self {
-        Self { labels, ..self }
-    }
 }
 
 /// The value of a `root` criterion.

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_told_how_far_a_call_reaches() {
+    fn the_reach_of_a_call_is_described() {
         assert!(distance("http://127.0.0.1:80/x").contains("on this machine"));
         assert!(distance("http://[::1]:80/x").contains("on this machine"));
         assert_eq!(distance("http://api.example.com/v1"), "another machine: api.example.com, unencrypted");

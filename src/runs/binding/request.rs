@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn whole_references_keep_their_type_and_absent_ones_leave_no_trace() {
         let template = json!({
-            "a": "input.n", "b": "input.none", "c": ["input.nobody", "input.list.0.a"],
+            "a": "input.n", "b": "input.none", "c": ["input.missing", "input.list.0.a"],
             "d": {"e": "target.content.x"}, "f": "input", "g": "inputting.text", "h": "run.trace_id", "i": 7
         });
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
             fill("say ${input.text}, ${input.n} times: ${input.list}!"),
             "say hi, 3 times: [{\"a\":1}]!"
         );
-        assert_eq!(fill("${input.nobody}|${other} ${ ${input.text}"), "|${other} ${ hi");
+        assert_eq!(fill("${input.missing}|${other} ${ ${input.text}"), "|${other} ${ hi");
         assert_eq!(fill("${input.text"), "${input.text");
         // A value that looks like a template is not expanded.
         let sly = TemplateValues { input: json!({"x": "${run.idempotency_key}"}), ..template_values() };

@@ -386,7 +386,9 @@ mod tests {
             let seen = Arc::new(Mutex::new(Vec::new()));
             let sink = Arc::clone(&seen);
             let log = Log::new(Arc::new(move |line: LogLine| sink.lock().unwrap().push(line.text)));
-            lines.iter().for_each(|line| log.take(Channel::Stdout, line));
+            for line in lines {
+                log.take(Channel::Stdout, line);
+            }
             if failed {
                 log.release();
             }

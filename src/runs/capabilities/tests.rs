@@ -48,7 +48,7 @@ fn the_earlier_place_counts_and_both_are_named() {
 }
 
 #[test]
-fn references_that_lead_nowhere_are_told_apart() {
+fn dangling_references_are_distinguished() {
     let dir = registry(&[
         ("capabilities/text.count.yaml", CAPABILITY),
         (
@@ -59,7 +59,7 @@ fn references_that_lead_nowhere_are_told_apart() {
         (
             "bindings/x/a.yaml",
             "id: a\ncapability: text.count\nservice: s\nprotocol: openapi\noperation: count\n\
-             request: {t: input.txt, u: 'say ${input.text} ${input.nobody}'}\nresponse: {letters: response.l}\n\
+             request: {t: input.txt, u: 'say ${input.text} ${input.unknown}'}\nresponse: {letters: response.l}\n\
              metadata: {fallback_binding_id: gone}\n",
         ),
         (

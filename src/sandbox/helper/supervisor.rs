@@ -259,7 +259,7 @@ mod tests {
     const PID: Pid = Pid::from_raw(7);
 
     #[test]
-    fn an_end_is_told_as_what_it_was() {
+    fn the_kind_of_an_exit_is_reported() {
         let exited = |code| WaitStatus::Exited(PID, code);
         assert_eq!(script_end("+", exited(3), false), ScriptEnd::Exited(3));
         assert_eq!(script_end("+", exited(143), false), ScriptEnd::Exited(143));

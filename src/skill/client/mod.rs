@@ -653,15 +653,6 @@ impl Profile {
         let appends = self.file.when_to_use.value() == Some(&true);
         with_when_to_use(description, when_to_use.filter(|_| appends))
     }
-
-    /// Returns the display name and, if there is one, the version that was run.
-    #[must_use]
-    pub fn measured_name(&self) -> String {
-        match &self.measured_at {
-            Some(version) => format!("{} {version}", self.name),
-            None => self.name.clone(),
-        }
-    }
 }
 
 /// Appends `when_to_use`, if there is any, to a description.
@@ -687,6 +678,12 @@ pub fn profile(id: &str) -> Option<&'static Profile> {
     let Some(version) = version else { return profiles().iter().find(|profile| profile.id == id) };
     let known = all().iter().find(|known| known.first().is_some_and(|profile| profile.id == id))?;
     known.iter().find(|profile| profile.versions.as_deref().is_none_or(|range| in_range(version, range)))
+}
+
+/// Returns the ranges of versions that the profiles of a client cover, the newest first; empty for an unknown client.
+pub fn covered_versions(id: &str) -> Vec<&'static str> {
+    let of_client = all().iter().filter(|known| known.first().is_some_and(|profile| profile.id == id));
+    of_client.flatten().filter_map(|profile| profile.versions.as_deref()).collect()
 }
 
 /// Returns the profiles of every client, the newest versions first.

@@ -57,7 +57,7 @@ pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> ParseOutcome {
 }
 
 /// Why a skill is dropped: for this file, and for every file with this defect.
-type Drop = (String, String);
+type DropReason = (String, String);
 
 struct Reader<'a> {
     profile: &'a Profile,
@@ -66,7 +66,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn all(&mut self, folder: &str) -> Result<(), Drop> {
+    fn all(&mut self, folder: &str) -> Result<(), DropReason> {
         self.bytes()?;
         let with_frontmatter = self.frontmatter()?;
         let by_lines = self.line_by_line();
@@ -95,7 +95,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn dropped(&self, what: &str) -> Drop {
+    fn dropped(&self, what: &str) -> DropReason {
         let client = &self.profile.name;
         (format!("{client} drops a skill with {what}"), format!("{client} drops {what}"))
     }
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// Applies the client's handling of a defect of this file.
-    fn defect(&mut self, fact: &Fact<Handling>, what: &str) -> Result<Option<Handling>, Drop> {
+    fn defect(&mut self, fact: &Fact<Handling>, what: &str) -> Result<Option<Handling>, DropReason> {
         match fact.value() {
             Some(Handling::Dropped) => return Err(self.dropped(what)),
             Some(Handling::Repaired(how)) => {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         Ok(fact.value().cloned())
     }
 
-    fn bytes(&mut self) -> Result<(), Drop> {
+    fn bytes(&mut self) -> Result<(), DropReason> {
         let (profile, file) = (self.profile, self.file);
         if let Some(Some(most)) = profile.file.bytes.value()
             && file.bytes > *most
@@ -145,7 +145,7 @@ impl Reader<'_> {
     }
 
     /// Checks the frontmatter, and returns whether there is any.
-    fn frontmatter(&mut self) -> Result<bool, Drop> {
+    fn frontmatter(&mut self) -> Result<bool, DropReason> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
             self.defect(&rules.no_frontmatter, "no frontmatter at the first line")?;
@@ -178,7 +178,7 @@ impl Reader<'_> {
         lines.then(|| self.file.by_lines())
     }
 
-    fn name(&mut self, field: Field, folder: &str) -> Result<(), Drop> {
+    fn name(&mut self, field: Field, folder: &str) -> Result<(), DropReason> {
         let rules = &self.profile.file;
         let by_folder =
             matches!(self.profile.name_from.value(), Some(NameFrom::Folder | NameFrom::FolderAndName));
@@ -235,7 +235,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn description(&mut self, field: Field, with_frontmatter: bool) -> Result<(), Drop> {
+    fn description(&mut self, field: Field, with_frontmatter: bool) -> Result<(), DropReason> {
         let rules = &self.profile.file;
         let (fact, what, text) = match field {
             Field::Text(text) if !text.trim().is_empty() => (None, "", text),

@@ -85,7 +85,7 @@ fn a_version_chooses_the_profile_that_was_measured_at_its_range() {
 }
 
 #[test]
-fn an_unknown_fact_and_a_known_one_are_told_apart() {
+fn unknown_and_known_facts_are_distinguished() {
     let facts: BTreeMap<String, Fact<Handling>> = serde_saphyr::from_str(
         "a: unknown\nb: {is: dropped, source: s}\nc: {is: {repaired: how}, source: s}\n",
     )

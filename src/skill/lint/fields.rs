@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_key_finds_its_word() {
+    fn a_misspelled_key_finds_its_word() {
         let meant = [
             ("descripton", Some("description")),
             ("allowed_tools", Some("allowed-tools")),

@@ -178,8 +178,8 @@ pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
     if let Some((at, command)) = found.first() {
         let more = match found.len() - 1 {
             0 => String::new(),
-            1 => ", and one more".to_owned(),
-            more => format!(", and {more} more"),
+            1 => " and one more command".to_owned(),
+            more => format!(" and {more} more commands"),
         };
         let message = format!("loading the skill runs `{}`{more}", command.trim());
         notes.add(&rules::COMMAND_EXPANSION, None, at.start + start..at.end + start, message);

@@ -191,8 +191,8 @@ pub(crate) async fn describe_modified<T: Tx>(tx: &T) -> Result<Vec<String>, Stor
     let found = [(runs, "run", "inputs differ"), (checkpoints, "checkpoint", "state differs")];
     let found = found.into_iter().filter(|(count, ..)| *count > 0);
     let details = found.map(|(count, what, differs)| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {what}{plural} whose {differs} from what was written")
+        let what = skills_base::number::counted(count, what);
+        format!("{what} whose {differs} from what was written")
     });
     Ok(details.collect())
 }

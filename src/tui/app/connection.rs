@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_and_several_are_told_in_their_own_grammar() {
+    fn one_run_and_several_have_correct_grammar() {
         assert_eq!(stopped(0, false), None);
         let one = stopped(1, false).unwrap();
         assert!(

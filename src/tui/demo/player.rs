@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_never_comes_is_told_and_the_show_goes_on() {
+    fn a_missing_text_does_not_stop_the_demo() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n  do: [{until: never}]\n- say: b\n");
         player.forward(now);
         assert_eq!(player.next(now + WAIT_TIMEOUT * 2, true, &screen("")), None);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_are_told_at_any_width() {
+    fn keys_are_shown_at_every_width() {
         let (player, _) = player(TWO);
         let themes = crate::theme::Themes::shipped().unwrap();
         let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();

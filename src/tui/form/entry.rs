@@ -154,7 +154,7 @@ impl Entry {
     pub fn default_text(&self) -> String {
         match &self.field.default {
             Some(default) => shown(&typed(self.field.kind, default)),
-            None if self.field.required => "required".to_owned(),
+            None if self.field.required => String::new(),
             None => "optional".to_owned(),
         }
     }

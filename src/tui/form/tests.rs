@@ -87,7 +87,7 @@ fn a_form_says_what_each_field_wants_and_how_it_was_read() {
 }
 
 #[test]
-fn wrong_and_missing_values_are_told_at_their_field() {
+fn invalid_values_are_reported_at_their_field() {
     let mut form = Form::new(&fields(), &Map::new());
     assert!(
         !drawn(&mut form, 60, 14, true, false).0.contains("is required"),

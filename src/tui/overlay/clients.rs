@@ -343,7 +343,7 @@ impl ClientsView {
 fn facts((row, cell, client): Cell<'_>) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     let reason = cell.reason.clone().unwrap_or_else(|| match cell.state {
-        Visibility::Full => "the whole description is shown".to_owned(),
+        Visibility::Full => "the full description is shown".to_owned(),
         _ => "not known".to_owned(),
     });
     out.push(("reason", reason));

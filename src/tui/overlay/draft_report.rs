@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
-use crate::widgets::format::{count, plain_score, signed, signed_count};
+use crate::widgets::format::{count, counted, plain_score, signed, signed_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
@@ -99,9 +99,8 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
         } else {
             format!("of {}", skills.join(", "))
         };
-        let count = attraction.queries.len();
-        let noun = if count == 1 { "query" } else { "queries" };
-        let text = format!("“{}” attracts {count} {noun} {of}", shown(&attraction.word));
+        let queries = counted(attraction.queries.len(), "query");
+        let text = format!("“{}” attracts {queries} {of}", shown(&attraction.word));
         let segs = [Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
         out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
     }
@@ -243,9 +242,8 @@ fn golden_items(
 ) {
     let (before, after) = (&golden.before, &golden.after);
     let queries = after.queries + after.out_of_scope;
-    let noun = if queries == 1 { "query" } else { "queries" };
     let updating = if is_pending { format!(" {} updating", painter.glyphs.dot) } else { String::new() };
-    out.push(Item::Title("Golden set", format!("{} {noun}{updating}", count(queries))));
+    out.push(Item::Title("Golden set", format!("{}{updating}", counted(queries, "query"))));
     let label = width.saturating_sub(30).clamp(8, 22);
     out.push(line(vec![Seg::new(
         format!("{:label$}{:>7}  {:>7}", "", "saved", "draft", label = usize::from(label)),

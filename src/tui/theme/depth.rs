@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn pure_colours_and_greys_find_themselves() {
+    fn pure_colors_and_grays_map_to_themselves() {
         assert_eq!(nearest_index(255, 0, 0), 196);
         assert_eq!(nearest_index(0, 0, 0), 16);
         assert_eq!(nearest_index(8, 8, 8), 232);

@@ -143,7 +143,7 @@ fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
 }
 
 #[test]
-fn colour_safe_keeps_signals_and_states_apart_without_red_and_green() {
+fn the_color_safe_theme_distinguishes_signals_and_states() {
     let theme = theme("colour-safe");
     let color = |role| theme.style(role).fg.unwrap();
     for seen in SEEN {

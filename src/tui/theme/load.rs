@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_missing_or_a_circle_is_told() {
+    fn missing_and_circular_parents_are_reported() {
         let (themes, _) = with_user(&[
             ("a.yaml", "extends: lihgt\n"),
             ("b.yaml", "extends: c\n"),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_colours_bring_the_theme_that_holds_there() {
+    fn fewer_colors_select_a_readable_theme() {
         let themes = Themes::shipped().unwrap();
         assert_eq!(themes.theme("dark", Depth::Ansi16).unwrap().name, "ansi");
         assert_eq!(themes.theme("light", Depth::None).unwrap().name, "mono");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_colours_never_set_black_white_or_a_background() {
+    fn sixteen_colors_never_set_a_background() {
         let ansi = Themes::shipped().unwrap().theme("ansi", Depth::Ansi16).unwrap();
         let never = [Color::Black, Color::White, Color::Gray];
         assert!(ansi.colors().all(|color| !never.contains(&color)));

@@ -1,4 +1,7 @@
-//! Number formats for columns: two decimals, thousands separators, `3.2k`, `41 kB`.
+//! Number formats for columns: two decimals, thousands separators, `3.2k`.
+
+pub use skills_base::duration::elapsed_micros;
+pub use skills_base::number::{byte_size, counted};
 
 use crate::glyphs::Glyphs;
 use skills_skill::tokens::TokenCount;
@@ -59,40 +62,10 @@ pub fn token_count(count: TokenCount, glyphs: &Glyphs) -> String {
     format!("{}{}", if count.estimated { glyphs.about } else { "" }, tokens(count.tokens))
 }
 
-/// Formats bytes: `512 B`, `9.8 kB`, `41 kB`, `1.2 MB`.
-#[must_use]
-pub fn bytes(count: u64) -> String {
-    let value = count as f64;
-    match count {
-        0..1_000 => format!("{count} B"),
-        1_000..9_950 => format!("{:.1} kB", value / 1e3),
-        9_950..999_500 => format!("{:.0} kB", value / 1e3),
-        999_500..9_950_000 => format!("{:.1} MB", value / 1e6),
-        _ => format!("{:.0} MB", value / 1e6),
-    }
-}
-
-/// Formats a count with thousands separators: `14 639`.
+/// Formats a count with thousands separators: `14,639`.
 #[must_use]
 pub fn count(value: usize) -> String {
     skills_base::number::grouped(value as u64)
-}
-
-/// Formats a count with its noun: `1 skill`, `312 skills`.
-#[must_use]
-pub fn counted(value: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
-}
-
-/// Formats microseconds as milliseconds: `0.6 ms`, `12 ms`, `1.4 s`.
-#[must_use]
-pub fn took(micros: u64) -> String {
-    match micros {
-        0..50 => "<0.1 ms".to_owned(),
-        50..9_950 => format!("{:.1} ms", micros as f64 / 1e3),
-        9_950..999_500 => format!("{:.0} ms", micros as f64 / 1e3),
-        _ => format!("{:.1} s", micros as f64 / 1e6),
-    }
 }
 
 #[cfg(test)]
@@ -118,11 +91,7 @@ mod tests {
         assert_eq!(tokens(128_000), "128k");
         let about = TokenCount { tokens: 3_240, estimated: true };
         assert_eq!([token_count(about, &UNICODE), token_count(about, &ASCII)], ["≈3.2k", "~3.2k"]);
-        assert_eq!(bytes(41_300), "41 kB");
-        assert_eq!(bytes(9_800), "9.8 kB");
-        assert_eq!(count(14_639), "14 639");
+        assert_eq!(count(14_639), "14,639");
         assert_eq!(count(312), "312");
-        assert_eq!(took(612), "0.6 ms");
-        assert_eq!(counted(1, "skill"), "1 skill");
     }
 }

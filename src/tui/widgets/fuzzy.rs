@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_of_a_match_are_told_and_others_do_not_match() {
+    fn matched_letters_are_returned() {
         let mut fuzzy = Fuzzy::default();
         fuzzy.set("pdf");
         assert_eq!(fuzzy.letters("po-diff"), [0, 3, 5]);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::format::{bytes, counted};
+use super::format::{byte_size, counted};
 use super::rich::{RichLine, Seg};
 use super::text_width::{cells, cut_end, shown};
 use super::wrap::wrap;
@@ -90,7 +90,7 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     if cells(&text) <= width {
         return vec![Seg::new(text, role)];
     }
-    let size = bytes(text.len() as u64);
+    let size = byte_size(text.len() as u64);
     let available = width.saturating_sub(cells(&size) + 2);
     vec![
         Seg::new(cut_end(&text, available, ellipsis).into_owned(), role),

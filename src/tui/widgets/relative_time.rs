@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_changes_exactly_when_it_is_told_to() {
+    fn an_age_changes_at_its_next_change() {
         for millis in [0, 999, 1_000, 59_999, 60_000, 61_500, 3_599_999, 3_700_000, 90_000_000] {
             let next = until_older(millis);
             assert_ne!(age(millis + next), age(millis), "{millis}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_changes_exactly_when_it_is_told_to() {
+    fn a_remaining_time_changes_at_its_next_change() {
         for millis in [1_000, 59_999, 60_000, 61_500, 3_600_000, 3_700_000, 90_000_000] {
             let next = until_younger(millis);
             assert_ne!(age(millis - next), age(millis), "{millis}");

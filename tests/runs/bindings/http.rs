@@ -60,7 +60,7 @@ async fn method_path_query_body_and_headers_are_as_the_binding_says() {
 }
 
 #[tokio::test]
-async fn every_bad_answer_is_told_by_what_was_wrong() {
+async fn every_invalid_response_names_its_defect() {
     let server = Server::start();
     let bench = bench(&server);
     for (path, code, expected) in [
@@ -92,7 +92,7 @@ async fn every_bad_answer_is_told_by_what_was_wrong() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_is_a_timeout_of_whoever_was_shorter() {
+async fn a_missing_response_times_out_at_the_limit() {
     let server = Server::start();
     let mut bench = bench(&server);
     bench.bind("b", "web", "openapi", "slow", "metadata: {timeout_seconds: 0.2}");

@@ -57,7 +57,7 @@ async fn a_tool_is_called_and_its_server_kept_for_the_next_call() {
 }
 
 #[tokio::test]
-async fn each_way_to_fail_is_told() {
+async fn each_failure_is_reported() {
     let bench = bench(&[]);
     for (tool, code, expected) in [
         ("fail", CallFailure::RuntimeError, "failed: the disk is ␛[1mfull"),

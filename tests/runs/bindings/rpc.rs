@@ -17,7 +17,7 @@ async fn a_method_is_called_with_the_request_as_its_params() {
 }
 
 #[tokio::test]
-async fn error_objects_and_what_is_no_answer_are_told_apart() {
+async fn error_objects_and_invalid_responses_are_distinguished() {
     let server = Server::start();
     let mut bench = Bench::new();
     bench.http("rpc", server.url("/rpc"));

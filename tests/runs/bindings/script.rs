@@ -93,7 +93,7 @@ async fn dropping_the_call_ends_the_script_too() {
 }
 
 #[tokio::test]
-async fn every_way_to_end_badly_is_told() {
+async fn every_failed_exit_is_reported() {
     for (script, code, expected) in [
         (
             "import sys\nprint('no file a.csv', file=sys.stderr)\nsys.exit(3)\n",

@@ -218,7 +218,7 @@ steps:
 }
 
 #[tokio::test]
-async fn an_approved_step_that_was_under_way_needs_no_second_yes() {
+async fn an_interrupted_approved_step_needs_no_second_approval() {
     let folder = tempfile::tempdir().unwrap();
     let mut bench = Bench::on_disk(folder.path());
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));

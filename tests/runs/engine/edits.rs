@@ -79,7 +79,7 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
 }
 
 #[tokio::test]
-async fn a_yes_to_what_it_was_before_the_edit_is_none_to_what_it_is_now() {
+async fn an_approval_does_not_cover_a_later_edit() {
     let bench = confirming();
     let run = bench.launch(EACH, json!({"all": ["ana", "bob"]})).await;
     assert_eq!(pending_step(&bench.work(&run).await), ("send".into(), json!("confirmation")));

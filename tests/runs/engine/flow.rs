@@ -57,7 +57,7 @@ async fn a_failed_attempt_is_followed_by_another_later_each_time() {
 }
 
 #[tokio::test]
-async fn the_last_error_is_told_when_all_attempts_failed() {
+async fn the_last_error_of_all_attempts_is_reported() {
     let bench = Bench::new();
     bench.fake.on("x.flaky", |made| failing(&format!("busy {}", made.nth)));
     let (run, executed) = bench.run(RETRY, json!({})).await;

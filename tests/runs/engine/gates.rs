@@ -160,7 +160,7 @@ async fn a_no_ends_the_run() {
 }
 
 #[tokio::test]
-async fn one_yes_is_for_all_items_of_a_foreach_and_shows_them() {
+async fn one_approval_covers_all_items_of_a_foreach() {
     let bench = confirmed();
     let text = "
 id: demo.letters
@@ -207,7 +207,7 @@ steps:
 }
 
 #[tokio::test]
-async fn branches_that_need_a_yes_are_asked_about_before_any_begins() {
+async fn branches_are_approved_before_any_starts() {
     let bench = confirmed();
     let text = "
 id: demo.fan

@@ -372,7 +372,7 @@ async fn the_audit_mode_says_what_is_written_down() {
 }
 
 #[tokio::test]
-async fn a_policy_wants_a_yes_before_the_first_step() {
+async fn a_policy_requires_approval_before_the_first_step() {
     let mut bench = Bench::new();
     bench.approval = Some("runs of demo need approval".into());
     let (run, executed) = bench.run(LINEAR, json!({"n": 1})).await;

@@ -177,7 +177,7 @@ async fn spinning_is_ended_by_the_limit_on_processor_time() {
 }
 
 #[tokio::test]
-async fn a_script_that_the_limits_do_not_let_start_is_told_as_such() {
+async fn a_script_prevented_by_limits_is_reported() {
     let bundle = Bundle::of("big.py", "print('x')\n");
     for (name, sandbox) in sandboxes() {
         let mut spec = bundle.spec("big.py");

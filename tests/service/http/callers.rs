@@ -552,7 +552,7 @@ async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn a_rate_limited_caller_gets_retry_after() {
     let place = Place::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
@@ -645,11 +645,11 @@ async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_re
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read, Scope::Run])];
     let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
     let caller = same_principal("ana");
-    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    let (mut permits, mut waiting) = (Vec::new(), Vec::new());
     loop {
         let mut next = Box::pin(large_response_permit(&caller));
         match futures::poll!(&mut next) {
-            Poll::Ready(Ok(permit)) => held.push(permit),
+            Poll::Ready(Ok(permit)) => permits.push(permit),
             Poll::Ready(Err(error)) => break assert_eq!(error.code, Code::RateLimited),
             Poll::Pending => waiting.push(next),
         }
@@ -675,11 +675,11 @@ async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed(
     };
     assert!(ask(true).await.contains("structuredContent"));
     let caller = same_principal("ana");
-    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    let (mut permits, mut waiting) = (Vec::new(), Vec::new());
     loop {
         let mut next = Box::pin(complete_result_permit(&caller));
         match futures::poll!(&mut next) {
-            Poll::Ready(Ok(permit)) => held.push(permit),
+            Poll::Ready(Ok(permit)) => permits.push(permit),
             Poll::Ready(Err(error)) => break assert_eq!(error.code, Code::RateLimited),
             Poll::Pending => waiting.push(next),
         }
@@ -688,7 +688,7 @@ async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed(
     assert!(refused.contains("rate_limited") && refused.contains("complete results"), "{refused}");
     let short = ask(false).await;
     assert!(short.contains("ledger") && !short.contains("rate_limited"), "{short}");
-    drop((held, waiting));
+    drop((permits, waiting));
     assert!(ask(true).await.contains("structuredContent"));
 }
 

@@ -73,7 +73,7 @@ impl Seen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_code_of_the_table_is_told_by_a_real_request() {
+async fn every_documented_code_has_a_request() {
     let mut seen = Seen::default();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = troubles::place(&mute);

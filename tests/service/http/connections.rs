@@ -117,7 +117,7 @@ async fn a_reader_that_stops_reading_loses_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_is_told_to_everybody_who_waits() {
+async fn shutdown_is_reported_to_all_waiters() {
     let house = TestServer::open().await;
     let mut events = Stream::open(&house, "/v1/events", None).await;
     events.next().await.unwrap();
@@ -139,7 +139,7 @@ async fn the_end_is_told_to_everybody_who_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on() {
+async fn waiters_learn_where_a_run_continues() {
     let place = Place::new();
     place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
     let core = place.open_with(CoreParts::Index).await;

@@ -20,7 +20,7 @@ pub fn is(answer: &Answer, status: u16, code: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_cannot_be_understood_are_told_what_and_where() {
+async fn invalid_requests_are_reported_with_location() {
     let house = TestServer::open().await;
     let post = |body: &'static str| house.ask("POST", "/v1/skills/discover", &[], body);
     let cut = post("{\"intent\":").await;
@@ -90,7 +90,7 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lost_requests_are_told_what_is_near() {
+async fn unknown_routes_suggest_similar_ones() {
     let house = TestServer::open().await;
     let slip = house.ask("POST", "/v1/runs/0198/aprove", &[], "").await;
     is(&slip, 404, "not_found");
@@ -176,7 +176,7 @@ async fn errors_name_no_place_of_the_services_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_is_told_by_its_code() {
+async fn impossible_requests_have_a_code() {
     let house = TestServer::open().await;
     let call = |name: &'static str, arguments: Value| house.call(name, arguments);
     is(

@@ -181,7 +181,13 @@ impl Attachments {
             let message = if allowed.is_empty() {
                 format!("{} declares no targets in its classification", skill.id)
             } else {
-                format!("{} accepts {}, not `{target_type}`", skill.id, allowed.join(", "))
+                {
+                    let allowed = allowed.join(", ");
+                    format!(
+                        "`{}` cannot be attached to `{target_type}`; expected one of: {allowed}",
+                        skill.id
+                    )
+                }
             };
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::TargetType, target_type, allowed, error));

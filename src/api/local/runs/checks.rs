@@ -8,6 +8,7 @@ use super::notifications;
 use super::runtime::{CapabilityServices, RunRuntime, RunStore, StorePlace};
 use super::workers::OwnWorkers;
 use crate::{Check, Error};
+use skills_base::number::byte_size;
 use skills_config::{Config, MEMORY_STORE};
 use skills_registry::{Registry, RootState, Trust};
 use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
@@ -124,12 +125,12 @@ impl HealthChecks {
         let found =
             format!("{} MiB and {} files per step in {place}; {how}", limits.disk >> 20, limits.files);
         match sandbox.leftovers() {
-            Leftovers { folders: 0, .. } => Check::good("script disk", found),
+            Leftovers { folders: 0, .. } => Check::good("script limits", found),
             Leftovers { folders, bytes } => Check::note(
-                "script disk",
+                "script limits",
                 format!(
-                    "{found}; stale work folders of processes that ended: {folders}, {} KiB",
-                    bytes.div_ceil(1024)
+                    "{found}; stale work directories of processes that ended: {folders}, {}",
+                    byte_size(bytes)
                 ),
                 "the next start of `serve`, the workbench, `run` or `runs work` deletes them",
             ),
@@ -226,7 +227,7 @@ fn size(file: &Path) -> String {
     log.push("-wal");
     let log = Path::new(&log);
     let mode = if log.exists() { ", WAL" } else { "" };
-    format!(", {} KiB{mode}", (bytes(file) + bytes(log)).div_ceil(1024))
+    format!(", {}{mode}", byte_size(bytes(file) + bytes(log)))
 }
 
 fn isolation(report: &Report) -> Check {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{RunRuntime, Targets, transcripts};
 use crate::{Error, LocalFiles, SessionAccess, TargetChoice};
+use skills_base::number::byte_size;
 use skills_skill::AttachTarget;
 use skills_store::{RunFilter, RunRecord, StepStatus};
 
@@ -50,8 +51,10 @@ impl Targets {
                     .into_iter()
                     .map(|artifact| TargetChoice {
                         label: format!(
-                            "{}, {}, {} bytes",
-                            artifact.name, artifact.media_type, artifact.bytes
+                            "{}, {}, {}",
+                            artifact.name,
+                            artifact.media_type,
+                            byte_size(artifact.bytes)
                         ),
                         target_ref: format!("artifact:{}", artifact.digest),
                         at_ms: None,

@@ -147,7 +147,7 @@ impl Commands {
         request: DecisionRequest,
         principal: Option<&Principal>,
     ) -> Result<Done, Error> {
-        let missing = missing(run.gate.as_ref(), &request);
+        let missing = missing_fields(run.gate.as_ref(), &request);
         if !missing.is_empty()
             && let Some(error) = self.incomplete(runtime, &run, &missing, &request).await?
         {
@@ -161,7 +161,7 @@ impl Commands {
             by.approver = Some(self.approvals.approver().await.0);
         }
         if let Some(result) = &decision.result {
-            fits(runtime, &run, &decision, result).await?;
+            ensure_result_fits(runtime, &run, &decision, result).await?;
         }
         let approves = decision.verdict == Verdict::Approve;
         // A run whose stored contract was modified can be denied.
@@ -180,7 +180,7 @@ impl Commands {
         // Without keys every caller acts under the account of this process, whatever name they give.
         let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
         if approves && !unchecked && required.is_strict() {
-            self.may_approve(&run, &required, (identity, by.approver.as_deref()), principal)?;
+            self.ensure_may_approve(&run, &required, (identity, by.approver.as_deref()), principal)?;
         }
         // The gate may open before the store receives the command; the approval would then bypass the rules above.
         let command = if unchecked {
@@ -192,8 +192,10 @@ impl Commands {
         };
         match runtime.store.command(&run.id, command, Some(by.clone()), None, None).await {
             Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
-                let mut note =
-                    first.map_or_else(|| "was already decided".to_owned(), |first| already(&first, &by));
+                let mut note = first.map_or_else(
+                    || "was already decided".to_owned(),
+                    |first| repeated_decision_text(&first, &by),
+                );
                 if let Some(progress) = run.approval_progress().filter(|_| approves) {
                     note += &format!("; a second approval by the same person does not count: {progress}");
                 }
@@ -208,8 +210,11 @@ impl Commands {
             }
             Err(StoreError::AlreadyDecided { first, refusal }) => {
                 let error = Error::from(refusal);
-                let message =
-                    format!("step {} {}; a decision cannot be reverted", decision.step, was(&first));
+                let message = format!(
+                    "step {} {}; a decision cannot be reverted",
+                    decision.step,
+                    first_decision_text(&first)
+                );
                 let mut reason = error.reason.clone().unwrap_or_else(|| json!({}));
                 reason["decided"] = json!(first);
                 Err(Error { message, reason: Some(reason), ..error })
@@ -222,7 +227,7 @@ impl Commands {
     ///
     /// # Errors
     /// Returns `forbidden` with what the policy requires.
-    fn may_approve(
+    fn ensure_may_approve(
         &self,
         run: &RunRecord,
         required: &RequiredApprovals,
@@ -318,13 +323,13 @@ impl Commands {
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
         if let Some(number) = checkpoint {
-            has_checkpoint(runtime, run, number).await?;
+            ensure_checkpoint_exists(runtime, run, number).await?;
         }
         if let Some(corrected) = &inputs {
-            corrected_fit(&plan, run, corrected)?;
+            ensure_corrections_valid(&plan, run, corrected)?;
         }
         if !despite_change {
-            self.unchanged(run, &plan).await?;
+            self.ensure_skill_unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
         let after = runtime.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
@@ -360,7 +365,7 @@ impl Commands {
         by: DecisionRecord,
     ) -> Result<Done, Error> {
         if let Some(number) = checkpoint {
-            has_checkpoint(runtime, run, number).await?;
+            ensure_checkpoint_exists(runtime, run, number).await?;
         }
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
@@ -376,7 +381,7 @@ impl Commands {
     }
 
     /// Rejects the command if the skill is not the one that was launched.
-    async fn unchanged(&self, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
+    async fn ensure_skill_unchanged(&self, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
         let (present, version) = self.plans.present(run, plan).await;
         if present.as_deref() == Some(&run.contract_digest) {
             return Ok(());
@@ -449,7 +454,7 @@ fn decision_record(by: Option<String>) -> DecisionRecord {
 }
 
 /// Rejects a result that the step could not have returned.
-async fn fits(
+async fn ensure_result_fits(
     runtime: &RunRuntime,
     run: &RunRecord,
     decision: &Decision,
@@ -470,7 +475,7 @@ async fn fits(
 }
 
 /// Returns `was already approved by ana at 2026-07-14 09:28:30 UTC`.
-fn was(first: &RecordedDecision) -> String {
+fn first_decision_text(first: &RecordedDecision) -> String {
     let who = first.by.approver.as_deref().unwrap_or("another user");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
     format!(
@@ -481,8 +486,8 @@ fn was(first: &RecordedDecision) -> String {
 }
 
 /// Returns the message for a decision on what was already decided: the first decision counts, with its notes.
-fn already(first: &RecordedDecision, now: &DecisionRecord) -> String {
-    let said = was(first);
+fn repeated_decision_text(first: &RecordedDecision, now: &DecisionRecord) -> String {
+    let said = first_decision_text(first);
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
     match (spoken(&now.notes), spoken(&first.by.notes)) {
         (Some(new), Some(stored_notes)) if new == stored_notes => said,
@@ -513,7 +518,7 @@ fn decision_label(decision: &Decision) -> &'static str {
 
 /// Returns the fields that a decision lacks: for an approval the step and the digest of what was reviewed, for a denial
 /// the step; and the choice for a step whose outcome is unknown.
-fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
+fn missing_fields(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
     let approves = request.verdict == Verdict::Approve;
     let unknown = match gate {
         Some(Gate::Human { why: ApprovalReason::UnknownOutcome, inputs_digest, .. }) => {
@@ -555,27 +560,30 @@ async fn signal(
     let command = Command::Signal { name: name.clone() };
     let done = runtime.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let note = match done.effect {
-        CommandEffect::Stored => format!("signal {name} is buffered until a step waits for it"),
+        CommandEffect::Stored => format!("signal `{name}` is buffered until a step waits for it"),
         _ => format!("sent signal `{name}`{}", paused_note(&done.run)),
     };
     Ok((done.run, note, false))
 }
 
 /// Rejects a checkpoint that the run does not have, listing those that exist.
-async fn has_checkpoint(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
+async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match runtime.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
             let known = runtime.store.checkpoints(&run.id).await?;
             let last = known.last().map_or(0, |checkpoint| checkpoint.number);
-            let message = format!("run {} has no checkpoint {number}; available: 0 to {last}", run.id);
-            Err(Error::new(Code::CheckpointNotFound, message))
+            Err(Error::no_checkpoint(&run.id.0, number, last))
         }
         outcome => Ok(outcome.map(drop)?),
     }
 }
 
 /// Checks that the inputs merged with the corrections are valid for the contract of the run.
-fn corrected_fit(plan: &Plan, run: &RunRecord, corrected: &Map<String, Value>) -> Result<(), Error> {
+fn ensure_corrections_valid(
+    plan: &Plan,
+    run: &RunRecord,
+    corrected: &Map<String, Value>,
+) -> Result<(), Error> {
     let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
     joined.extend(corrected.clone());
     check_inputs(&plan.contract.inputs, &joined)

@@ -79,8 +79,8 @@ fn headline(
 ) -> String {
     let Some(capability) = capability else {
         let steps = plan.contract.steps.len();
-        let plural = if steps == 1 { "" } else { "s" };
-        return format!("Run {} {} ({steps} step{plural})", run.skill_id, plan.contract.version);
+        let steps = skills_base::number::counted(steps, "step");
+        return format!("Run {} {} ({steps})", run.skill_id, plan.contract.version);
     };
     let does = capability.description.trim();
     let does = does.split_once(". ").map_or(does, |(first, _)| first).trim_end_matches('.');

@@ -43,9 +43,8 @@ pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord,
 /// Returns the run whose id begins or ends with `wanted`, as in a list.
 async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     if wanted.chars().count() < MIN_COUNT {
-        let message =
-            format!("{wanted:?} is too short; use a run id, or at least {MIN_COUNT} characters of one");
-        return Err(Error::new(Code::NotFound, message));
+        let message = format!("run id `{wanted}` is too short: at least {MIN_COUNT} characters");
+        return Err(Error::new(Code::InvalidRequest, message));
     }
     if wanted.chars().count() > MAX_ID_LENGTH {
         return Err(Error::new(Code::NotFound, format!("a run id has at most {MAX_ID_LENGTH} characters")));

@@ -9,6 +9,7 @@ use super::runtime::{RunRuntime, RunStore};
 use super::{find, tasks, transcripts};
 use crate::operations::remove_details;
 use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
+use skills_base::number::byte_size;
 use skills_registry::{Registry, RootState};
 use skills_skill::AttachTarget;
 use skills_store::RunRecord;
@@ -148,7 +149,7 @@ impl Targets {
                 missing(format!("the content of artifact {} no longer exists", artifact.digest))
             })?;
             let label =
-                format!("artifact {}, {}, {} bytes", artifact.name, artifact.media_type, artifact.bytes);
+                format!("artifact {}, {}, {}", artifact.name, artifact.media_type, byte_size(artifact.bytes));
             Ok(Found { label, content: content::of_artifact(&path, artifact)?, run: None })
         })
         .await
@@ -169,7 +170,7 @@ impl Targets {
             .map_err(|error| missing(format!("cannot open the folder of skill {id}: {error}")))?;
         let bytes = content::read_beneath(&bundle, path, &format!("skill:{reference}"))?;
         let content = content::of_bytes(path, &bytes);
-        let label = format!("file {path} of the skill {}, {} bytes", skill.id, bytes.len());
+        let label = format!("file {path} of the skill {}, {}", skill.id, byte_size(bytes.len() as u64));
         Ok(Found { label, content, run: None })
     }
 
@@ -184,7 +185,7 @@ impl Targets {
         };
         let file = local_files.read(reference, &self.root_folders())?;
         let content = content::of_bytes(&file.name, &file.content);
-        let label = format!("file {}, {} bytes", file.path.display(), file.content.len());
+        let label = format!("file {}, {}", file.path.display(), byte_size(file.content.len() as u64));
         Ok(Found { label, content, run: None })
     }
 

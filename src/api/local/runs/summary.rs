@@ -1,6 +1,7 @@
 //! Short summaries of results: `214 rows × 4 columns`, `total 1204.5`, `http 502`.
 
 use serde_json::{Map, Value};
+use skills_base::number::counted;
 
 /// Maximum number of fields shown.
 const FIELDS: usize = 3;
@@ -56,7 +57,11 @@ fn field(name: &str, value_of: &Value) -> String {
                 _ => None,
             };
             let columns = width.map(|n| format!(" × {}", counted(n, "column"))).unwrap_or_default();
-            format!("{} {name}{columns}", items.len())
+            if name.ends_with('s') && items.len() != 1 {
+                format!("{} {name}{columns}", items.len())
+            } else {
+                format!("{name}: {}{columns}", counted(items.len(), "item"))
+            }
         }
         Value::Object(fields) => format!("{name} with {}", counted(fields.len(), "field")),
         other => format!("{name} {}", value(other)),
@@ -72,10 +77,6 @@ fn value(value: &Value) -> String {
         Value::Object(fields) => counted(fields.len(), "field"),
         other => other.to_string(),
     }
-}
-
-fn counted(count: usize, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns the first line, truncated.
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_by_its_message() {
+    fn a_failure_is_summarized_by_its_message() {
         assert_eq!(of_failure(&json!({ "code": "upstream_failure", "message": "http 502" })), "http 502");
         assert_eq!(of_failure(&json!({ "code": "step_timeout" })), "step timeout");
         for prefix in ["`a.b`", "`a.b` (binding `c`)", "`a.b` through `c`"] {

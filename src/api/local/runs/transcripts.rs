@@ -76,7 +76,7 @@ pub(super) async fn choices(
 }
 
 fn entries(count: u64) -> String {
-    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+    skills_base::number::counted(count, "entry")
 }
 
 /// Returns the content passed to a skill: the settings, the active skills, and every entry in order.

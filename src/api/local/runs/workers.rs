@@ -143,7 +143,11 @@ impl Workers {
         crate::work::spawn_blocking(move || {
             let cleared = services.isolating().clear_leftovers();
             if cleared.folders > 0 {
-                tracing::info!("deleted stale work folders: {}, {} bytes", cleared.folders, cleared.bytes);
+                tracing::info!(
+                    "deleted stale work directories: {}, {} bytes",
+                    cleared.folders,
+                    cleared.bytes
+                );
             }
         });
     }

@@ -104,9 +104,7 @@ impl AgentFolders {
             return Err(wrong(location, id));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
-        let folders: Vec<String> =
-            self.places().iter().map(|f| f.join(FOLDER).display().to_string()).collect();
-        let message = format!("agent `{id}` not found; searched in {}", folders.join(", "));
+        let message = format!("agent `{id}` not found; `skills agents list` lists agents");
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }
 

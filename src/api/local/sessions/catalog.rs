@@ -35,9 +35,17 @@ pub(super) const PLAIN: &str = "plain";
 /// Returns `not_found` with similar ids and the known ones.
 pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
     client::profile(id).ok_or_else(|| {
+        if let Some((client, version)) = id.split_once('@')
+            && let covered = client::covered_versions(client)
+            && !covered.is_empty()
+        {
+            let covered = covered.join(", ");
+            let message = format!("no profile of `{client}` covers version {version}; covered: {covered}");
+            return Error::new(Code::NotFound, message);
+        }
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
-        let known: Vec<&str> = ids.chain([PLAIN]).collect();
+        let known: Vec<&str> = ids.collect();
         let message = format!("client profile `{id}` not found; expected one of: {}", known.join(", "));
         Error { suggestions: near, ..Error::new(Code::NotFound, message) }
     })

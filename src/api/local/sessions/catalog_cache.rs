@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_catalog_is_made_once_and_another_one_anew() {
+    fn a_catalog_is_built_once() {
         let (prepared, made) = (Prepared::default(), std::cell::Cell::new(0));
         let ready = || Ready::new(Allowance::unlimited(Vec::new()), false, Vec::new(), Composed::default());
         let get = |key: Key| {

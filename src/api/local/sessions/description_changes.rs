@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn what_gave_way_is_counted_whatever_the_form_and_what_came_or_went_is_not() {
         let full = [
-            ("csv", "Profiles a table & says so"),
+            ("csv", "Profiles a table & reports it"),
             ("pdf", "Reads pages: of a file"),
             ("log", "Merges logs"),
             ("old", "Goes"),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalog_that_shrinks_is_told_entry_by_entry() {
+    fn a_smaller_catalog_is_reported_entry_by_entry() {
         let entry = |at: usize, description: &str| {
             format!("<skill>\n<name>skill-{at}</name>\n<description>{description}</description>\n</skill>\n")
         };
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_in_another_order_are_told_as_that() {
+    fn reordered_bodies_are_reported() {
         let (changes, reordered) = differ(&made(&[1, 2], &["pdf", "csv"]), &made(&[1, 2], &["csv", "pdf"]));
         assert!(changes.is_empty(), "{changes:?}");
         assert_eq!(reordered, ["bodies"]);

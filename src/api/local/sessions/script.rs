@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_what_would_run_on_what() {
+    fn the_request_shows_what_would_run() {
         let error = unconfirmed(reviewed(sheet(), "s1", &supplied()));
         assert_eq!(
             error.message,

@@ -196,7 +196,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let all: u64 = page.counts.values().sum();
         self.say("")?;
         self.say(format!(
-            "Runs. {all} in total: {} waiting for approval, {} running, {} failed.",
+            "Runs. {all} total: {} waiting for approval, {} running, {} failed.",
             count(RunState::WaitingForHuman),
             count(RunState::Running) + count(RunState::Replaying),
             count(RunState::Failed),
@@ -409,7 +409,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
     }
 
-    /// Says how a run went on after a command: once it has ended or waits, or after some seconds.
+    /// Reports how a run continued after a command: once it has ended or waits, or after some seconds.
     async fn follow(&mut self, ordered: CommandResult) -> Result<(), Failure> {
         let is_active = |run: &RunRecord| {
             matches!(run.state, RunState::Pending | RunState::Running | RunState::Replaying) && !run.paused

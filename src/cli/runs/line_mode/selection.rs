@@ -2,7 +2,7 @@
 
 use super::text::named_item;
 use crate::dialog::{capitalized, clean};
-use crate::output::counted;
+use crate::output::{counted, inflected};
 use skills_api::distinguish;
 use skills_store::RunRecord;
 
@@ -27,14 +27,15 @@ pub struct Selection<'r> {
 impl<'r> Selection<'r> {
     /// Numbers the runs from 1.
     pub fn new(command: &str, runs: &[&'r RunRecord]) -> Self {
-        let told = distinguish(runs.iter().copied());
+        let distinction = distinguish(runs.iter().copied());
         let common = |text: &str| clean(&text.replace("  ", ", "));
         let skill = runs
             .first()
             .filter(|first| runs.len() > 1 && runs.iter().all(|run| run.skill_id == first.skill_id))
             .map(|first| format!("skill {}", clean(&first.skill_id)));
-        let title = told.title.as_deref().map(clean);
-        let same = [title.clone(), skill, Some(common(&told.inputs)), Some(common(&told.labels))];
+        let title = distinction.title.as_deref().map(clean);
+        let same =
+            [title.clone(), skill, Some(common(&distinction.inputs)), Some(common(&distinction.labels))];
         let same: Vec<String> = same.into_iter().flatten().filter(|part| !part.is_empty()).collect();
         let name = |run: &RunRecord, differs: &str| {
             let own = if title.is_some() && !differs.is_empty() {
@@ -45,14 +46,14 @@ impl<'r> Selection<'r> {
             let parts = [own, clean(differs)];
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
         };
-        let numbered = (1..).zip(runs.iter().copied()).zip(told.lines(", "));
+        let numbered = (1..).zip(runs.iter().copied()).zip(distinction.lines(", "));
         let numbered = numbered.map(|((number, run), row)| Numbered { number, name: name(run, &row), run });
         Self { command: command.to_owned(), same: same.join(", "), runs: numbered.collect() }
     }
 
     /// Renders the command and what all runs have in common.
     pub fn heading(&self) -> String {
-        let command = capitalized(&format!("{} {}", self.command, counted(self.runs.len(), "run", "runs")));
+        let command = capitalized(&format!("{} {}", self.command, counted(self.runs.len(), "run")));
         if self.same.is_empty() {
             format!("{command}.\n")
         } else {
@@ -94,7 +95,7 @@ impl<'r> Selection<'r> {
             return Some("It is the only run left; press Enter to send nothing.".to_owned());
         }
         self.runs.remove(at);
-        let left = counted(self.runs.len(), "run remains", "runs remain");
+        let left = inflected(self.runs.len(), "run remains", "runs remain");
         Some(format!("Left out: {number}. {left}."))
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::{clock, status};
 use crate::dialog::{capitalized, clean, sentences};
+use crate::output::counted;
 use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, RunDetail, StepState, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
@@ -22,7 +23,7 @@ pub fn span(ms: i64) -> String {
         3_600..86_400 => (seconds / 3_600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+    counted(count, unit)
 }
 
 fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
@@ -72,7 +73,7 @@ fn state(run: &RunRecord) -> String {
     }
 }
 
-/// Describes how a run went on after a command.
+/// Describes how a run continued after a command.
 pub fn outcome(run: &RunRecord) -> String {
     let (done, all) = run.progress;
     let mut parts = vec![

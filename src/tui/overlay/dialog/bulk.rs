@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use self::runs::{DetailChange, RunRows, plural};
+use self::runs::{DetailChange, RunRows};
 use self::texts::Texts;
 use super::parts::{self, Button};
 use crate::action::{Action, Context};
@@ -17,6 +17,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
+use crate::widgets::format::counted;
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cut_end, shown};
 use skills_model::CommandName;
@@ -58,7 +59,7 @@ impl Phase {
                 let left_out = runs.rows.iter().filter(|row| row.blocked.is_some()).count();
                 let text = match left_out {
                     0 => "Space toggles a run. Nothing is sent yet.".to_owned(),
-                    _ => format!("Space toggles a run. {} excluded.", plural(left_out)),
+                    _ => format!("Space toggles a run. {} excluded.", counted(left_out, "run")),
                 };
                 (text, Role::Muted)
             }
@@ -297,7 +298,7 @@ impl BulkDialog {
     }
 
     fn buttons(&self) -> Vec<Button> {
-        let runs = plural(self.runs.unsent());
+        let runs = counted(self.runs.unsent(), "run");
         let (action, key, danger) = match self.command {
             CommandName::Approve => (Action::ApproveNow, "A", false),
             CommandName::Deny => (Action::DenyNow, "D", true),
@@ -306,7 +307,7 @@ impl BulkDialog {
         };
         let changed = self.runs.changed().count();
         let despite = |label: &str| {
-            let label = format!("{label} {} with the launched version", plural(changed));
+            let label = format!("{label} {} with the launched version", counted(changed, "run"));
             (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label, "W"))
         };
         match self.phase {
@@ -474,7 +475,7 @@ impl Overlay for BulkDialog {
             return vec![
                 hint(Action::NextPart, "next"),
                 hint(Action::Execute, verb(self.command).1),
-                hint(Action::Back, "leave the field"),
+                hint(Action::Back, "leave field"),
             ];
         }
         self.phase.hints(&self.runs, self.texts.all.first().map(|text| text.label))
@@ -522,8 +523,8 @@ impl Overlay for BulkDialog {
         let outer = centered(area, width, height);
         let asks = self.phase != Phase::Done;
         let sign = if asks { format!("{} ", painter.glyphs.waiting) } else { String::new() };
-        let title = format!("{sign}{} {}", verb(self.command).0, plural(self.runs.included()));
-        let note = format!("{} marked", plural(self.runs.rows.len()));
+        let title = format!("{sign}{} {}", verb(self.command).0, counted(self.runs.included(), "run"));
+        let note = format!("{} marked", counted(self.runs.rows.len(), "run"));
         let inside = frame(outer, painter, &title, &note, asks);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let end = inside.bottom().saturating_sub(foot);

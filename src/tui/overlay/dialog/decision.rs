@@ -459,7 +459,7 @@ impl Overlay for Decision {
             out.push(hint(Action::Open, "next"));
             let is_multiline = self.focus == Focus::Field(Part::Notes);
             out.extend(is_multiline.then(|| hint(Action::NewLine, "new line")));
-            out.push(hint(Action::Back, "leave the field"));
+            out.push(hint(Action::Back, "leave field"));
             return out;
         }
         if self.gates.sending() {

@@ -324,7 +324,7 @@ impl Overlay for LaunchDialog {
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: "cancel" });
         } else {
-            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave field" });
         }
         out
     }

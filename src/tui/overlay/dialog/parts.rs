@@ -51,7 +51,7 @@ pub fn with_form_keys(mut hints: Vec<Hint>) -> Vec<Hint> {
         (Action::Submit, "next field"),
         (Action::NewLine, "new line"),
         (Action::Clear, "clear"),
-        (Action::LeaveField, "leave the field"),
+        (Action::LeaveField, "leave field"),
         (Action::Back, "cancel"),
     ];
     for (action, label) in keys {

@@ -12,7 +12,7 @@ use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::terminal::MAX_COPY_BYTES;
-use crate::widgets::format::bytes;
+use crate::widgets::format::byte_size;
 use skills_authoring::golden_file::GoldenEdit;
 use skills_discovery::Case;
 use skills_session::MessageRole;
@@ -202,8 +202,8 @@ impl PromptKind {
                     return Ok(Effect::Session(SessionRequest::Write { path, text, replace }));
                 }
                 if size > MAX_COPY_BYTES && !desktop {
-                    let most = bytes(MAX_COPY_BYTES as u64);
-                    let size = bytes(size as u64);
+                    let most = byte_size(MAX_COPY_BYTES as u64);
+                    let size = byte_size(size as u64);
                     return Err(format!(
                         "{size} exceed the limit of the terminal clipboard, {most}: choose file"
                     ));

@@ -18,7 +18,7 @@ use crate::session_export::{Exported, Format};
 use crate::session_requests::{SessionRequest, SessionResponse};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::theme::Role;
-use crate::widgets::format::bytes;
+use crate::widgets::format::byte_size;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::shown;
@@ -176,12 +176,12 @@ impl PromptDialog {
                 let dot = format!(" {} ", painter.glyphs.dot);
                 let sizes: Vec<String> = exports
                     .iter()
-                    .map(|made| format!("{} {}", made.format, bytes(made.text.len() as u64)))
+                    .map(|made| format!("{} {}", made.format, byte_size(made.text.len() as u64)))
                     .collect();
                 let most = if *desktop {
                     "desktop clipboard, no size limit".to_owned()
                 } else {
-                    format!("terminal clipboard, up to {}", bytes(MAX_COPY_BYTES as u64))
+                    format!("terminal clipboard, up to {}", byte_size(MAX_COPY_BYTES as u64))
                 };
                 let mut rows = vec![("sizes", sizes.join(&dot)), ("clipboard", most)];
                 rows.extend(self.objections(exports).into_iter().map(|note| ("note", note)));
@@ -341,7 +341,7 @@ impl Overlay for PromptDialog {
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: nothing });
         } else {
-            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave field" });
         }
         out
     }

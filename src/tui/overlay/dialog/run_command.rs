@@ -402,7 +402,7 @@ impl Overlay for RunCommandDialog {
         }
         if self.in_text() {
             out.push(Hint { action: Action::NewLine, label: "new line" });
-            out.push(Hint { action: Action::LeaveField, label: "leave the field" });
+            out.push(Hint { action: Action::LeaveField, label: "leave field" });
         } else {
             out.push(Hint { action: Action::Back, label: closing });
         }

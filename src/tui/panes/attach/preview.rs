@@ -12,7 +12,7 @@ use crate::action::Action;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, counted};
+use crate::widgets::format::{byte_size, counted};
 use crate::widgets::json_text::{self, Layout};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -442,7 +442,7 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
         Value::String(text) => Some(counted(text.lines().count(), "line")),
         _ => None,
     };
-    let said: Vec<String> = size.map(bytes).into_iter().chain(size_note).collect();
+    let said: Vec<String> = size.map(byte_size).into_iter().chain(size_note).collect();
     RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 

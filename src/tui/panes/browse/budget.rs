@@ -120,7 +120,7 @@ impl Budget {
                 (format!("{} of {} {unit}", count(fill.used), count(limit)), role)
             }
             None if fill.unbounded => ("no budget limit".to_owned(), Role::Muted),
-            None => ("budget not published".to_owned(), Role::Muted),
+            None => ("budget unknown".to_owned(), Role::Muted),
         };
         let mut segs = vec![Seg::new(bound, role)];
         // The cost of the same entries in a session of this workbench, which formats them differently.
@@ -224,7 +224,7 @@ mod tests {
         );
         assert!(budget.reason(&SkillId::new("a")).is_none());
         assert!(
-            budget.reason(&SkillId::new("b")).unwrap().contains("1 536")
+            budget.reason(&SkillId::new("b")).unwrap().contains("1,536")
                 || budget.reason(&SkillId::new("b")).unwrap().contains("1,536")
         );
         assert_eq!(budget.counts(), ["1 truncated", "1 name only", "1 omitted", "1 beyond"]);

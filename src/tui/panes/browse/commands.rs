@@ -24,7 +24,7 @@ pub(super) fn in_list(list: &SkillList, detail: &Detail) -> Vec<Command> {
         Command::shown(Action::PickClient, "client"),
         on_skill(Command::shown(Action::Sort, "sort")),
         on_skill(Command::shown(Action::GroupBy, "group")),
-        of_catalog(Command::shown(Action::DiscoverThis, "discover")),
+        of_catalog(Command::shown(Action::DiscoverThis, "similar")),
         of_catalog(Command::hidden(Action::AddGolden, "to golden set")),
         Command::shown(Action::ShowCollisions, "collisions"),
         attach(bundle),
@@ -39,7 +39,7 @@ pub(super) fn in_list(list: &SkillList, detail: &Detail) -> Vec<Command> {
         Command::hidden(Action::PreviousPart, "previous panel"),
     ];
     if !list.filter.is_empty() {
-        out.insert(3, Command::shown(Action::Back, "all"));
+        out.insert(3, Command::shown(Action::Back, "clear filter"));
     }
     out.extend(Command::moves());
     out
@@ -56,7 +56,7 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     let label = if is_list { "move" } else { "scroll" };
     let mut out = vec![Command::shown(Action::Down, label)];
     if matches!(detail.tab, Tab::Files | Tab::Findings) {
-        out.push(on_skill(Command::shown(Action::Open, "edit there")));
+        out.push(on_skill(Command::shown(Action::Open, "edit file")));
     }
     if detail.tab == Tab::Rivals {
         let blocked = bundle
@@ -68,9 +68,9 @@ pub(super) fn in_detail(list: &SkillList, detail: &Detail) -> Vec<Command> {
     out.push(launch(bundle, detail, detail.tab == Tab::Contract));
     out.extend([
         Command::shown(Action::NextTab, "next tab"),
-        Command::shown(Action::Back, "list"),
+        Command::shown(Action::Back, "back to list"),
         Command { blocked: in_file, ..Command::shown(Action::Edit, "edit") },
-        of_catalog(Command::shown(Action::DiscoverThis, "discover")),
+        of_catalog(Command::shown(Action::DiscoverThis, "similar")),
         on_skill(Command::shown(Action::Why, "why")),
         of_catalog(Command::shown(Action::Draft, "draft")),
         of_catalog(Command::hidden(Action::AddGolden, "to golden set")),

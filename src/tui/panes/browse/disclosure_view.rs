@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::skill_list::ShownBundle;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, counted, token_count};
+use crate::widgets::format::{byte_size, counted, token_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
@@ -81,7 +81,7 @@ pub(super) fn draw(
         let what = if count == 0 { "no files".to_owned() } else { counted(count, "file") };
         painter.put(x + 5, y, &what, Role::Text, 16);
         if count > 0 {
-            let size = bytes(size);
+            let size = byte_size(size);
             let (amount, unit) = size.rsplit_once(' ').unwrap_or((&size, ""));
             painter.right(number_end, y, amount, Role::Text);
             painter.put(number_end + 1, y, unit, Role::Muted, 4);

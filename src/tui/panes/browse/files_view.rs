@@ -7,7 +7,7 @@ use super::detail::{Detail, syntax_of};
 use super::detail_view::scrolled;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, counted};
+use crate::widgets::format::{byte_size, counted};
 use crate::widgets::hex::hex;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -47,7 +47,7 @@ pub(super) fn draw(
             if file.executable {
                 executable_at = Some(painter.right(end.saturating_sub(9), line.y, "executable", Role::Muted));
             }
-            (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
+            (byte_size(file.bytes), if selected { Role::Strong } else { Role::Text })
         } else {
             let sign = if row.folded { painter.glyphs.closed } else { painter.glyphs.open };
             painter.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
@@ -78,7 +78,7 @@ fn draw_preview(detail: &mut Detail, area: Rect, buf: &mut Buffer, cx: &Draw<'_>
             return name;
         }
     };
-    let kind = format!("{} · {}", shown(&content.media_type), bytes(content.bytes));
+    let kind = format!("{} · {}", shown(&content.media_type), byte_size(content.bytes));
     painter.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
     painter.put(area.x + 2, area.y, &name, Role::Strong, area.width.saturating_sub(kind.len() as u16 + 4));
     let window = Rect {

@@ -61,7 +61,7 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
         out.push(on_skill(Command::shown(Action::Open, opens)));
     }
     if focus == Focus::Why {
-        out.push(Command::shown(Action::Back, "results"));
+        out.push(Command::shown(Action::Back, "back to results"));
     }
     let ranked = (!is_ranked).then(|| "no results yet".to_owned());
     out.extend([

@@ -15,7 +15,7 @@ use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, score, took};
+use crate::widgets::format::{count, elapsed_micros, score};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, head, shown};
@@ -166,7 +166,7 @@ pub(super) fn status_lines(
     let Some(shown_answer) = asking.shown() else { return Vec::new() };
     let answer = &shown_answer.answer;
     let width = width.saturating_sub(5);
-    let available = width.saturating_sub(cells(&took(answer.took_us)) + 2);
+    let available = width.saturating_sub(cells(&elapsed_micros(answer.took_us)) + 2);
     let sentence = [Seg::new(sentence(asking, answer), Role::Strong)];
     let mut rows = wrap_to(&sentence, available, most, cx.glyphs.ellipsis);
     let why = [Seg::new(reason_text(asking, answer), Role::Muted)];
@@ -182,7 +182,7 @@ pub(super) fn draw_status(asking: &PendingRequests, area: Rect, buf: &mut Buffer
     let rows = status_lines(asking, area.width, all, cx);
     let mut painter = Painter::new(buf, cx);
     let (x, end) = (area.x + 2, area.right().saturating_sub(1));
-    let took = took(answer.took_us);
+    let took = elapsed_micros(answer.took_us);
     let width = end.saturating_sub(x + 2);
     // Two rows are next to the request and the contributions of its words.
     let top = if rows.len() < all { area.y + 1 } else { area.y };
@@ -216,7 +216,7 @@ pub(super) fn verdict_lines(
     }
     let rows = if height >= TALL || long { 2 } else { 1 };
     let mut lines = wrap_to(&segs, available, rows, cx.glyphs.ellipsis);
-    let took = took(answer.took_us);
+    let took = elapsed_micros(answer.took_us);
     if let [line] = &mut lines[..] {
         let gap = usize::from(available).saturating_sub(line.width() + took.width());
         if gap > 1 {

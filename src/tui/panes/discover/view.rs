@@ -23,12 +23,12 @@ const TALL_BAND: u16 = 27;
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
-pub(super) const RANKING_DISCLAIMER: &str = "this router's ranking; a client's model may differ";
+pub(super) const RANKING_DISCLAIMER: &str = "Skill Workbench's ranking; models may differ";
 
 /// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(available: u16) -> &'static str {
     if usize::from(available) < RANKING_DISCLAIMER.len() {
-        "a router's ranking, not a model's"
+        "not a model's ranking"
     } else {
         RANKING_DISCLAIMER
     }

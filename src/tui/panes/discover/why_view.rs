@@ -15,7 +15,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
 use crate::widgets::breakdown;
-use crate::widgets::format::{bytes, count, counted, plain_score, signed, token_count};
+use crate::widgets::format::{byte_size, count, counted, plain_score, signed, token_count};
 use crate::widgets::highlight::marked;
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -258,7 +258,7 @@ fn draw_levels(
     if let Some(detail) = measured.detail(&hit.skill_id).filter(|d| !d.files.is_empty()) {
         painter.put(column.x + 2, y, "resources", Role::Strong, column.width);
         let total: u64 = detail.files.iter().map(|f| f.bytes).sum();
-        let note = format!("{} · {}", counted(detail.files.len(), "file"), bytes(total));
+        let note = format!("{} · {}", counted(detail.files.len(), "file"), byte_size(total));
         let start = painter.right(end, y, &note, Role::Muted);
         painter.right(start - 1, y, "L3", Role::Level3);
         let longest = detail.files.iter().take(5).map(|f| cells(&f.path)).max().unwrap_or(0);
@@ -273,7 +273,7 @@ fn draw_levels(
                 Role::Muted,
                 name,
             );
-            painter.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
+            painter.right(column.x + 2 + name + 10, at, &byte_size(file.bytes), Role::Muted);
         }
         let rows = detail.files.len().min(5) as u16;
         painter.rail(column.x, y, rows + 1, 3);

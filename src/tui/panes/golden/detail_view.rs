@@ -27,7 +27,7 @@ use skills_registry::Catalog;
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
 
-/// Draws the part; `error` is why the golden set cannot be read any more.
+/// Draws the panel; `error` is why the golden set can no longer be read.
 pub(super) fn draw(
     detail: &mut QueryDetail,
     list: &QueryList,
@@ -132,8 +132,11 @@ fn draw_explanation(
 }
 
 fn draw_confusions(detail: &mut QueryDetail, pairs: &[Confusion], area: Rect, painter: &mut Painter<'_>) {
-    let text =
-        if pairs.is_empty() { "no skill wins queries of another" } else { "skills that outrank each other" };
+    let text = if pairs.is_empty() {
+        "no skill wins queries of another"
+    } else {
+        "skills that win queries of another skill"
+    };
     painter.put(area.x, area.y, text, Role::Muted, area.width);
     let rows = usize::from(area.height.saturating_sub(2));
     detail.scroll.height = rows;
@@ -155,7 +158,7 @@ fn draw_skills(
 ) {
     let end = area.right();
     painter.put(area.x, area.y, "skill", Role::Muted, area.width);
-    painter.right(end, area.y, "false wins", Role::Muted);
+    painter.right(end, area.y, "false triggers", Role::Muted);
     painter.right(end - 12, area.y, "passed", Role::Muted);
     painter.right(end - 20, area.y, "P@1", Role::Muted);
     detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(1)));

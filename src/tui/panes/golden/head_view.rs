@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, counted};
+use crate::widgets::format::counted;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::day;
 use crate::widgets::rich::{RichLine, Seg};
@@ -143,16 +143,14 @@ fn title(measured: &GoldenMeasurement, status: Option<(&'static str, Role)>, cx:
     let dot = cx.glyphs.dot;
     let report = &measured.report;
     let queries = report.results.len();
-    let noun = if queries == 1 { "query" } else { "queries" };
-    let mut note = format!("{} {noun} {dot} {}", count(queries), counted(report.skills, "skill"));
+    let mut note = format!("{} {dot} {}", counted(queries, "query"), counted(report.skills, "skill"));
     match measured.baselines.last() {
         Some(baseline) => {
             note += &format!(" {dot} baseline {}", day(baseline.at_ms));
             let (added, removed) = other_queries(measured);
             for (sign, queries) in [("+", added), (cx.glyphs.minus, removed)] {
                 if queries > 0 {
-                    let noun = if queries == 1 { "query" } else { "queries" };
-                    note += &format!(", {sign}{} {noun}", count(queries));
+                    note += &format!(", {sign}{}", counted(queries, "query"));
                 }
             }
         }

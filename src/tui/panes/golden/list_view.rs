@@ -124,7 +124,7 @@ fn header(columns: &Columns, y: u16, painter: &mut Painter<'_>) {
     put(columns.expects, "expects");
     put(columns.first, "ranked first");
     painter.right(columns.rank_end, y, "rank", Role::Muted);
-    painter.right(columns.by_end, y, "margin", Role::Muted);
+    painter.right(columns.by_end, y, "lead", Role::Muted);
 }
 
 fn draw_query(

@@ -229,7 +229,7 @@ fn push_texts(lines: &mut Vec<Line>, view: &ProposalView, width: u16) {
 
 fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16, glyphs: &Glyphs) {
     lines.push(Line::Rich(RichLine::default()));
-    let note = effect.map(|effect| counted_queries(effect.after.queries)).unwrap_or_default();
+    let note = effect.map(|effect| counted(effect.after.queries, "query")).unwrap_or_default();
     lines.push(Line::Title("Effect on the golden set".to_owned(), RichLine::of(note, Role::Muted)));
     let Some(effect) = effect else {
         let none = "No root has a golden.yaml: the effect on queries is unknown.";
@@ -301,10 +301,6 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
             lines.extend(wrap(&segs, width).into_iter().map(|segs| Line::Rich(RichLine::from_segs(segs))));
         }
     }
-}
-
-fn counted_queries(queries: usize) -> String {
-    if queries == 1 { "1 query".to_owned() } else { format!("{} queries", count(queries)) }
 }
 
 /// Counts how many queries come from, or go to, each other skill; most first.

@@ -97,7 +97,7 @@ pub(super) fn draw(
     let hours = state.hours;
     let focused = cx.focused;
     let (error, mut board) = (state.error.clone(), state.board.clone());
-    // Ages go on while the service does not respond.
+    // Ages advance while the service does not respond.
     let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
     let mut outdated = None;
     if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {

@@ -85,7 +85,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         if has_marks || list.marks_all {
             out.insert(0, Command::shown(Action::Back, "unmark"));
         } else if !list.filter.field.is_empty() {
-            out.insert(0, Command::shown(Action::Back, "all"));
+            out.insert(0, Command::shown(Action::Back, "clear filter"));
         }
     } else {
         let label = match (&detail.showing, &detail.stop) {
@@ -96,14 +96,14 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         };
         out.push(with_run(Command::shown(Action::Open, label)));
         out.push(with_run(Command::shown(Action::ShowCheckpoint, "state")));
-        let back = if detail.shows_other() { "back to run" } else { "list" };
+        let back = if detail.shows_other() { "back to run" } else { "back to list" };
         out.push(Command::shown(Action::Back, back));
     }
     let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
     let one_only = has_marks.then(|| one_run_only(list));
     let assign = none.clone().or(one_only.clone()).or(ended);
     out.push(Command { blocked: assign, ..Command::hidden(Action::Assign, "assign") });
-    out.push(with_run(Command::shown(Action::View, "view")));
+    out.push(with_run(Command::shown(Action::View, "read")));
     let compare = comparable(list, detail, !in_list).err();
     let compare = none.clone().or(one_only.clone()).or(compare);
     out.push(Command { blocked: compare, ..Command::shown(Action::Compare, "compare") });

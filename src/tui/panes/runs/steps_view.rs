@@ -129,7 +129,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());
     for file in &step.artifacts {
-        let size = crate::widgets::format::bytes(file.bytes);
+        let size = crate::widgets::format::byte_size(file.bytes);
         row("left", &format!("{} {size}, {}", file.name, file.media_type));
     }
     for (label, value) in [("inputs", &step.inputs), ("result", &step.result)] {

@@ -59,7 +59,7 @@ fn counts(made: BudgetResult, not_listed: &[HiddenSkills]) -> Vec<(usize, String
         (made.unknown, "unknown", "whether and how they are listed"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
-    let unseen = not_listed.iter().map(|group| (group.skills, "unseen", group.why.clone()));
+    let unseen = not_listed.iter().map(|group| (group.skills, "not listed", group.why.clone()));
     let all = bound.chain(unseen).filter(|(many, ..)| *many > 0);
     all.map(|(many, what, why)| (many, format!("{} {what}: ", count(many)), why)).collect()
 }
@@ -82,7 +82,7 @@ fn filled(fill: &Fill, warn: &str) -> Vec<String> {
         if fill.unbounded {
             return vec!["budget: none".to_owned(), "no limit".to_owned()];
         }
-        return vec!["budget: not published".to_owned(), "no limit".to_owned()];
+        return vec!["budget: unknown".to_owned(), "no limit".to_owned()];
     };
     let unit = if fill.unit == Unit::Tokens { "tok" } else { "chars" };
     let (used, of) = (count(fill.used), count(limit));
@@ -101,13 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_is_told_in_the_clients_own_unit() {
+    fn the_budget_is_in_the_clients_unit() {
         let codex = Fill { limit: Some(4_000), used: 3_998, unit: Unit::Tokens, ..Fill::default() };
         let forms = filled(&codex, "!");
         assert!(forms[0].ends_with(" tok, 100 %") && forms[0].starts_with("budget: 3"), "{forms:?}");
         let over = Fill { limit: Some(8_000), used: 90_000, ..Fill::default() };
         assert!(filled(&over, "!").iter().all(|forms| forms.starts_with("! ")));
-        assert!(filled(&Fill::default(), "!")[0].contains("not published"));
+        assert!(filled(&Fill::default(), "!")[0].contains("unknown"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, count, counted};
+use crate::widgets::format::{byte_size, count, counted};
 use crate::widgets::painter::Painter;
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
@@ -57,7 +57,7 @@ pub(super) fn draw(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
         painter.put_cut(area.x + 4, y, &what, Role::Text, available);
         y += 1;
     }
-    let bytes_now = bytes(composed.composed.text.len() as u64);
+    let bytes_now = byte_size(composed.composed.text.len() as u64);
     if y + 1 < area.bottom() {
         painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, available);
     }
@@ -82,7 +82,7 @@ fn settings(since: &SinceLast, to: &str) -> Vec<String> {
         .map(|change| format!("{} {} {to} {}", change.what, shown(&change.before), shown(&change.now)));
     let (before, now) = since.entries;
     let entries = (before != now && !since.changes.is_empty())
-        .then(|| format!("{} {to} {}", count(before), counted(now, "entry").replace("entrys", "entries")));
+        .then(|| format!("{} {to} {}", count(before), counted(now, "entry")));
     let reordered = since.reordered.iter().map(|what| match what.as_str() {
         "bodies" => "load order changed".to_owned(),
         what => format!("order of {} changed", shown(what)),
@@ -146,9 +146,7 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
         entries = counts
             .into_iter()
             .filter(|(_, many)| *many > 0)
-            .map(|(added, many)| {
-                (added, format!("{} {}", count(many), if many == 1 { "entry" } else { "entries" }))
-            })
+            .map(|(added, many)| (added, counted(many, "entry")))
             .collect();
     }
     let mut out: Vec<(bool, String)> = bodies.into_iter().chain(entries).collect();
@@ -192,7 +190,7 @@ mod tests {
     use skills_api::{DescriptionChanges, SettingChanged};
 
     #[test]
-    fn another_client_is_told_before_what_it_left_out_and_what_only_moved_after_it() {
+    fn changes_are_listed_in_order_of_importance() {
         let changed = SettingChanged { what: "client".into(), before: "none".into(), now: "codex".into() };
         let reordered = vec!["catalogue".to_owned(), "bodies".to_owned()];
         let cut = DescriptionChanges { shortened: 21, name_only: 9, ..DescriptionChanges::default() };
@@ -207,11 +205,11 @@ mod tests {
         assert_eq!(changes(&diff, Form::Xml), [(false, "9 entries".to_owned())]);
         assert_eq!(changes(&diff[..2], Form::Xml).len(), 2, "a few are named");
         let twice = changes(&diff, Form::Xml);
-        assert!(without_told_twice(twice.clone(), Some(&since)).is_empty(), "4 483 → 57 says it");
+        assert!(without_told_twice(twice.clone(), Some(&since)).is_empty(), "4,483 → 57 says it");
         assert_eq!(without_told_twice(twice.clone(), None), twice);
         let both = vec![(true, "7 entries".to_owned()), (false, "9 entries".to_owned())];
         assert_eq!(without_told_twice(both.clone(), Some(&since)), both, "which came and which went is more");
-        assert!(since.describe(crate::widgets::format::count).contains(&"4 426 entries fewer".to_owned()));
+        assert!(since.describe(crate::widgets::format::count).contains(&"4,426 entries fewer".to_owned()));
     }
 
     #[test]

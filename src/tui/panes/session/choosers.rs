@@ -3,7 +3,7 @@
 use super::state::SessionState;
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::session_export::short_id;
-use crate::widgets::format::bytes;
+use crate::widgets::format::{byte_size, counted};
 use crate::widgets::relative_time::moment;
 use crate::widgets::text_width::shown as safe;
 use skills_api::{AgentView, SessionSummary, SessionView};
@@ -54,11 +54,7 @@ pub(super) fn sessions(sessions: &[SessionSummary], current: Option<&str>) -> Ef
             let note = format!(
                 "{}{}, created {}, changed {}",
                 agent.unwrap_or_default(),
-                if session.entries == 1 {
-                    "1 entry".to_owned()
-                } else {
-                    format!("{} entries", session.entries)
-                },
+                counted(session.entries, "entry"),
                 moment(session.created_ms),
                 moment(session.changed_ms)
             );
@@ -86,7 +82,7 @@ pub(super) fn files<'a>(what: PickerKind, name: &str, files: impl Iterator<Item 
     let (scripts, name) = (what == PickerKind::ScriptToRun, safe(name));
     let choices: Vec<_> = files
         .filter(|(path, _)| !scripts || path.starts_with("scripts/"))
-        .map(|(path, size)| (path.to_owned(), safe(path), bytes(size)))
+        .map(|(path, size)| (path.to_owned(), safe(path), byte_size(size)))
         .collect();
     if choices.is_empty() {
         return Effect::Toast(format!("{name} has no {}", if scripts { "scripts" } else { "files" }));

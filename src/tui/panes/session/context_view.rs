@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Fold;
 use crate::glyphs::UNICODE;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, count, token_count};
+use crate::widgets::format::{byte_size, count, token_count};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::cells;
 use crate::widgets::wrap::break_code;
@@ -278,7 +278,7 @@ pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
                 Seg::new(format!("{speaker}  "), Role::Muted),
                 Seg::new(safe_text::line(text), Role::Text),
             ];
-            (0, segs, bytes(text.len() as u64), text.clone())
+            (0, segs, byte_size(text.len() as u64), text.clone())
         }
         Turn::Call { tool, arguments, result } => {
             let level = match (tool.as_str(), result) {
@@ -296,7 +296,7 @@ pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
                 Ok(value) => match tool.as_str() {
                     "skills.load" | "skills.unload" => "receipt".to_owned(),
                     "skills.run_script" => format!("exit {}", value["exit_code"]),
-                    _ => bytes(Entry::result_text(result).len() as u64),
+                    _ => byte_size(Entry::result_text(result).len() as u64),
                 },
             };
             let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();

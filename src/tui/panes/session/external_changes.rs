@@ -129,7 +129,7 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
     }
     if changes.is_empty() {
         let more = after.transcript.len().saturating_sub(before.transcript.len());
-        changes.push(counted(more, "line").replace("line", "more line") + " in the transcript");
+        changes.push(counted(more, "more line") + " in the transcript");
     }
     changes.join(" ")
 }

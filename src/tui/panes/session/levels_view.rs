@@ -8,7 +8,7 @@ use super::state::SessionState;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, count, counted, token_count};
+use crate::widgets::format::{byte_size, count, counted, token_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::text_width::{cut_middle, shown};
@@ -120,7 +120,7 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
     let entry = entry.map(|(part, size)| (size, call.of(part).trim_end().to_owned()));
     let (all, size) = (entries().count(), composed.size.l1);
     let mut facts = vec![
-        format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), bytes(size.bytes)),
+        format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), byte_size(size.bytes)),
         who,
         "tokens: o200k".to_owned(),
     ];
@@ -178,7 +178,7 @@ fn head(
     let (x, available) = (place.x + 2, place.width.saturating_sub(2));
     let cost = size.map_or_else(
         || "not known".to_owned(),
-        |size| format!("{} tok  {}", token_count(size.count(), painter.glyphs), bytes(size.bytes)),
+        |size| format!("{} tok  {}", token_count(size.count(), painter.glyphs), byte_size(size.bytes)),
     );
     let rows = if place.height == 0 {
         0
@@ -236,7 +236,7 @@ fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
             return;
         }
         let cost = if available >= 34 {
-            format!("{} tok  {:>7}", token_count(size.count(), painter.glyphs), bytes(size.bytes))
+            format!("{} tok  {:>7}", token_count(size.count(), painter.glyphs), byte_size(size.bytes))
         } else {
             token_count(size.count(), painter.glyphs)
         };

@@ -9,7 +9,7 @@ use super::context_view::{fitted, transcript};
 use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{bytes, count};
+use crate::widgets::format::{byte_size, count, counted};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::text_width::{cells, shown};
@@ -54,7 +54,7 @@ pub(super) fn draw_composed(
     format!(
         "next call {} {} {} sha256 {digest}",
         cx.glyphs.dot,
-        bytes(composed.composed.text.len() as u64),
+        byte_size(composed.composed.text.len() as u64),
         cx.glyphs.dot
     )
 }
@@ -74,11 +74,7 @@ pub(super) fn draw_transcript(
     let open = |fold: &Fold| context.open.contains(fold);
     let lines = transcript(entries, &open);
     context.draw_lines(&fitted(lines, available(area)), area, buf, cx);
-    format!(
-        "append-only {} {}",
-        cx.glyphs.dot,
-        if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) }
-    )
+    format!("append-only {} {}", cx.glyphs.dot, counted(entries.len(), "entry"))
 }
 
 pub(super) fn draw_payload(
@@ -93,7 +89,7 @@ pub(super) fn draw_payload(
     };
     let width = area.width.saturating_sub(4);
     let Some(rich) = context.rendered(text, width, cx.glyphs.ascii) else {
-        let progress = format!("laying out {}", bytes(text.len() as u64));
+        let progress = format!("laying out {}", byte_size(text.len() as u64));
         Painter::new(buf, cx).put(area.x + 2, area.y, &progress, Role::Muted, width);
         return api.to_string();
     };
@@ -106,7 +102,7 @@ pub(super) fn draw_payload(
         painter.line(area.x + 2, y, line, width);
     }
     // The title drops a note that does not fit, but the service is always named.
-    let (dot, enter, size) = (cx.glyphs.dot, cx.glyphs.enter, bytes(text.len() as u64));
+    let (dot, enter, size) = (cx.glyphs.dot, cx.glyphs.enter, byte_size(text.len() as u64));
     let notes = [
         format!("{api} {dot} {size} {dot} {enter} next format  y copy"),
         format!("{api} {dot} {size} {dot} {enter} next format"),

@@ -12,6 +12,7 @@ use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind, name_of_script};
 use crate::pane::{Effect, PickerKind};
 use crate::session_export::Format;
 use crate::session_requests::{SessionRequest, SessionResponse};
+use crate::widgets::format::byte_size;
 use crate::widgets::text_width::shown;
 use skills_api::{
     Code, ComposedView, LevelsView, LoadedFrom, SessionView, SettingsChange, SkillDetail, SkillDrift,
@@ -439,7 +440,11 @@ fn notice(tool: &str, result: &Result<Value, ToolError>) -> Effect {
         Ok(value) => {
             let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
             Effect::Toast(match tool {
-                "skills.read" => format!("read {}: {} B", text("path"), value["size"]),
+                "skills.read" => format!(
+                    "read {}: {}",
+                    text("path"),
+                    byte_size(value["size"].as_u64().unwrap_or_default())
+                ),
                 "skills.run_script" => format!("{} exited with {}", text("path"), value["exit_code"]),
                 "skills.load" => "takes effect with the next call".to_owned(),
                 _ => "unloaded".to_owned(),

@@ -576,10 +576,6 @@ fn gate_key(run: &RunRecord) -> Option<(&str, &str)> {
     }
 }
 
-pub fn plural(runs: usize) -> String {
-    if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs)) }
-}
-
 /// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {

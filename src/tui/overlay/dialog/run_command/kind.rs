@@ -47,12 +47,12 @@ impl RunCommandKind {
             ),
             Self::Cancel => "External side effects remain. A canceled run cannot be resumed.".to_owned(),
             Self::Replay => {
-                "Creates a run: steps up to the checkpoint are copied, the others run immediately. Their \
+                "Creates a run: steps up to the checkpoint are copied; the others run immediately. Their \
                     external side effects are repeated."
                     .to_owned()
             }
             Self::Fork => {
-                "Creates a paused run: steps up to the checkpoint are copied, nothing runs until it is \
+                "Creates a paused run: steps up to the checkpoint are copied; nothing runs until it is \
                     resumed."
                     .to_owned()
             }
@@ -62,7 +62,9 @@ impl RunCommandKind {
                     shown(&assigned.to),
                     assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
                 ),
-                None => "The run list and the board show the person, the details also the note.".to_owned(),
+                None => {
+                    "The run list and the board show the assignee; the details also show the note.".to_owned()
+                }
             },
         }
     }

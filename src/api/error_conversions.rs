@@ -41,8 +41,9 @@ impl From<StoreError> for Error {
                 ..Self::new(Code::InvalidTransition, message)
             },
             StoreError::PreconditionFailed { .. } => Self::new(Code::InvalidTransition, message),
-            StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
-            StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
+            StoreError::DocumentConflict { .. } | StoreError::SessionConflict { .. } => {
+                Self::new(Code::SessionConflict, message)
+            }
             StoreError::NotEmpty { .. } => Self::new(Code::Forbidden, message),
             StoreError::Newer { .. } | StoreError::Unavailable { .. } => {
                 Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }

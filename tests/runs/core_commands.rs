@@ -1,4 +1,4 @@
-//! Runs that are stopped in the middle of a step, scripts that change while they wait, who ordered what, and a worker
+//! Runs that are stopped in the middle of a step, scripts that change while they wait, who sent which command, and a worker
 //! that has not seen a skill yet.
 use crate::runs_place;
 
@@ -97,7 +97,7 @@ fn cancel(by: &str) -> RunCommand {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
+async fn a_canceled_step_is_reported_as_started() {
     for (properties, summary) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
         let place = Place::new();
         slow_pay(&place, properties);
@@ -438,8 +438,8 @@ const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "started by the test below"]
 async fn driver() {
-    let Ok(told) = std::env::var(DRIVER) else { return };
-    let [point, verdict, id, folder] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let Ok(driver) = std::env::var(DRIVER) else { return };
+    let [point, verdict, id, folder] = driver.split('|').collect::<Vec<_>>().try_into().unwrap();
     let core = Local::open_once(Place::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
     let core = core.with_sandbox(sandbox());
     let waiting = core.run(id).await.unwrap().run;
@@ -467,7 +467,7 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
             let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
             let id = &waiting.id.0;
             let killed = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "gateway_orders::driver", "--ignored", "--nocapture"])
+                .args(["--exact", "core_commands::driver", "--ignored", "--nocapture"])
                 .env(DRIVER, format!("{point}|{verdict}|{id}|{}", place.path("").display()))
                 .output()
                 .unwrap();
@@ -497,7 +497,7 @@ async fn two_interrupted_decisions_of_one_run_do_not_keep_each_other_out_of_the_
     let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
     let id = &waiting.id.0;
     let killed = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "gateway_orders::driver", "--ignored", "--nocapture"])
+        .args(["--exact", "core_commands::driver", "--ignored", "--nocapture"])
         .env(DRIVER, format!("run-command-applied|approve|{id}|{}", place.path("").display()))
         .output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! The orders that an operator gives a run in Runs, by keys: resume, signal, cancel, fork, replay.
+//! The commands that an operator sends to a run in Runs, by keys: resume, signal, cancel, fork, replay.
 
 use crate::support;
 
@@ -168,7 +168,7 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
 }
 
 #[test]
-fn a_takeover_by_another_worker_is_told() {
+fn a_takeover_by_another_worker_is_reported() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     client.runs.work(&id(3), "run.claimed", json!({ "worker": "w1", "takeover": false }), |_| {});
@@ -307,7 +307,7 @@ fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
 }
 
 #[test]
-fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
+fn the_binding_is_updated_when_skills_are_read() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let binding = |text: &str| {
         client.runs.book().runs[0].sheet.as_mut().unwrap().binding = text.to_owned();
@@ -327,7 +327,7 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
 }
 
 #[test]
-fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
+fn leaving_with_active_runs_asks_once() {
     let mut run = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
     run.run.lease =
@@ -343,7 +343,7 @@ fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
 }
 
 #[test]
-fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
+fn a_pause_request_is_shown_above_the_steps() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);
     let wish = json!({
@@ -462,7 +462,7 @@ fn a_copied_command_leads_to_the_runs_of_this_workbench() {
 }
 
 #[test]
-fn runs_to_compare_with_are_told_apart_by_what_they_are() {
+fn runs_to_compare_with_are_distinguished() {
     let runs = (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::Completed)).collect();
     let mut harness = opened(&core(runs), 120, 36);
     harness.press("=").wait_for("Compare with");

@@ -104,8 +104,8 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
-    let kept = order(&core, &early, signal("books-closed")).await.unwrap();
-    assert_eq!(kept.note, "signal books-closed is buffered until a step waits for it");
+    let buffered = order(&core, &early, signal("books-closed")).await.unwrap();
+    assert_eq!(buffered.note, "signal `books-closed` is buffered until a step waits for it");
     assert_eq!(wait_for_completion(&core, &early.id.0).await.state, RunState::Completed);
 }
 
@@ -194,7 +194,7 @@ async fn a_key_finds_its_run_and_refuses_another_payload() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_launched_says_what_to_do() {
     let mut place = Place::new();
-    let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: nobody.has.this\n    input: {x: inputs.nothing}\n";
+    let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: unknown.has.this\n    input: {x: inputs.nothing}\n";
     place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
     place.write("skills/broken/skill.yaml", broken);
     let core = place.open().await;
@@ -231,7 +231,7 @@ async fn what_cannot_be_launched_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_forbids_or_wants_a_yes_first() {
+async fn the_policy_denies_or_requires_approval() {
     let mut place = Place::new();
     place.write(
         "home/policy.yaml",

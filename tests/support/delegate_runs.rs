@@ -1,7 +1,7 @@
 //! Hands every operation on runs on to a part of a client.
 
 /// `RunClient` for a client whose part of this name has the runs.
-macro_rules! hand_runs_on {
+macro_rules! delegate_runs {
     ($client:ty, $part:tt) => {
         #[async_trait::async_trait]
         impl skills_api::RunClient for $client {
@@ -167,4 +167,4 @@ macro_rules! hand_runs_on {
     };
 }
 
-pub(crate) use hand_runs_on;
+pub(crate) use delegate_runs;

@@ -12,14 +12,14 @@ use skills_registry::Catalog;
 use skills_skill::SkillId;
 use tokio::sync::broadcast;
 
-use super::hand_runs_on::hand_runs_on;
+use super::delegate_runs::delegate_runs;
 
-pub struct SteadyClient(pub Local);
+pub struct FixedClockClient(pub Local);
 
-hand_runs_on!(SteadyClient, 0);
+delegate_runs!(FixedClockClient, 0);
 
 #[async_trait]
-impl Client for SteadyClient {
+impl Client for FixedClockClient {
     fn connection(&self) -> Connection {
         self.0.connection()
     }

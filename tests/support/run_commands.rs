@@ -1,4 +1,4 @@
-//! What an order does to a run in the core that holds runs in memory, by the one table of states.
+//! What a command does to a run in the core that holds runs in memory, by the one table of states.
 #![allow(
     dead_code,
     unused_imports,
@@ -121,7 +121,7 @@ pub fn note(order: &RunCommand, next: &Next, decisions: &[RecordedDecision]) -> 
         (RunCommand::Decide { .. }, _) => "denied".to_owned(),
         (RunCommand::Resume { .. }, _) => "resumed".to_owned(),
         (RunCommand::Signal { name, .. }, Next::SignalBuffered) => {
-            format!("signal {name} is buffered until a step waits for it")
+            format!("signal `{name}` is buffered until a step waits for it")
         }
         (RunCommand::Signal { name, .. }, _) => format!("signal {name} sent"),
         (RunCommand::Cancel { .. }, Next::Unchanged) => "was already canceled".to_owned(),
