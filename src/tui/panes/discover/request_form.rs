@@ -60,3 +60,18 @@ impl RequestForm {
         self.history.keep(intent);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_another_pane_is_not_entered() {
+        let mut form = RequestForm::default();
+        assert_eq!(form.entered(), None);
+        form.set("a golden query");
+        assert_eq!(form.entered(), None);
+        form.field.set("a golden query, changed");
+        assert_eq!(form.entered(), Some("a golden query, changed"));
+    }
+}
