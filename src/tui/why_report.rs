@@ -565,7 +565,7 @@ mod tests {
         report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
         let other = "measure another description: w opens a draft of the description";
         assert_eq!(advice(&report), other, "words are only advised if a draft with them wins");
-        assert_eq!(first_repair(&report), None, "a text that is cut is no repair of the file");
+        assert_eq!(first_repair(&report), None, "a text that is cut is not a repair of the file");
         report.checks.clear();
         let whole = "OpenClaw: shorten the whole list: `skills budget fit --client openclaw`";
         assert_eq!(advice(&report), whole);
