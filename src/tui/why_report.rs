@@ -563,12 +563,15 @@ mod tests {
         let advice = |report: &WhyReport| advice(report, true).unwrap_or_default();
         assert_eq!(advice(&report), "measure another description: w opens a draft of the description");
         report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
-        assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
+        let other = "measure another description: w opens a draft of the description";
+        assert_eq!(advice(&report), other, "words are only advised if a draft with them wins");
+        assert_eq!(first_repair(&report), None, "a text that is cut is not a repair of the file");
         report.checks.clear();
         let expected = "OpenClaw: shorten the expected list: `skills budget fit --client openclaw`";
         assert_eq!(advice(&report), expected);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
         assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");
+        assert_eq!(first_repair(&report).as_deref(), Some("OpenClaw: rename the file to SKILL.md"));
         report.clients[0].checks = vec![failed(CheckKind::Parse, None)];
         assert_eq!(advice(&report), "", "no description makes a client read a file that it drops");
         report.clients[0].checks = vec![failed(CheckKind::Offered, None)];

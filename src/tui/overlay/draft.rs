@@ -677,7 +677,7 @@ impl Overlay for DraftEditor {
                         // The catalog may report the new text before the response arrives.
                         self.file.replaced =
                             Some(before).filter(|before| before != texts).or(self.file.replaced.take());
-                        self.written = Some(written);
+                        (self.written, self.expects_answer) = (Some(written), false);
                         return self.base_changed();
                     }
                     SaveOutcome::AsProposal(why) => {

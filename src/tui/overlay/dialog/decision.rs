@@ -371,7 +371,7 @@ impl Overlay for Decision {
                 Focus::Button(at) => return self.press_button(at),
                 Focus::Together => self.mark(self.gates.at),
                 Focus::Field(Part::Approver) => self.turn(true),
-                // Whoever continues to write must not decide by a letter.
+                // A user who continues to write must not decide by a letter.
                 Focus::Field(Part::Notes) => {}
             },
             Some(Action::Mark) if self.gates.are_several() && !self.in_text() => self.mark(self.gates.at),

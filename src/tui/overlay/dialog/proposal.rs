@@ -238,7 +238,7 @@ impl Overlay for ProposalDialog {
         }
         match (action, self.focus) {
             (Some(Action::LeaveField | Action::Back), Focus::Notes) => self.focus = Focus::AfterNotes,
-            // Whoever continues to write must not decide by a letter.
+            // A user who continues to write must not decide by a letter.
             (Some(Action::Open | Action::Submit), Focus::Notes) => {}
             (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
             (Some(Action::PreviousPart), _) => self.turn(false),

@@ -11,7 +11,7 @@ use crate::field::Field;
 pub(super) struct RequestForm {
     pub field: Field,
     /// The text that another pane set.
-    pub given: Option<String>,
+    pub preset: Option<String>,
     pub history: History,
     /// Area of the last frame.
     pub area: Rect,
@@ -49,14 +49,29 @@ impl RequestForm {
     /// Returns the request that the user entered here; one of another pane belongs to the skill that was selected there.
     pub fn entered(&self) -> Option<&str> {
         let text = self.field.text().trim();
-        (!text.is_empty() && self.given.as_deref() != Some(text)).then_some(text)
+        (!text.is_empty() && self.preset.as_deref() != Some(text)).then_some(text)
     }
 
     /// Sets a request that was made elsewhere.
     pub fn set(&mut self, intent: &str) {
-        self.given = Some(intent.trim().to_owned());
+        self.preset = Some(intent.trim().to_owned());
         self.history.keep(self.field.text());
         self.field.set(intent);
         self.history.keep(intent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_another_pane_is_not_entered() {
+        let mut form = RequestForm::default();
+        assert_eq!(form.entered(), None);
+        form.set("a golden query");
+        assert_eq!(form.entered(), None);
+        form.field.set("a golden query, changed");
+        assert_eq!(form.entered(), Some("a golden query, changed"));
     }
 }
