@@ -546,7 +546,7 @@ mod tests {
         report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
         assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
         report.checks.clear();
-        let expected = "OpenClaw: shorten the expected list: `skills budget fit --client openclaw`";
+        let expected = "OpenClaw: shorten the whole list: `skills budget fit --client openclaw`";
         assert_eq!(advice(&report), expected);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
         assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");
