@@ -810,7 +810,7 @@ async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
     let far = scene.core_at_root("repo/far").await;
     let (_, _, cell, report) = views_of(&far, "codex", "a").await;
     assert!(cell.assumed && cell.state == Visibility::Full);
-    let note = "note by --root: checked as if Codex searched it";
+    let note = "given by --root: checked as if Codex searched it";
     assert_eq!(check(&report, CheckKind::Folder), (CheckResult::Unknown, note, ""));
     assert!(report.wins && report.clients[0].assumed && !report.clients[0].searches_folder);
     let view = far.client_view("codex").await.unwrap();

@@ -224,7 +224,7 @@ pub enum Command {
     Eval(EvalArgs),
     /// List, explain, edit and convert golden queries.
     Golden(GoldenArgs),
-    /// Find the commit that changed the top-ranked skill for a request.
+    /// Find the commit that changed the top-ranked skill.
     Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),

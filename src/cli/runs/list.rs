@@ -326,7 +326,7 @@ mod tests {
         ◇ 0000abcd  invoice-intake       3/4     1 m  waits for signal books-closed
         ▸ 0000abcd  invoice-intake       3/4     1 m  running book
         ✓ 0000abcd  invoice-intake       3/4     1 m  completed
-        ✗ 0000abcd  invoice-intake       3/4     1 m  failed at sum: the service answered…
+        ✗ 0000abcd  invoice-intake       3/4     1 m  failed at sum: the service answer…
         ⊘ 0000abcd  invoice-intake       3/4     1 m  canceled
 
         3 waiting for approval · 3 waiting for a signal · 3 running · 18 total · 6 of 18 shown; --all lists them
