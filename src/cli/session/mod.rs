@@ -13,7 +13,7 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Exit, Failure};
-use crate::output::{byte_size, grouped};
+use crate::output::grouped;
 use skills_api::{Code, CoreParts, Error, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
 use skills_skill::safe_text;
@@ -114,7 +114,8 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> 
                         cx.out.value(&json!({"file": skills_base::paths::escaped(file), "bytes": bytes}))?;
                     } else {
                         let name = file.display().to_string();
-                        cx.out.line(format!("wrote {}, {}", safe_text::line(&name), byte_size(bytes)))?;
+                        let size = grouped(bytes);
+                        cx.out.line(format!("wrote {}, {size} bytes", safe_text::line(&name)))?;
                     }
                 }
                 None => cx.out.value(&payload.body)?,

@@ -44,7 +44,7 @@ pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord,
 async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     if wanted.chars().count() < MIN_COUNT {
         let message = format!("run id `{wanted}` is too short: at least {MIN_COUNT} characters");
-        return Err(Error::new(Code::InvalidRequest, message));
+        return Err(Error::new(Code::NotFound, message));
     }
     if wanted.chars().count() > MAX_ID_LENGTH {
         return Err(Error::new(Code::NotFound, format!("a run id has at most {MAX_ID_LENGTH} characters")));
