@@ -220,7 +220,7 @@ async fn idle() -> f64 {
     used as f64 / span
 }
 
-fn sender(times: &[Duration]) -> String {
+fn format_times(times: &[Duration]) -> String {
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
     format!("p50 {:.2?}   p99 {:.2?}   worst {:.2?}", at(0.5), at(0.99), at(1.0))
 }

@@ -169,7 +169,7 @@ fn on_board(board: &BoardState, list: &RunList, detail: &DetailState) -> Vec<Com
     let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
     out.push(Command { blocked: none.clone().or(ended), ..Command::hidden(Action::Assign, "assign") });
     for (action, label) in [
-        (Action::View, "view"),
+        (Action::View, "read"),
         (Action::AttachThis, "attach"),
         (Action::Copy, "copy"),
         (Action::CopyAs, "copy as"),
