@@ -118,7 +118,7 @@ mod tests {
         let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
         assert_eq!(
             heads(5),
-            ["491 omitted: ", "116 name only: ", "200 unseen: ", "37 unseen: ", "8 unseen: "]
+            ["491 omitted: ", "116 name only: ", "200 not listed: ", "37 not listed: ", "8 not listed: "]
         );
         assert_eq!(heads(3), ["491 omitted: ", "116 name only: ", "+3 more, "]);
         assert_eq!(fitting(&rows, 3)[2].1, "245 skills: skills budget");
