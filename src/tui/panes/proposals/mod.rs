@@ -18,7 +18,7 @@ use self::summary_list::SummaryList;
 use crate::overlay::{DialogSpec, ProposalCommand};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
-use skills_api::{Error, Event, ProposalList, ProposalState, ProposalView};
+use skills_api::{Code, Error, Event, ProposalList, ProposalState, ProposalView};
 use skills_registry::Catalog;
 
 /// Interval at which the active pane polls for changes by other processes.
@@ -112,6 +112,8 @@ impl Proposals {
                         self.views.insert(id.clone(), Arc::clone(view));
                         Vec::new()
                     }
+                    // It is requested again with the catalog, or with its index.
+                    Err(error) if error.code == Code::NotReady => Vec::new(),
                     Err(error) => {
                         vec![Effect::ErrorNotice(
                             "cannot show the proposal".to_owned(),
@@ -137,6 +139,7 @@ impl Proposals {
             // Checks and effects of waiting proposals depend on the skills.
             Message::Catalog(catalog) => self.skills_changed(catalog),
             Message::Event(Event::Catalog(change)) => self.skills_changed(&change.catalog),
+            Message::Event(Event::Index(progress)) if progress.done => self.request_selected(),
             Message::Visit(Target::Proposal(id)) => {
                 self.list.filter.clear();
                 self.list.selected = Some(id.clone());
