@@ -197,3 +197,25 @@ impl Proposals {
         vec![Effect::OpenDialog(Box::new(DialogSpec::Proposal { view: Arc::clone(view), command }))]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_api::IndexProgress;
+
+    #[test]
+    fn a_proposal_is_requested_again_with_its_skills() {
+        let mut pane = Proposals::new();
+        pane.list.selected = Some("one".to_owned());
+        assert_eq!(pane.request_selected().len(), 1);
+        let shown = |code| {
+            let error = Error::new(code, "skills are still being loaded");
+            Message::Proposals(ProposalPaneResponse::Shown("one".to_owned(), Err(error)))
+        };
+        assert_eq!(pane.news(&shown(Code::NotReady)), []);
+        let indexed = IndexProgress { done: true, ..IndexProgress::default() };
+        let requested = pane.news(&Message::Event(Event::Index(indexed)));
+        assert!(matches!(&requested[..], [Effect::Proposals(ProposalPaneRequest::Show(id))] if id == "one"));
+        assert!(matches!(&pane.news(&shown(Code::NotFound))[..], [Effect::ErrorNotice(..)]));
+    }
+}
