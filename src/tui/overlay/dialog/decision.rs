@@ -456,9 +456,10 @@ impl Overlay for Decision {
         let hint = |action, label| Hint { action, label };
         let mut out = vec![hint(Action::NextPart, "move")];
         if self.in_text() {
-            out.push(hint(Action::Open, "next"));
-            let is_multiline = self.focus == Focus::Field(Part::Notes);
-            out.extend(is_multiline.then(|| hint(Action::NewLine, "new line")));
+            out.push(match self.focus {
+                Focus::Field(Part::Notes) => hint(Action::NewLine, "new line"),
+                _ => hint(Action::Open, "next"),
+            });
             out.push(hint(Action::Back, "leave field"));
             return out;
         }
