@@ -181,13 +181,8 @@ impl Attachments {
             let message = if allowed.is_empty() {
                 format!("{} declares no targets in its classification", skill.id)
             } else {
-                {
-                    let allowed = allowed.join(", ");
-                    format!(
-                        "`{}` cannot be attached to `{target_type}`; expected one of: {allowed}",
-                        skill.id
-                    )
-                }
+                let (skill, allowed) = (&skill.id, allowed.join(", "));
+                format!("`{skill}` cannot be attached to `{target_type}`; expected one of: {allowed}")
             };
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::TargetType, target_type, allowed, error));

@@ -8,7 +8,7 @@ use super::notifications;
 use super::runtime::{CapabilityServices, RunRuntime, RunStore, StorePlace};
 use super::workers::OwnWorkers;
 use crate::{Check, Error};
-use skills_base::number::byte_size;
+use skills_base::number::{self, byte_size};
 use skills_config::{Config, MEMORY_STORE};
 use skills_registry::{Registry, RootState, Trust};
 use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
@@ -216,8 +216,7 @@ async fn counted(store: &dyn Store) -> Result<String, Error> {
         return Ok("no runs".to_owned());
     }
     let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {}", state.label())).collect();
-    let runs = if all == 1 { "run" } else { "runs" };
-    Ok(format!("{all} {runs}: {}", parts.join(", ")))
+    Ok(format!("{}: {}", number::counted(all, "run"), parts.join(", ")))
 }
 
 /// Returns the size of a database with its log, and its journal mode (there is a log only in WAL mode).

@@ -302,7 +302,7 @@ fn draw_summary(list: &SkillList, area: Rect, painter: &mut Painter<'_>) -> u16 
     area.y
 }
 
-/// Counts the skills with errors and with warnings; without the words for them where the width lacks.
+/// Counts the skills with errors and with warnings; a narrow line omits the words for them.
 fn findings_line(skills: [usize; 2], width: u16, glyphs: &Glyphs) -> RichLine {
     if skills == [0, 0] {
         return RichLine::of("no errors or warnings", Role::Muted);

@@ -242,7 +242,7 @@ fn ask(asking: PromptKind) -> Effect {
     Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed: serde_json::Map::new() }))
 }
 
-/// Returns the skill that keys concern if its file is rejected.
+/// Returns the selected skill if its file is rejected.
 fn rejected(pane: &Golden) -> Option<&SkillId> {
     let is_rejected = |id: &&SkillId| rejection_of(&pane.catalog, id).is_some();
     if pane.is_in_skills() {
@@ -252,7 +252,7 @@ fn rejected(pane: &Golden) -> Option<&SkillId> {
     query.expect.iter().chain(&query.not).find(is_rejected)
 }
 
-/// Returns why there is no skill that keys concern.
+/// Returns why commands on a skill are unavailable; `None` if one is selected.
 fn without_skill(pane: &Golden) -> Option<String> {
     let rejection = || rejected(pane).and_then(|id| rejection_of(&pane.catalog, id));
     let why = || rejection().unwrap_or_else(|| "the expected skill is not in the catalog".to_owned());
