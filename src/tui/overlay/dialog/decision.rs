@@ -607,6 +607,13 @@ mod tests {
     }
 
     #[test]
+    fn the_footer_in_the_notes_offers_no_enter() {
+        let mut decision = open(json!({}));
+        decision.focus = Focus::Field(Part::Notes);
+        assert_eq!(labels(&decision), ["move", "new line", "leave field"]);
+    }
+
+    #[test]
     fn what_no_frame_showed_is_not_decided() {
         let mut decision = open(json!({}));
         "d2".clone_into(&mut decision.gates.all[0].sheet.inputs_digest);
