@@ -204,9 +204,11 @@ struct Counting {
 }
 
 impl Counting {
-    /// Counts the words of a text and the pairs of adjacent ones.
+    /// Counts the words of a text and the pairs of adjacent ones. The parts of an identifier are words, but no pair:
+    /// a skill about `pull_request_target` is not about pull requests.
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
+        let mut last_end = 0;
         words.each_and_joined(text, |word, is_joined| {
             let (start, end, stop) = (word.start, word.end, word.stop);
             let number = self.written(word, text);
@@ -219,10 +221,12 @@ impl Counting {
                 return;
             }
             self.lengths[field] = self.lengths[field].saturating_add(1);
+            let is_identifier = text.get(last_end..start as usize) == Some("_");
+            last_end = end as usize;
             if stop {
                 return;
             }
-            if let Some(first) = before {
+            if let Some(first) = before.filter(|_| !is_identifier) {
                 let count = &mut self.pairs.entry((first, number)).or_default()[field];
                 *count = count.saturating_add(1);
                 self.pair_lengths[field] = self.pair_lengths[field].saturating_add(1);

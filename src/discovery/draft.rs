@@ -597,14 +597,14 @@ mod tests {
     }
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(documents(), &[]);
         router
     }
 
     #[test]
     fn a_canceled_measurement_stops_at_its_next_request() {
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(vec![Document::new("pdf", "pdf-tables", "Extracts tables.")], &[]);
         let left = AtomicUsize::new(2);
         let is_canceled = move || {
@@ -625,7 +625,7 @@ mod tests {
         let overlay = router.with_document(draft.clone());
         let mut all = documents();
         all[0] = draft;
-        let mut rebuilt = Router::new(Weights::shipped().unwrap());
+        let mut rebuilt = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         rebuilt.update(all, &[]);
         for query in
             ["stripe receipt", "tables from pdf", "deploy to kubernetes", "translate german", "skill-0"]

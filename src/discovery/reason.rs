@@ -47,7 +47,7 @@ impl Place {
             Self::Description => format!("its description contains {words}"),
             Self::Tags => format!("its tags contain {words}"),
             Self::Body => format!("only its body contains {words}"),
-            Self::Excluded => format!("its description contains {words} only in a clause that is not ranked"),
+            Self::Excluded => format!("its description contains {words} only in an exclusion clause"),
         }
     }
 }
@@ -449,7 +449,7 @@ mod tests {
         let text = "Plans gardens. For the first setup of beds, use garden-new skill.";
         let reason = reason("plan a new skill", text, "A skill is a file.");
         assert!(
-            reason.contains("its description contains “new” and “skill” only in a clause that is not ranked"),
+            reason.contains("its description contains “new” and “skill” only in an exclusion clause"),
             "{reason}"
         );
     }
@@ -472,10 +472,7 @@ mod tests {
     #[test]
     fn an_exclusion_contains_words_in_camel_case() {
         let reason = reason("plan gardens in ios", "Plans gardens. Not for iOS crashes.", "Nothing for iOS.");
-        assert!(
-            reason.contains("its description contains “iOS” only in a clause that is not ranked"),
-            "{reason}"
-        );
+        assert!(reason.contains("its description contains “iOS” only in an exclusion clause"), "{reason}");
     }
 
     #[test]
@@ -483,12 +480,12 @@ mod tests {
         let text = "Plans gardens. Not for pages: if you need a dashboard, use another.";
         let other_form = reason("it plans a page", text, "A plan needs time.");
         assert!(
-            other_form.contains("its description contains “pages” only in a clause that is not ranked"),
+            other_form.contains("its description contains “pages” only in an exclusion clause"),
             "{other_form}"
         );
         let in_body = reason("page garden", text, "No page here.");
         assert!(
-            in_body.contains("its description contains “pages” only in a clause that is not ranked"),
+            in_body.contains("its description contains “pages” only in an exclusion clause"),
             "{in_body}"
         );
         assert!(!in_body.contains("only its body contains “page”"), "{in_body}");

@@ -106,7 +106,7 @@ mod tests {
     use skills_skill::{AttachTarget, Status};
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let mut skills: Vec<Document> = (0..60)
             .map(|n| {
                 let text = format!("Extracts tables number {n} from PDF files {}.", "and more ".repeat(n));

@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_link_that_panics_is_reported_and_the_others_go_on() {
-        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         router.matchers.insert(0, Box::new(Broken));
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
@@ -417,7 +417,9 @@ mod tests {
 
     #[test]
     fn an_unknown_link_cannot_be_switched_off() {
-        let error = Router::new(Weights::shipped().unwrap()).without_matchers(["lexicon"]).unwrap_err();
+        let error = Router::new(Weights::shipped().unwrap().with_generous_time_limits())
+            .without_matchers(["lexicon"])
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             "matcher `lexicon` not found; expected one of: exact, typo, lexical, presence, task, semantic"
@@ -432,9 +434,9 @@ mod tests {
         };
         let current = skill("Extracts tables from PDF files.");
         let text = skills_skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() };
-        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         router.update(vec![Document::from_skill(&current, Some(text))], &[]);
-        let mut other = Router::new(Weights::shipped().unwrap());
+        let mut other = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         other.restore(Box::new(written(&router))).unwrap();
         let ask = |r: &Router| {
             let request = Request { intent: "grids and tables in a mail".into(), ..Request::default() };
@@ -453,7 +455,7 @@ mod tests {
             let text = format!("Extracts tables number {n} from PDF files {more}.");
             Document::new(format!("s{n}"), format!("tables-{n}"), text)
         };
-        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         for n in 0..6 {
             router.update((0..40).map(|i| skill(n * 40 + i, "")).collect(), &[]);
         }
@@ -471,7 +473,7 @@ mod tests {
         let change = |router: &mut Router| {
             router.update(vec![skill(3, "again"), skill(900, "")], &[SkillId::new("s5")]);
         };
-        let mut other = Router::new(Weights::shipped().unwrap());
+        let mut other = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         other.restore(Box::new(bytes.clone())).unwrap();
         assert_eq!(ask(&other), before, "read from where it was written");
         let mut out = Vec::new();
@@ -487,7 +489,7 @@ mod tests {
 
     #[test]
     fn damaged_snapshots_are_refused_and_the_index_stays() {
-        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         let bytes = written(&router);
         for cut in [0, 5, 20, bytes.len() / 2, bytes.len() - 1] {
             assert!(router.restore(Box::new(bytes[..cut].to_vec())).is_err(), "{cut}");
@@ -516,12 +518,12 @@ mod tests {
             skill.text = Some(skills_skill::IndexText { headings: Vec::new(), body });
             skill
         };
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update((0..200).map(skill).collect(), &[]);
         let mut bytes = written(&router);
         let postings = bytes.len() - 10_000;
         bytes[postings - 90_000..postings].fill(0xff);
-        let mut other = Router::new(Weights::shipped().unwrap());
+        let mut other = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         other.restore(Box::new(bytes)).unwrap();
         assert!(!other.is_damaged());
         for n in 0..50 {

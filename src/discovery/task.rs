@@ -323,18 +323,18 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
     if matches(&lexicon.exclusion_openings, 0) {
         return cue(0, 0);
     }
+    let mut is_conditional = false;
     for (at, token) in tokens.iter().enumerate().skip(1) {
-        if lexicon.exclusion_conditions.contains(&tokens[at - 1].text) {
-            return None;
-        }
-        if matches(&lexicon.exclusion_inside, at) {
+        is_conditional |= lexicon.exclusion_conditions.contains(&tokens[at - 1].text);
+        if !is_conditional && matches(&lexicon.exclusion_inside, at) {
             return cue(at, at);
         }
         if matches(&lexicon.exclusion_negations, at) {
             let joins = tokens[1..at].iter().rev().take_while(|t| lexicon.exclusion_joins.contains(&t.text));
             let from = at - joins.count();
             let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
-            if from < at || after_comma || token.written == "NOT" {
+            // Authors who write NOT state what the skill is not for, also after "use it when".
+            if token.written == "NOT" || (!is_conditional && (from < at || after_comma)) {
                 return cue(from, at);
             }
         }
@@ -518,6 +518,9 @@ mod tests {
             ("It does not support maps.", "It does not support maps."),
             ("This skill does not support maps, but towns.", "This skill does not support maps,"),
             ("Reads \"a; b\" files, not for maps.", "not for maps."),
+            ("Use it when porting programs, NOT for writing new ones.", "NOT for writing new ones."),
+            ("A skill not intended for direct use", "skill not intended for direct use"),
+            ("Draws maps. A skill that is not meant for plans.", "skill that is not meant for plans."),
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
         }
@@ -536,6 +539,7 @@ mod tests {
             "Runs `build, not for release`.",
             "Finds films that are not for children.",
             "Flags texts not suitable for children.",
+            "Finds tools and films not suitable for children.",
         ] {
             assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
         }
@@ -613,14 +617,10 @@ mod tests {
                         let text = format!("Reads {condition}data{join} {negation} maps of towns{after}");
                         let left = without(&text, &exclusion_ranges(&text, &lexicon));
                         let words = left.split_whitespace().collect::<Vec<_>>().join(" ");
-                        let rest = match (condition, after) {
-                            ("", ". Fast.") => "Fast.",
-                            ("", _) => after.trim(),
-                            _ => "",
-                        };
-                        if condition.is_empty() {
+                        let rest = if after == ". Fast." { "Fast." } else { after.trim() };
+                        if condition.is_empty() || join == " NOT" {
                             let words = words.replacen("data,", "data", 1).replacen("data;", "data ;", 1);
-                            assert_eq!(words, format!("Reads data {rest}").trim(), "{text}");
+                            assert_eq!(words, format!("Reads {condition}data {rest}").trim(), "{text}");
                         } else {
                             assert_eq!(left, text);
                         }

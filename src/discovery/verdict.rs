@@ -132,6 +132,13 @@ impl Evidence {
     }
 }
 
+impl Evidence {
+    /// Returns whether words of the request occur in the skill, but in none of its name, description and tags.
+    fn is_in_body_only(&self) -> bool {
+        self.matched == 0 && !self.found.is_empty()
+    }
+}
+
 /// Returns the sum of the preferences of the policy.
 fn preferred(terms: &[ScoreTerm]) -> f64 {
     terms.iter().filter(|a| a.row == Row::Policy).map(|a| a.value).sum()
@@ -228,7 +235,8 @@ pub(crate) fn verdict(
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
     } else if !spoken && (same_language || may_be_foreign(query, &content, &evidence, &known)) {
-        // The embedding does not cover the language, and few of the words are shared.
+        // The embedding does not cover the language, and few of the words are shared; or the skill uses the words
+        // without stating that it is about them.
         (Fit::Low, VerdictReason::Fits)
     } else {
         (fit_as_written, VerdictReason::Fits)
@@ -482,6 +490,35 @@ mod tests {
     }
 
     #[test]
+    fn fit_by_words_of_the_body_alone_is_low() {
+        let mut router = router(&[]);
+        let with_body = |n: usize| {
+            let body = if n == 0 {
+                "Grade final exam essays with rubrics. Grade final exam essays by rubrics; grade final exam essays."
+            } else {
+                "Follow these steps."
+            };
+            let body = IndexText { headings: Vec::new(), body: body.to_owned() };
+            let (name, text) = (format!("tutor-{n}"), format!("Teaches subject {n} with quizzes."));
+            Document { text: Some(body), ..Document::new(name.clone(), name, text) }
+        };
+        router.update((0..400).map(with_body).collect(), &[]);
+        let answer = ask(&router, "grade final exam essays with rubrics");
+        assert_eq!(answer.results[0].skill_id.as_str(), "tutor-0");
+        assert!(
+            answer.results[0].reason.starts_with("only its body contains"),
+            "{}",
+            answer.results[0].reason
+        );
+        assert_eq!(
+            (answer.fit, answer.verdict.reason),
+            (Fit::Low, VerdictReason::Fits),
+            "{:?}",
+            answer.confidence
+        );
+    }
+
+    #[test]
     fn numbers_and_single_letters_alone_do_not_fit() {
         let router = router(&[
             ("changes", "Reads changes of version v1 from 2024 01 01, e g i e in a log."),
@@ -637,6 +674,17 @@ mod tests {
         let router = router(&[("tests", "Runs a test. Test test test, and again a test test.")]);
         let score = |intent: &str| ask(&router, intent).results[0].score;
         assert!((score("test test test") - score("test")).abs() < 1e-9);
+    }
+
+    #[test]
+    fn parts_of_an_identifier_are_not_a_pair() {
+        let router = router(&[
+            ("hardening", "Reviews workflows for risks: pull_request_target, workflow_run."),
+            ("reviewing", "Reviews a pull request, its tests, and the merge."),
+        ]);
+        assert_eq!(ask(&router, "review the pull request").results[0].skill_id.as_str(), "reviewing");
+        let answer = ask(&router, "why is pull_request_target a risk?");
+        assert_eq!(answer.results[0].skill_id.as_str(), "hardening");
     }
 
     #[test]
