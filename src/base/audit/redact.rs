@@ -135,20 +135,22 @@ fn without_assignments(text: &str) -> String {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         out.push_str(&rest[..=at]);
         rest = after;
-        let named = before.trim_end().trim_end_matches(QUOTES);
+        let named = before.trim_end().trim_end_matches(QUOTES).trim_end_matches('\\');
         let name =
             named.rsplit(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).next().unwrap_or_default();
         if !ends_in_secret_name(name) {
             continue;
         }
-        let value = after.trim_start_matches([' ', '\t', '=']);
+        let enclosing = named[..named.len() - name.len()].chars().next_back().filter(|c| QUOTES.contains(c));
+        let value = value_start(after);
+        let escaped = value.starts_with('\\');
+        let value = value.trim_start_matches('\\');
         let quote = value.chars().next().filter(|first| QUOTES.contains(first));
         let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
-        let is_header = HEADERS.contains(&name.to_ascii_lowercase().as_str());
         let end = match quote {
-            Some(quote) => value.find(quote),
-            None if is_header => value.find(|c: char| c == '\n' || QUOTES.contains(&c)),
-            None => value.find(|c: char| is_boundary(c) || "]}`".contains(c)),
+            Some(quote) => quote_end(value, quote, escaped),
+            None if HEADERS.contains(&name.to_ascii_lowercase().as_str()) => header_end(value, enclosing),
+            None => value.find(|c: char| is_boundary(c) || "]}`\\".contains(c)),
         };
         let secret = &value[..end.unwrap_or(value.len())];
         let lowercase = secret.to_ascii_lowercase();
@@ -164,6 +166,32 @@ fn without_assignments(text: &str) -> String {
         rest = &value[secret.len()..];
     }
     out + rest
+}
+
+/// Returns a text from where the value of an assignment begins: also after `=>`, and on the next line if that is
+/// indented.
+fn value_start(text: &str) -> &str {
+    let text = text.trim_start_matches([' ', '\t', '=', '>']);
+    let line = text.trim_start_matches(['\r', '\n']);
+    if line.len() < text.len() && line.starts_with([' ', '\t']) { line.trim_start() } else { text }
+}
+
+/// Returns where a quoted value ends: at the next quote that is as escaped as the first one.
+fn quote_end(value: &str, quote: char, escaped: bool) -> Option<usize> {
+    let ends = value.match_indices(quote).map(|(at, _)| at);
+    let is_escaped = |at: usize| value[..at].ends_with('\\');
+    ends.map(|at| (at, is_escaped(at)))
+        .find(|(_, is_escaped)| *is_escaped == escaped)
+        .map(|(at, is_escaped)| at - usize::from(is_escaped))
+}
+
+/// Returns where the value of a header ends: with its last line, of which those that are indented are a part, or at the
+/// quote that encloses the header.
+fn header_end(value: &str, enclosing: Option<char>) -> Option<usize> {
+    let line_end =
+        value.match_indices('\n').map(|(at, _)| at).find(|at| !value[at + 1..].starts_with([' ', '\t']));
+    let quote_end = enclosing.and_then(|quote| value.find(quote));
+    line_end.into_iter().chain(quote_end).min()
 }
 
 /// Returns whether a name in a text ends with the name of a secret; a match anywhere in it would be too broad for
@@ -234,6 +262,12 @@ mod tests {
             ("https://ghp_0123456789abcdefghijklmnop:x@github.com", "ghp_"),
             ("Authorization: Token abc123", "abc123"),
             ("curl -H 'Cookie: sid=s3cr3t; csrf=t0k3n' https://example.com", "t0k3n"),
+            ("body {\\\"password\\\":\\\"s3cr3t\\\"} end", "s3cr3t"),
+            ("password: \"ab\\\"s3cr3t\" x", "s3cr3t"),
+            ("Authorization: Digest username=\"kim\", response=\"s3cr3t\"", "s3cr3t"),
+            ("Cookie: a=1\r\n b=s3cr3t\nhost: x", "s3cr3t"),
+            ("token:\n  s3cr3t", "s3cr3t"),
+            ("token => \"s3cr3t\"", "s3cr3t"),
         ];
         for (text, secret) in cases {
             let Value::String(clean) = redacted(Value::from(text)) else { panic!() };
@@ -245,6 +279,7 @@ mod tests {
             "https://example.com/token",
             "use Token::new()",
             "password:",
+            "password:\nnext",
             "a=b",
         ] {
             assert_eq!(redacted(Value::from(text)), Value::from(text));
