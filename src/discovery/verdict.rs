@@ -234,7 +234,9 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
-    } else if !spoken && (same_language || may_be_foreign(query, &content, &evidence, &known)) {
+    } else if !spoken
+        && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))
+    {
         // The embedding does not cover the language, and few of the words are shared; or the skill uses the words
         // without stating that it is about them.
         (Fit::Low, VerdictReason::Fits)
@@ -494,7 +496,7 @@ mod tests {
         let mut router = router(&[]);
         let with_body = |n: usize| {
             let body = if n == 0 {
-                "Grade final exam essays with rubrics. Grade final exam essays by rubrics; grade final exam essays."
+                "Grade final exam essays, rubric plagiarism reports, anonymous student records, teacher feedback letters."
             } else {
                 "Follow these steps."
             };
@@ -503,7 +505,10 @@ mod tests {
             Document { text: Some(body), ..Document::new(name.clone(), name, text) }
         };
         router.update((0..400).map(with_body).collect(), &[]);
-        let answer = ask(&router, "grade final exam essays with rubrics");
+        let answer = ask(
+            &router,
+            "grade final exam essays, rubric plagiarism reports, anonymous student records, teacher feedback letters",
+        );
         assert_eq!(answer.results[0].skill_id.as_str(), "tutor-0");
         assert!(
             answer.results[0].reason.starts_with("only its body contains"),
