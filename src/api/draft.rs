@@ -40,6 +40,7 @@ pub struct DraftRequest {
     pub name: Option<String>,
     /// The tags; default: the current ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256), inner(length(max = 200)))]
     pub tags: Option<Vec<String>>,
     /// A request to rank with and without the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,7 @@ pub struct GoldenQuery {
     pub query: String,
     /// Skills of which one should be first; empty if no skill fits, and with `not`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub expect: Vec<SkillId>,
     /// Skill that must not rank first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,8 +13,11 @@ use skills_skill::Skill;
 const NEAR: f64 = 0.82;
 /// Maximum number of suggestions, and of candidates listed for an ambiguous name.
 const OFFERED: usize = 3;
-/// Maximum size of a requested name that is compared with all names, in bytes.
-const MAX_COMPARED_BYTES: usize = 256;
+/// Maximum size of a skill id, name or location in bytes, the maximum of a path on Linux: comparing one with the
+/// locations of all skills takes time in proportion to it.
+const MAX_NAME_BYTES: usize = 4096;
+/// Maximum size of a requested name that is compared with all names, in bytes; names of skills have at most 64.
+const MAX_COMPARED_BYTES: usize = 64;
 
 /// Returns the skill that `wanted` names. `place` is `wanted` as an absolute path.
 ///
@@ -24,6 +27,10 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
     let wanted = wanted.trim();
     if wanted.is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a skill id, name or location is required"));
+    }
+    if wanted.len() > MAX_NAME_BYTES {
+        let message = format!("a skill id, name or location has at most {MAX_NAME_BYTES} bytes");
+        return Err(Error::new(Code::InvalidRequest, message));
     }
     if let Some(skill) = catalog.by_id(wanted) {
         return Ok(Arc::clone(skill));
@@ -143,6 +150,16 @@ mod tests {
         let catalog = catalog(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
         assert_eq!(resolve(&catalog, "pdf-tables", None).unwrap().name, "PDF Tables");
         assert_eq!(resolve(&catalog, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
+    }
+
+    #[test]
+    fn long_name_is_rejected_before_it_is_compared() {
+        let catalog = catalog(&[("pdf", "pdf")]);
+        let error = |wanted: &str| resolve(&catalog, wanted, Some(Path::new(wanted))).unwrap_err();
+        assert_eq!(error(&"a".repeat(4096)).code, Code::NotFound);
+        let error = error(&"a".repeat(4097));
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert!(error.message.len() < 100 && error.message.contains("4096"), "{error}");
     }
 
     #[test]

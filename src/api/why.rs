@@ -11,7 +11,7 @@ use super::client_view::shadowed_by;
 use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
-    GoldenExplainRequest, GoldenQuery,
+    GoldenExplainRequest, GoldenQuery, request_limits,
 };
 use skills_discovery::{
     Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, VerdictReason, matched_exclusion,
@@ -452,6 +452,10 @@ struct Subject {
 /// # Errors
 /// Returns `not_found` with similar names, and the errors of `discover` and `client_view`.
 pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<WhyReport, Error> {
+    if let Some(intent) = &request.intent {
+        // Before any work, which a request that is too long does not get.
+        request_limits::intent(intent)?;
+    }
     core.wait_for_catalog().await?;
     let known = core.client_profiles().await?;
     let is_requested =

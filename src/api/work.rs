@@ -19,6 +19,11 @@ pub async fn with_permit<T>(permit: Option<Permit>, call: impl Future<Output = T
     PERMIT.scope(Arc::new(permit), call).await
 }
 
+/// Returns whether the call that the task executes counts against limits of its caller.
+pub fn is_limited() -> bool {
+    PERMIT.try_with(|_| ()).is_ok()
+}
+
 /// Starts work on a blocking thread. Nothing can stop it from outside, so it holds the permit of the call that starts it
 /// even if the caller is gone.
 pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {

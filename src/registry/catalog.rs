@@ -243,10 +243,13 @@ impl Catalog {
     /// Returns the skill whose file or folder is at this path, also through an alias.
     #[must_use]
     pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
-        let at = |file: &Path| file == path || file.parent() == Some(path);
-        let path = self.aliases.iter().find(|a| at(&a.location)).map_or(path, |a| &a.same_as);
+        // Comparing the components of paths takes time in proportion to their length, comparing bytes does not.
+        let path: PathBuf = path.components().collect();
+        let is = |location: &Path, path: &Path| location.as_os_str() == path.as_os_str();
+        let at = |file: &Path| is(file, &path) || file.parent().is_some_and(|folder| is(folder, &path));
+        let path = self.aliases.iter().find(|a| at(&a.location)).map_or(&*path, |a| &a.same_as);
         let losers = self.shadowed.iter().map(|s| &s.skill);
         let mut all = self.entries.iter().map(|e| &e.skill).chain(losers);
-        all.find(|s| s.location == path || s.root_dir == path)
+        all.find(|s| is(&s.location, path) || is(&s.root_dir, path))
     }
 }

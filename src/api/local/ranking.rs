@@ -1,10 +1,11 @@
 //! Requests and measurements over the current index.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::index_cache::IndexCache;
@@ -12,7 +13,7 @@ use super::indexer::{Indexer, Shared};
 use super::operations::Operations;
 use super::skills::Skills;
 use crate::policies::PolicyFile;
-use crate::work::run_blocking;
+use crate::work::{self, run_blocking};
 use crate::{Code, Error, detail, listing, request_limits};
 use skills_base::telemetry::Metrics;
 use skills_discovery::{Adjustments, Answer, BodyLine, MatcherState, Request, Router};
@@ -39,13 +40,82 @@ pub(super) struct Ranking {
     pub timeout: OnceLock<Duration>,
     rebuilding: tokio::sync::Mutex<()>,
     /// Limits concurrent measurements.
-    measurements: Arc<Semaphore>,
+    measurements: Lane,
     /// Limits concurrent measurements that take minutes, so that the others do not wait for them.
-    long_measurements: Arc<Semaphore>,
+    long_measurements: Lane,
     /// Limits concurrent rankings on other threads.
     rankings: Arc<Semaphore>,
     /// Until when requests wait for bodies; set by the first one that does.
     bodies_deadline: OnceLock<Instant>,
+}
+
+/// Time after which a measurement ends if others wait: principals with many long measurements leave time to others.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Limits how many measurements run concurrently.
+struct Lane {
+    slots: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Lane {
+    fn new(slots: usize) -> Self {
+        Self { slots: Arc::new(Semaphore::new(slots)), waiting: Arc::default() }
+    }
+
+    async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
+        let _waiting = Waiting::new(&self.waiting);
+        let permit = Arc::clone(&self.slots).acquire_owned().await;
+        permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))
+    }
+
+    /// Starts the turn of a measurement. One without limits for its principal, such as that of a workbench, has no end.
+    fn turn(&self) -> Turn {
+        let end = work::is_limited().then(|| Instant::now() + TURN);
+        Turn { end, waiting: Arc::clone(&self.waiting), was_ended: Arc::default() }
+    }
+}
+
+/// Counts as waiting until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The time of a measurement.
+#[derive(Clone)]
+struct Turn {
+    end: Option<Instant>,
+    waiting: Arc<AtomicUsize>,
+    was_ended: Arc<AtomicBool>,
+}
+
+impl Turn {
+    /// Returns whether the measurement has to end, because its time is over and others wait.
+    fn is_over(&self) -> bool {
+        let is_over =
+            self.end.is_some_and(|end| Instant::now() >= end) && self.waiting.load(Ordering::Relaxed) > 0;
+        self.was_ended.fetch_or(is_over, Ordering::Relaxed) || is_over
+    }
+
+    /// Returns the error of a measurement that was ended.
+    fn error(&self) -> Option<Error> {
+        let message = format!(
+            "the measurement was stopped after {} s, because others wait; send fewer queries, or repeat it later",
+            TURN.as_secs()
+        );
+        self.was_ended.load(Ordering::Relaxed).then(|| Error::new(Code::RateLimited, message))
+    }
 }
 
 impl Ranking {
@@ -65,8 +135,8 @@ impl Ranking {
             operations: Arc::clone(operations),
             timeout: OnceLock::new(),
             rebuilding: tokio::sync::Mutex::default(),
-            measurements: Arc::new(Semaphore::new(processors.max(2))),
-            long_measurements: Arc::new(Semaphore::new(1)),
+            measurements: Lane::new(processors.max(2)),
+            long_measurements: Lane::new(1),
             rankings: Arc::new(Semaphore::new(2 * processors)),
             bodies_deadline: OnceLock::new(),
         }
@@ -257,18 +327,20 @@ impl Ranking {
 
     async fn measure_within<T: Send + 'static>(
         &self,
-        limit: &Arc<Semaphore>,
+        lane: &Lane,
         work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = Arc::clone(limit).acquire_owned().await;
-        let permit = permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
+        let permit = lane.acquire().await?;
         let canceled = CancellationToken::new();
         let _cancel = canceled.clone().drop_guard();
+        let turn = lane.turn();
         let shared = Arc::clone(&self.shared);
         run_blocking(move || {
             let _permit = permit;
+            let is_over = turn.clone();
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
-            work(router.cancelable(Arc::new(move || canceled.is_cancelled())))
+            let router = router.cancelable(Arc::new(move || canceled.is_cancelled() || is_over.is_over()));
+            work(router).map_err(|error| turn.error().unwrap_or(error))
         })
         .await
     }
@@ -296,4 +368,33 @@ fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result
     router
         .discover_adjusted(request, adjustments)
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_measurement_ends_after_its_turn_if_others_wait() {
+        let lane = Lane::new(1);
+        let over = |end| Turn { end, waiting: Arc::clone(&lane.waiting), was_ended: Arc::default() };
+        let (running, unlimited) = (over(Some(Instant::now())), over(None));
+        let _slot = lane.acquire().await.unwrap();
+        assert!(!running.is_over() && running.error().is_none(), "nobody waits");
+        let mut waiting = Box::pin(lane.acquire());
+        assert!(futures::poll!(&mut waiting).is_pending());
+        assert!(!over(Some(Instant::now() + TURN)).is_over(), "its time is not over");
+        assert!(running.is_over() && !unlimited.is_over());
+        drop(waiting);
+        assert!(running.is_over(), "what was skipped after the end of the turn is not made up for");
+        assert_eq!(running.error().unwrap().code, Code::RateLimited);
+        assert!(!over(Some(Instant::now())).is_over(), "nobody waits any more");
+    }
+
+    #[tokio::test]
+    async fn only_calls_with_limits_have_turns() {
+        assert!(Lane::new(1).turn().end.is_none());
+        let permit = work::with_permit(Some(Vec::new().into()), async { Lane::new(1).turn().end });
+        assert!(permit.await.is_some());
+    }
 }

@@ -133,6 +133,11 @@ mod tests {
             message("skill.draft", json!({ "skill_id": "a", "queries": queries })),
             "`queries` has 2001 items; the maximum is 2000"
         );
+        let expected = json!([{ "query": "a", "expect": vec!["b"; 33] }]);
+        assert_eq!(
+            message("skill.draft", json!({ "skill_id": "a", "queries": expected })),
+            "`queries[0].expect` has 33 items; the maximum is 32"
+        );
         let longest = "ä".repeat(20_000);
         check("skill.draft", &json!({ "skill_id": "a", "intent": longest, "name": 5 })).unwrap();
         check("skill.draft", &json!({ "unknown": longest })).unwrap();
