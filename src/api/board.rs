@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn facets_are_fields_that_group_runs_and_their_terms_select_them() {
+    fn facet_terms_select_the_runs_of_their_group() {
         let names = ["a", "bb", "c", "dd", "e", "ff", "g", "hh"];
         let runs =
             names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));

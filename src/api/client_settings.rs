@@ -532,7 +532,7 @@ mod tests {
     use super::{MAX_PATTERN_BYTES, MAX_PATTERNS, check_patterns, matches};
 
     #[test]
-    fn a_pattern_stands_for_names() {
+    fn pattern_matches_names() {
         let fitting = [
             ("a", "a"),
             ("*", ""),

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_comes_as_what_it_is() {
+    fn content_encoding_follows_the_file() {
         let of = of_bytes;
         let json = of("a.json", b"{\"rows\": [1, 2]}");
         assert_eq!((json["encoding"].as_str(), &json["content"]["rows"][1]), (Some("json"), &json!(2)));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_value_says_how_much_is_missing() {
+    fn truncated_value_states_the_omitted_length() {
         let many: Vec<Value> = (0..60).map(Value::from).collect();
         let short = cut(&json!({ "rows": many, "text": "x".repeat(2500) }));
         assert_eq!(short["rows"][50], "… 10 more");

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_replace_only_the_inputs_that_all_of_them_say() {
+    fn titles_replace_only_inputs_that_all_titles_contain() {
         let rows = |runs: &[(Value, &str)]| {
             let mut differences = Differences::of(&runs.iter().map(|(inputs, _)| inputs).collect::<Vec<_>>());
             differences.omit_told(runs.iter().map(|(inputs, title)| (inputs, Some(*title))));

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_queries_come_first_with_what_won_instead() {
+    fn failing_queries_come_first_with_their_winner() {
         use GoldenState::{FalseTrigger, Lost, Rejected, Won};
         let queries = vec![
             query("extract the tables of a pdf", &["pdf"], None),
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn one_skill_has_its_own_figures() {
+    fn figures_of_one_skill_cover_its_queries_only() {
         let queries = vec![
             query("extract the tables of a pdf", &["pdf"], None),
             query("send short mails", &["mail"], None),

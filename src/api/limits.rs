@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_instance_lets_exactly_the_limit_through_and_says_when_to_come_back() {
+    async fn limiter_admits_exactly_the_limit_and_states_retry_after() {
         let rig = Fixture::new();
         let limiter = rig.instance(50);
         // 1,000 s is 40 s into its window of 60.
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn many_tasks_at_once_get_no_more_than_the_limit() {
+    async fn concurrent_tasks_do_not_exceed_the_limit() {
         let rig = Fixture::new();
         let limiter = Arc::new(rig.instance(120));
         let ask = |_| {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn principals_of_past_windows_are_forgotten() {
+    async fn principals_of_past_windows_are_removed() {
         let rig = Fixture::new();
         let limiter = rig.instance(10);
         for n in 0..MAX_PRINCIPALS {

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_named_by_their_place() {
+    fn differences_are_named_by_path() {
         let left = json!({ "a": 1, "list": [1, 2], "same": { "x": null }, "a/b": 1 });
         let right = json!({ "a": 2, "list": [1], "same": { "x": null }, "new": true });
         let change = |path: &str, left, right| Change { path: path.to_owned(), left, right };
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_one_run_alone_stands_where_it_ran() {
+    fn step_of_one_run_only_is_listed_in_order() {
         let view = |step: &str| StepView {
             p95_ms: None,
             step: step.to_owned(),

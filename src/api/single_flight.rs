@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_during_a_look_shares_the_next_one() {
+    async fn calls_during_a_request_share_the_next_one() {
         let rig = Fixture::new();
         let mut first = Box::pin(rig.ask("a"));
         assert!(poll!(&mut first).is_pending());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_names_do_not_wait_and_who_gives_up_holds_nobody_up() {
+    async fn other_keys_and_canceled_calls_do_not_block() {
         let rig = Fixture::new();
         let mut gone = Box::pin(rig.ask("a"));
         let mut stays = Box::pin(rig.ask("a"));

@@ -441,14 +441,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_few_are_reduced_as_are_needed() {
+    fn as_few_skills_as_possible_are_reduced() {
         assert_eq!(fewest(10, |count| Ok(count >= 4)), Ok(4));
         assert_eq!(fewest(10, |_| Ok(true)), Ok(0));
         assert_eq!(fewest(10, |_| Ok(false)), Ok(10));
     }
 
     #[test]
-    fn a_shorter_description_keeps_what_the_client_writes_behind_it() {
+    fn shorter_description_keeps_the_suffix_of_the_client() {
         let mut entry =
             Listed { description: "Makes a. Makes b. When asked.".to_owned(), ..Listed::default() };
         redescribe(&mut entry, "Makes a. Makes b.", "Makes a.");

@@ -130,7 +130,7 @@ mod tests {
     use crate::Code;
 
     #[test]
-    fn calls_and_errors_are_counted_apart() {
+    fn calls_and_errors_are_counted_separately() {
         let operations = Operations::default();
         let began = Instant::now();
         operations.counted("list", began, Ok(())).unwrap();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_joined_again_with_what_came_since() {
+    fn returned_counts_are_merged_with_newer_ones() {
         let operations = Operations::default();
         operations.counted("list", Instant::now(), Ok(())).unwrap();
         operations.link_failed("typo");

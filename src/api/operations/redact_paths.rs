@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_go_by_their_names_and_other_files_by_their_own() {
+    fn paths_are_replaced_by_root_or_file_names() {
         for (text, expected) in [
             ("/srv/skills/team/pdf cannot be read", "team/pdf cannot be read"),
             ("run `skills trust /srv/skills/pdf`", "run `skills trust ~/skills/pdf`"),
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_named_comes_back_as_it_was_named() {
+    fn paths_of_the_caller_are_not_redacted() {
         let arguments = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
         assert_eq!(shown("no /home/kim/secret.txt", &arguments), "no /home/kim/secret.txt");
         assert_eq!(shown("no /home/kim/other.txt", &arguments), "no …/other.txt");
     }
 
     #[test]
-    fn the_work_for_an_error_is_bounded() {
+    fn redaction_work_is_bounded() {
         let many = |count: usize| (0..count).map(|n| format!("/srv/{n}/x ")).collect::<String>();
         let input = CallerInput::of(&json!({ "intent": many(1_000_000), "path": "/srv/1/x" }));
         assert_eq!(input.texts, ["/srv/1/x"], "no path is that long");

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sheet_names_whose_key_decides_and_warns_where_that_may_not() {
+    fn decision_names_the_key_and_its_missing_permission() {
         let sheet = json!({
             "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
             "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,

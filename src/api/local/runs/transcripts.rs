@@ -118,7 +118,7 @@ mod tests {
     use skills_session::{MessageRole, SessionId, Settings, ToolError, ToolFailure};
 
     #[test]
-    fn every_entry_is_handed_over_with_its_result_or_its_error() {
+    fn every_entry_has_its_result_or_error() {
         let mut session = Session::new(SessionId("s".into()), 7, Settings::default());
         session.say(8, MessageRole::User, "profile it");
         session.called(9, "skills.list", json!({}), Ok(json!({"total": 3})));

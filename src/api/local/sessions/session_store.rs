@@ -212,7 +212,7 @@ mod tests {
     use skills_store::Sqlite;
 
     #[test]
-    fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
+    fn recorded_call_has_its_parameters_unless_it_is_old() {
         let codex = Settings { client: Some("codex".into()), ..Settings::default() };
         let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
         let stored = LastCall::written(&codex, 57, &call).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_older_store_in_this_ones_place_is_read_whole() {
+    async fn store_of_an_earlier_version_is_read_completely() {
         let clock: skills_store::Clock = Arc::new(|| 0);
         let (newer, older) = (Sqlite::in_memory(clock.clone()).unwrap(), Sqlite::in_memory(clock).unwrap());
         let mut session = Session::new(SessionId("a".into()), 0, Settings::default());
