@@ -443,7 +443,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn edits_at_once_lose_nothing() {
+    fn concurrent_edits_lose_nothing() {
         const EDITS: usize = 16;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("golden.yaml");

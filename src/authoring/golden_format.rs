@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_queries_are_read_back() {
         for format in [GoldenFormat::Yaml, GoldenFormat::Jsonl, GoldenFormat::Csv] {
             let text = format_golden(format, &cases(), None).unwrap();
             assert_eq!(parse_golden(format, &text, None).unwrap(), cases(), "{format}: {text}");

@@ -966,7 +966,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_that_took_the_place_of_the_file_or_its_folder_is_not_written_through() {
+    fn link_replacing_the_file_or_folder_is_not_followed() {
         let place = place();
         let folder = place.file.parent().unwrap().to_owned();
         let elsewhere = tempfile::tempdir().unwrap();
@@ -1014,7 +1014,7 @@ mod tests {
     }
 
     #[test]
-    fn one_principal_cannot_take_all_places() {
+    fn one_principal_cannot_use_the_whole_limit() {
         let place = place();
         for _ in 0..MAX_WAITING_EACH {
             place.propose();
@@ -1046,7 +1046,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_the_file_tells_whether_it_was_applied() {
+    fn file_shows_after_a_crash_whether_it_was_applied() {
         let place = place();
         let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
@@ -1084,7 +1084,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupted_approval_left_is_replaced_or_removed() {
+    fn leftovers_of_an_interrupted_approval_are_removed() {
         for is_approved in [true, false] {
             let place = place();
             let proposal = place.propose();
@@ -1105,7 +1105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_approval_is_recorded_once_and_for_good() {
+    fn interrupted_approval_is_recorded_once() {
         let place = place();
         let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
@@ -1123,7 +1123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_one_line_of_the_audit_log_wherever_it_is_interrupted() {
+    fn interrupted_change_is_one_audit_log_line() {
         use ProposalState::{Approved, Denied, RolledBack, Waiting};
         for (state, kind) in [
             (Waiting, "proposal.created"),
@@ -1225,7 +1225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_in_progress_that_a_repository_states_is_not_believed() {
+    fn approval_state_of_a_repository_file_is_ignored() {
         let place = place();
         let id = place.propose().facts.proposal_id;
         let applying = "state: waiting\napplying: {by: kim, at_ms: 1}";
