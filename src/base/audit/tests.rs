@@ -45,7 +45,7 @@ impl Fixture {
 }
 
 #[test]
-fn lines_follow_each_other_and_hold_no_secret() {
+fn lines_are_chained_and_contain_no_secret() {
     let mut desk = Fixture::new();
     desk.write(1..4);
     let text = desk.text();
@@ -68,7 +68,7 @@ fn lines_follow_each_other_and_hold_no_secret() {
 }
 
 #[test]
-fn any_change_names_the_first_line_that_does_not_follow() {
+fn change_is_reported_at_the_first_broken_line() {
     let mut desk = Fixture::new();
     desk.write(1..6);
     let complete = desk.text();
@@ -129,7 +129,7 @@ fn a_long_line_does_not_break_the_chain() {
 }
 
 #[test]
-fn a_torn_line_is_kept_and_told_of_by_the_next() {
+fn torn_line_is_kept_and_reported_by_the_next() {
     let mut desk = Fixture::new();
     desk.write(1..4);
     let intact = desk.text();
@@ -144,7 +144,7 @@ fn a_torn_line_is_kept_and_told_of_by_the_next() {
 }
 
 #[test]
-fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
+fn purge_keeps_the_chain_valid_and_is_recorded() {
     let mut desk = Fixture::new();
     desk.write(1..11);
     let log = desk.log(Mode::Standard);
@@ -233,7 +233,7 @@ fn a_cut_or_edited_end_is_found() {
 }
 
 #[test]
-fn lines_after_the_anchor_raise_no_alarm() {
+fn lines_after_the_anchor_are_valid() {
     let mut desk = Fixture::new();
     desk.write(1..4);
     desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
@@ -252,7 +252,7 @@ fn lines_after_the_anchor_raise_no_alarm() {
 }
 
 #[test]
-fn writing_on_after_a_cut_leaves_a_trace() {
+fn truncation_is_detected_after_further_writes() {
     for remaining in [0, 2] {
         let mut desk = Fixture::new();
         desk.write(1..6);
@@ -269,7 +269,7 @@ fn writing_on_after_a_cut_leaves_a_trace() {
 }
 
 #[test]
-fn anchors_kept_elsewhere_are_compared_too() {
+fn external_anchors_are_compared() {
     let mut desk = Fixture::new();
     desk.write(1..4);
     let log = desk.log(Mode::Full);
@@ -289,7 +289,7 @@ fn anchors_kept_elsewhere_are_compared_too() {
 }
 
 #[test]
-fn a_purge_moves_the_anchor_along() {
+fn purge_moves_the_anchor() {
     let mut desk = Fixture::new();
     desk.write(1..11);
     let log = desk.log(Mode::Full);
@@ -306,7 +306,7 @@ fn a_purge_moves_the_anchor_along() {
 }
 
 #[tokio::test]
-async fn a_recorder_anchors_what_it_wrote() {
+async fn recorder_anchors_its_lines() {
     let desk = Fixture::new();
     let recorder = Recorder::new(desk.folder.path(), Mode::Standard);
     let (tell, received) = std::sync::mpsc::channel();

@@ -897,7 +897,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_stay_beneath_are_followed() {
+    fn links_inside_the_folder_are_followed() {
         let (_dir, folder) = bundle();
         symlink("references/rules.md", folder.path().join("rules")).unwrap();
         #[cfg(target_os = "linux")]
@@ -910,7 +910,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_without_openat2_follows_nothing() {
+    fn walk_without_openat2_follows_no_link() {
         let (dir, folder) = bundle();
         symlink(dir.path(), folder.path().join("up")).unwrap();
         for path in ["up", "up/secret", "../secret", "/etc/hostname"] {
@@ -921,7 +921,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_escapes_the_folder() {
         let (dir, folder) = bundle();
         let root = folder.path().to_owned();
         symlink(dir.path().join("secret"), root.join("absolute")).unwrap();
@@ -955,7 +955,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn links_lead_to_nothing_hidden() {
+    fn links_to_hidden_files_are_rejected() {
         let (_dir, folder) = bundle();
         let root = folder.path().to_owned();
         fs::create_dir_all(root.join(".git/deep")).unwrap();
@@ -978,7 +978,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_link_is_followed_only_beneath_its_own_folder() {
+    fn named_link_is_followed_only_inside_its_folder() {
         let (dir, folder) = bundle();
         let root = folder.path().to_owned();
         let rules = root.join("references/rules.md");
@@ -1019,7 +1019,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_tell_links_apart() {
+    fn entries_distinguish_links() {
         let (_dir, folder) = bundle();
         symlink("references/rules.md", folder.path().join("rules")).unwrap();
         let mut found: Vec<(String, bool)> =
