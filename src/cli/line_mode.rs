@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_named_by_signal() {
+    fn points_are_grouped_by_component() {
         assert_eq!(by_signal(&[0.0, 1.25, 0.0, -0.5, 0.001]), "description 1.25, meaning -0.50.");
         assert_eq!(by_signal(&[0.0; 5]), "");
     }

@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clean_run_says_so() {
+    fn clean_result_is_stated() {
         let report = LintReport { skills: 16, ..LintReport::default() };
         assert_eq!(summary(&report, false), "16 skills: no findings");
     }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_states_are_those_of_the_wire() {
+    fn states_equal_the_wire_names() {
         assert!(
             STATES
                 .iter()

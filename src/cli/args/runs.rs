@@ -485,7 +485,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_wire() {
+    fn values_equal_the_wire_names() {
         assert!(RunState::iter().map(|state| state.to_string()).eq(STATES));
         assert!(Choice::iter().map(|choice| choice.to_string()).eq(CHOICES));
         assert!(AttachTarget::iter().map(|target| target.to_string()).eq(TARGETS));

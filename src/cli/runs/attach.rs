@@ -182,7 +182,7 @@ mod tests {
     use skills_api::{AttachCheckResult, AttachReason};
 
     #[test]
-    fn the_checks_stand_in_their_order_with_what_was_found() {
+    fn checks_are_listed_in_order_with_results() {
         let check = |check, passed, note: &str| AttachCheckResult { check, passed, note: note.to_owned() };
         let preview = AttachPreview {
             checks: vec![

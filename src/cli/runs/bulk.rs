@@ -369,7 +369,7 @@ mod tests {
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
-    fn the_digest_of_a_set_is_that_of_its_decisions_in_any_order() {
+    fn digest_of_a_set_ignores_the_order_of_decisions() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let other = DecisionPreview { inputs_digest: "00".repeat(32), ..sheet.clone() };
         let of = |sheets: &[(&str, &DecisionPreview)], verdict| set_digest(verdict, sheets.iter().copied());
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn labeled_sheets_say_what_distinguishes_the_runs() {
+    fn labeled_decisions_distinguish_the_runs() {
         let detail = detail(RunState::WaitingForHuman);
         let sheet = detail.sheet.clone().unwrap();
         let run = |n: u32| RunRecord { inputs: serde_json::json!({ "n": n }), ..detail.run.clone() };
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sheet_is_listed_with_its_digest() {
+    fn each_decision_is_listed_with_its_digest() {
         let detail = detail(RunState::WaitingForHuman);
         let sheet = detail.sheet.clone().unwrap();
         let digest = sheet.inputs_digest.clone();

@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn a_labeled_end_has_no_sign() {
+    fn labeled_result_has_no_glyph() {
         let completion = Completion { run: record(RunState::Completed), left: false };
         let text = ending(&completion, &caller(), false, true, CAPS);
         assert_eq!(text, "Run: completed in 1 m 00 s");
     }
 
     #[test]
-    fn a_waiting_run_says_why_and_the_exact_command() {
+    fn waiting_run_shows_its_reason_and_command() {
         insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
         ◆ book waits for approval
           the capability always requires approval
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_ends_say_how_to_go_on_where_one_can() {
+    fn other_results_show_how_to_continue() {
         assert_eq!(said(RunState::Completed, false, false), "✓ completed in 1 m 00 s");
         let failed = said(RunState::Failed, false, false);
         assert!(failed.starts_with("✗ failed at sum: the service answered 502\n"), "{failed}");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_in_memory_offers_no_command_that_cannot_work() {
+    fn store_in_memory_offers_no_unusable_command() {
         let text = said(RunState::WaitingForSignal, false, true);
         assert!(text.contains("in memory") && !text.contains("skills runs"), "{text}");
     }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_gate_that_was_named_is_asked_about() {
+    fn only_the_named_gate_is_decided() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         assert!(is_meant(&args(&[]), &sheet));
         assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &sheet));

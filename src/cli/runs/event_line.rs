@@ -194,7 +194,7 @@ mod tests {
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
-    fn events_are_lines_of_time_kind_step_and_words() {
+    fn event_lines_have_time_kind_step_and_text() {
         let all = [
             event(1, "run.created", None, json!({ "by": "ana", "contract": "c0".repeat(32) })),
             event(2, "step.started", Some("extract"), json!({ "attempt": 1, "inputs": { "file": "a" } })),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_several_runs_name_theirs_and_a_pipe_gets_it_whole() {
+    fn events_of_several_runs_name_their_run() {
         let one = event(1, "run.created", None, json!({}));
         assert!(render(&one, true, &TimeZone::UTC, CAPS).contains("  0000abcd  "));
         let pipe = TerminalCaps { terminal: false, ..CAPS };

@@ -191,7 +191,7 @@ mod tests {
     use crate::args::InputFileArg;
 
     #[test]
-    fn files_are_handed_over_by_their_whole_path() {
+    fn files_are_passed_by_absolute_path() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.pdf"), "x").unwrap();
         let file = |name: &str, path: &str| InputFileArg { name: name.into(), path: path.into() };

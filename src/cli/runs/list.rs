@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_columns_hold_a_run_and_what_it_is_about() {
+    fn run_and_its_title_fit_eighty_columns() {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let page = page();
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_whole_ids_and_whole_sentences() {
+    fn output_to_a_pipe_is_not_truncated() {
         let look = TerminalCaps { color: false, unicode: false, width: 80, terminal: false };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look);
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_store_says_how_to_begin() {
+    fn empty_store_shows_how_to_start() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         assert_eq!(footer(&none, 0, look, "skills run SKILL"), "no runs; start one with skills run SKILL\n");

@@ -422,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_is_shown_whole() {
+    fn ended_run_is_shown_completely() {
         let mut detail = detail(RunState::Completed);
         detail.run.progress = (4, 4);
         insta::assert_snapshot!(page().render(&detail) + &page().events(&detail));
     }
 
     #[test]
-    fn a_waiting_run_shows_the_sheet_and_the_commands() {
+    fn waiting_run_shows_the_decision_and_the_commands() {
         let text = page().render(&detail(RunState::WaitingForHuman));
         assert!(text.contains("pending approval\n  Book 1204.5 EUR in the ledger\n"), "{text}");
         assert!(text.contains("approve  skills runs approve 0198a1b2-"), "{text}");

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_is_found_in_either_form() {
+    fn response_is_found_in_either_form() {
         let json_body = r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#;
         assert_eq!(answered(json_body, 3).unwrap()["result"]["a"], 1);
         let events = format!("id: 0\nretry: 3000\ndata:\n\nevent: message\ndata: {json_body}\n\n");

@@ -501,7 +501,7 @@ mod tests {
     use crate::runs::samples::{detail, record};
 
     #[test]
-    fn answers_are_what_a_run_accepts() {
+    fn menu_lists_the_commands_that_a_run_accepts() {
         let all = CallerView::anyone().scopes;
         let approval = answers(&detail(RunState::WaitingForHuman), &all);
         assert!(approval.contains(&"a approve") && approval.contains(&"t assign to a person"));
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_first_means_newest_first() {
+    fn newest_run_is_listed_first() {
         let run = |state, created_ms| RunRecord { created_ms, ..record(state) };
         let mut runs =
             [run(RunState::WaitingForHuman, 1), run(RunState::Failed, 3), run(RunState::Running, 2)];

@@ -116,7 +116,7 @@ mod tests {
     use skills_model::RunState;
 
     #[test]
-    fn rows_say_what_distinguishes_them_and_keep_their_numbers() {
+    fn rows_are_distinguished_and_keep_their_numbers() {
         let run =
             |n: u32| RunRecord { inputs: json!({ "n": n, "region": "eu" }), ..record(RunState::Failed) };
         let runs = [run(10), run(200), run(3000)];
