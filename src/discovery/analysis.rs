@@ -309,7 +309,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn places_are_unpacked_as_they_were_packed(places: Vec<(u32, u16, u16)>) {
+        fn packed_positions_round_trip(places: Vec<(u32, u16, u16)>) {
             let places: Vec<Place> =
                 places.into_iter().map(|(what, start, end)| Place { what, start, end }).collect();
             let packed = PackedPlaces::pack(places.iter().copied());

@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn english_words_beside_a_foreign_name_leave_the_language_open() {
+    fn english_words_near_a_foreign_name_set_no_language() {
         let router = router(&[
             ("graphs", "Assembly of a graph, van der graph, slides and forces: asks about a book report."),
             ("tables", "Makes a table of a recipe."),
@@ -640,13 +640,13 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_without_a_match_are_not_said_to_match() {
+    fn stop_words_without_a_match_are_not_reported() {
         let verdict = ask(&router(&[]), "hello").verdict;
         assert_eq!(verdict.sentence, "no skill fits: the request contains only stop words");
     }
 
     #[test]
-    fn foreign_words_beside_product_names_are_not_certain() {
+    fn foreign_words_next_to_product_names_are_uncertain() {
         let router = router(&[
             ("pods", "Kubernetes pod security for a cluster: audits each Kubernetes pod."),
             ("redis", "Manages a Redis cache: Redis cache keys."),
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn english_words_beside_a_run_of_kana_count() {
+    fn english_words_next_to_kana_count() {
         let router = router(&[("code-review", "Code review of a pull request: reviews code.")]);
         let answer = ask(&router, "code review をお願いします");
         assert_eq!(answer.results[0].skill_id.as_str(), "code-review");

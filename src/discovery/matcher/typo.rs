@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_unknown_word_scores_alike_while_typing() {
+    fn complete_unknown_word_scores_the_same_while_typing() {
         let router = router();
         let text = DESCRIPTIONS.join(" ").to_lowercase();
         let forms: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|f| f.len() > 2).collect();
