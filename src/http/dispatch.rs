@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_large_response_counts_until_its_last_piece_is_taken() {
+    async fn large_response_counts_until_its_last_chunk_is_read() {
         let principal = Principal { name: "responses".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
         let permit = response_permit(&caller, false).await.unwrap();

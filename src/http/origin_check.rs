@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_our_own_pages_come_through_and_others_do_not() {
+    fn only_programs_and_own_pages_are_admitted() {
         for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "app.localhost", "LOCALHOST."] {
             assert!(is_allowed(host, None), "{host}");
             assert!(is_allowed(host, Some(&format!("http://{host}"))), "{host}");
