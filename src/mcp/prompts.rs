@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_go_where_the_body_wants_them() {
+    fn arguments_replace_their_placeholders() {
         let of = |body: &str| filled(body, "fix \"the door\" now", "/s").unwrap();
         assert_eq!(of("Do: $ARGUMENTS."), "Do: fix \"the door\" now.");
         assert_eq!(of("$0, $1, $ARGUMENTS[2], $7"), "fix, the door, now, ");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_repeats_a_long_argument_is_rejected_before_it_takes_the_memory() {
+    fn repeated_long_argument_is_rejected_before_allocation() {
         let argument = "x".repeat(MAX_TEXT_BYTES / 2);
         assert!(filled("$ARGUMENTS $ARGUMENTS", &argument, "/s").is_none());
         assert!(filled(&"$0".repeat(1_000_000), &argument, "/s").is_none());
