@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_kept_with_their_children_unless_their_main_file_was_not_read() {
+    fn folders_with_an_unread_main_file_are_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         fs::create_dir_all(at("a/b")).unwrap();

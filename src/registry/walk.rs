@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_hidden_and_nested_bundles_and_passes_versions_dependencies_and_builds() {
+    fn walk_finds_hidden_and_nested_bundles_and_skips_builds() {
         let dir = tempfile::tempdir().unwrap();
         for path in [
             "a/SKILL.md",
