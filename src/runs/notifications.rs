@@ -705,7 +705,7 @@ mod tests {
     use skills_store::NewEvent;
 
     #[test]
-    fn a_message_is_signed_as_the_standards_own_example() {
+    fn signature_matches_the_example_of_the_standard() {
         let webhook = Webhook::new("http://x", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let signature =
             webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
@@ -770,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_bundle_reaches_the_terminal_but_words() {
+    fn notification_text_contains_no_control_sequences() {
         let gate = Gate::human("pay\x1b]0;x\x07;rm", "d", ApprovalReason::Confirmation);
         let reminder = Reminder {
             run: RunId("r".into()),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_used_again_is_another_process() {
+    fn reused_process_id_is_another_process() {
         let here = ProcessIdentity::here();
         let earlier = ProcessIdentity { began: "7".into(), ..here.clone() };
         assert!(here.is_process_dead(&earlier.worker(0)));
