@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_out_of_the_bundle_is_no_script() {
+    fn link_out_of_the_bundle_is_not_a_script() {
         let bundle = bundle();
         let outside = tempfile::NamedTempFile::new().expect("temporary file");
         symlink(outside.path(), bundle.path().join("scripts/out.py")).expect("linked");
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_a_script_can_read_counts() {
+    fn contents_cover_every_file_a_script_can_read() {
         let bundle = bundle();
         let write = |name: &str, text: &str| {
             let path = bundle.path().join(name);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn registry_is_its_own_folders_without_its_bundles() {
+    fn registry_copy_excludes_its_bundles() {
         let registry = bundle();
         for name in ["bindings/b.yaml", "skills/one/SKILL.md"] {
             let path = registry.path().join(name);

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_put_together_and_long_ones_cut() {
+    fn lines_are_joined_and_long_ones_truncated() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let listener = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn produced_is_what_is_new_or_changed_and_no_link() {
+    fn produced_files_are_new_or_changed_and_not_links() {
         let base = tempfile::NamedTempFile::new().expect("temporary file");
         fs::write(base.path(), "given").expect("written");
         let put = |to: &str| InputFile { from: base.path().to_owned(), to: to.into() };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_folder_does_not_stay_behind() {
+    fn unreadable_folder_is_removed() {
         let work = WorkDir::create(None, None, &[], Path::new("")).expect("made");
         let closed = work.path().join("closed");
         fs::create_dir(&closed).expect("made");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_of_the_gone_are_cleared() {
+    fn only_folders_of_ended_processes_are_removed() {
         let base = tempfile::tempdir().expect("temporary folder");
         let alive = WorkDir::create(Some(base.path()), None, &[], Path::new("")).expect("made");
         let dead = base.path().join("skills-step-dead");
