@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_nobody_began_is_remarked() {
+    fn conversation_without_a_user_message_is_reported() {
         let calls = &transcript()[1..];
         let made = payload(Api::Anthropic, "m", "", calls, &[], 1);
         assert!(

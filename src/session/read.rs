@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whole_or_by_ranges() {
+    fn file_is_read_completely_or_by_ranges() {
         let (_dir, bundle) = bundle();
         let file = range(&bundle, "references/rules.md", 0, None).unwrap();
         assert_eq!((file.bytes.as_slice(), file.next_offset), (b"0123456789".as_slice(), None));
