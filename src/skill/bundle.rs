@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_main_file_that_is_a_link_is_read_where_it_leads() {
+    fn linked_main_file_is_read_from_its_target() {
         let dir = bundle();
         let at = dir.path().canonicalize().unwrap();
         fs::write(at.join("shared.md"), "---\nname: a\ndescription: Does a thing\n---\nbody\n").unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_beyond_the_limit_is_refused_unread() {
+    fn file_over_the_limit_is_rejected_unread() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("SKILL.md");
         fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_and_text_are_taken_and_code_is_not() {
+    fn headings_and_text_are_extracted_without_code() {
         let source = "---\nname: a\n---\n# One #\n\nText\n```sh\n# no heading\n```\n##### Five\n~~~~\n~~~\n~~~~\n## Two\n";
         let index = index_text(source);
         assert_eq!(index.headings, ["One", "Two"]);

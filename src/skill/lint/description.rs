@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_known_by_their_words() {
+    fn template_texts_are_recognized() {
         for text in [
             "TODO",
             "TODO: describe",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_is_seen_in_its_usual_forms() {
+    fn occasions_are_recognized_in_common_forms() {
         for text in
             ["Formats SQL. Use when a query is long.", "Use for shell commands", "Run before a release"]
         {
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_said_again_is_no_description() {
+    fn repeated_name_is_not_a_description() {
         assert!(says_only("The skill for PDF tables", "pdf-tables"));
         assert!(!says_only("Extracts PDF tables", "pdf-tables"));
         assert_eq!(weight("从文件中提取表格数据"), 5);
     }
 
     #[test]
-    fn tags_are_seen_and_comparisons_are_not() {
+    fn tags_are_detected_but_comparisons_are_not() {
         assert_eq!(xml_tag("Writes <service>.md"), Some("<service>"));
         assert_eq!(xml_tag("if a < b and c > d"), None);
         assert_eq!(xml_tag("renders `<% tp.file %>`"), None);
