@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_the_rest() {
+    fn connections_leave_file_descriptors_for_other_uses() {
         assert_eq!(connections(4096, None), 4096);
         assert_eq!(connections(4096, Some(20_000)), 4096);
         assert_eq!(connections(4096, Some(1024)), 1024 - 128);
