@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_and_state_that_is_offered_is_understood() {
+    fn every_suggested_key_and_state_is_parsed() {
         for (key, example) in QUERY_KEYS {
             assert!(example.starts_with(key) && RunQuery::parse(example).is_ok(), "{example}");
         }
