@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_editor_hears_of_the_line_in_its_own_way() {
+    fn each_editor_receives_the_line_in_its_syntax() {
         for (wish, said) in [
             ("vim", "vim +12 /s/SKILL.md"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p +12 /s/SKILL.md"),

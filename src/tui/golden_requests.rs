@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expectations_are_ids_none_or_not() {
+    fn expectations_are_parsed() {
         let ids = |ids: &[&str]| Expect::AnyOf(ids.iter().map(|id| SkillId::new(*id)).collect());
         assert_eq!(parse_expectation("pdf, xlsx"), Ok(ids(&["pdf", "xlsx"])));
         assert_eq!(parse_expectation(" none "), Ok(Expect::Nothing));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names_are_offered_and_far_ones_are_not() {
+    fn only_similar_names_are_suggested() {
         assert_eq!(nearest("signal.nam", ["signal.name", "text"].into_iter()), Some("signal.name"));
         assert_eq!(nearest("qqqq", ["signal.name", "text"].into_iter()), None);
     }

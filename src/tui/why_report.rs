@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_tells_a_cut_description_from_a_skill_that_is_not_offered() {
+    fn report_distinguishes_truncated_descriptions_from_unlisted_skills() {
         let answer = |failed: CheckKind, repaired: Option<&str>, intent: Option<&str>| {
             let report = WhyReport {
                 skill_id: SkillId::new("a"),
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assumed_folder_is_said_once() {
+    fn assumed_folder_is_stated_once() {
         let check = |check: CheckKind, result: CheckResult, evidence: &str| WhyCheck {
             check,
             result,

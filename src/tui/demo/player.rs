@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn played_by_itself_it_ends_after_the_last_step_was_seen() {
+    fn unattended_demo_ends_after_the_last_step() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
         let pause = Duration::from_secs(2);
         player.play.auto = Some(pause);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_ones_own_name_no_path_and_no_person() {
+    fn custom_sentences_contain_no_path_or_person() {
         let source = "title: What /home/ann has\nsteps:\n- say: ann opens /home/ann/skills\n  do: [{until: /home/ann/skills}]\n";
         let now = Instant::now();
         let redaction = Redaction::of("/home/ann", &[], Some("ann"));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_back_shows_what_was_there() {
+    fn stepping_back_shows_the_earlier_screen() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
         for text in ["first", "second"] {
             player.forward(now);

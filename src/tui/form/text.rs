@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_wrap_at_spaces_and_the_cursor_is_always_in_sight() {
+    fn long_texts_wrap_at_spaces_and_the_cursor_stays_visible() {
         let mut text = Text::new("rows of the table in the pdf");
         let (rows, at) = drawn(&mut text, 12, 2);
         assert_eq!(rows, ["table in", "the pdf"]);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_lines_stay_lines_and_control_characters_go() {
+    fn pasted_lines_are_kept_without_control_characters() {
         let mut text = Text::default();
         assert!(text.insert("one\r\ntwo\x1b[31m\tthree"));
         assert_eq!(text.text(), "one\ntwo[31m    three");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn readline_keys_go_by_words_and_by_characters_as_seen() {
+    fn readline_keys_move_by_words_and_graphemes() {
         let mut text = Text::new("turn a👩‍💻é table");
         press(&mut text, &[(KeyCode::Char('w'), CTRL), (KeyCode::Backspace, KeyModifiers::NONE)]);
         assert_eq!(text.text(), "turn a👩‍💻é");

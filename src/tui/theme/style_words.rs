@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_named() {
+    fn invalid_word_is_named() {
         for (text, part) in [
             ("#12345", "`#12345` is not a color"),
             ("blod", "`blod` is not a color"),

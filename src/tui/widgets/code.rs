@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_language_is_plain_and_control_characters_show() {
+    fn unknown_language_is_unstyled_and_control_characters_visible() {
         let lines = highlight("a\u{1b}[31m", "no-such-language");
         let text_of_line: String = lines[0].iter().map(|s| s.text.as_str()).collect();
         assert!(!text_of_line.contains('\u{1b}'), "{text_of_line:?}");

@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
+    fn footer_offers_no_second_decision_in_flight() {
         let mut decision = open(json!({}));
         assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"cancel"));
         let Outcome::Request(_, sent) = decision.press(Action::ApproveNow) else {
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_frame_showed_is_not_decided() {
+    fn decision_requires_a_drawn_frame() {
         let mut decision = open(json!({}));
         "d2".clone_into(&mut decision.gates.all[0].sheet.inputs_digest);
         for action in [Action::ApproveNow, Action::DenyNow] {
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
+    fn lost_step_without_rerun_can_still_be_decided() {
         let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_scope_no_answer_is_offered_or_sent() {
+    fn decision_without_scope_is_neither_offered_nor_sent() {
         for unknown in [false, true] {
             let mut decision =
                 open(json!({"outcome_unknown": unknown, "blocked": "the key op lacks `decide`"}));
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_became_of_the_decision() {
+    fn error_states_whether_the_decision_was_applied() {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
         let refused = Error::new(Code::Forbidden, "no");
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_after_the_time_decides_nothing() {
+    fn key_after_the_deadline_decides_nothing() {
         let mut decision = open(json!({"expires_ms": 61_000}));
         let opened = decision.opened.1;
         assert_eq!(decision.changes_in(opened), Some(1), "what is left is less than a minute at once");

@@ -620,7 +620,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_its_cell_on_the_time_line() {
+    fn moment_maps_to_a_cell_of_the_timeline() {
         let line = TimeLine { x: 10, width: 11, from_ms: 0, now_ms: 1_000 };
         assert_eq!((line.cell(-5), line.cell(0), line.cell(500), line.cell(1_000)), (10, 10, 15, 20));
         assert_eq!(line.cell(9_000), 20);
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_signs_of_one_cell() {
+    fn counts_are_glyphs_of_one_cell() {
         assert_eq!((level(0, 5, false), level(1, 7, false), level(7, 7, true)), (" ", "▁", "7"));
     }
 }

@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_cut_only_for_a_text_that_cannot_be() {
+    fn name_is_truncated_only_for_a_fixed_text() {
         let columns = Columns::of(Rect::new(0, 0, 46, 20), true, 12);
         let (x, available) = columns.name;
         assert_eq!(available, 29);

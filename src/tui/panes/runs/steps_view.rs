@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_of_waiting_takes_no_room_and_every_step_shows() {
+    fn long_wait_is_compressed_and_every_step_visible() {
         let night = 12 * 3_600_000;
         let steps = [
             step(0, Some(900), StepState::Completed),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_step_reaches_to_now_and_one_that_has_no_end_yet_has_no_bar() {
+    fn bar_of_a_running_step_ends_now() {
         let running = step(1_000, None, StepState::Running);
         let waiting = step(1_000, None, StepState::WaitingForHuman);
         let axis = Axis::of(&[running.clone(), waiting.clone()], 3_000);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_neither_body_nor_entry_are_counted_beside_them_and_those_of_a_cut_entry_are_not() {
+    fn lines_outside_bodies_and_entries_are_counted_separately() {
         let new = |text: &str| DiffLine::Added(text.to_owned());
         let gone = |text: &str| DiffLine::Removed(text.to_owned());
         let cut = [gone("<description>Reads pages</description>"), new("<description>Reads</description>")];

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_day_is_said_once_where_a_session_is_of_one_day() {
+    fn date_is_shown_once_for_a_session_of_one_day() {
         assert_eq!(span("22 Nov 12:04", "22 Nov 12:31"), "22 Nov 12:04, changed 12:31");
         assert_eq!(span("22 Nov 12:04", "23 Nov 01:00"), "22 Nov 12:04, changed 23 Nov 01:00");
         assert_eq!(span("22 Nov 12:04", "22 Nov 12:04"), "22 Nov 12:04");
