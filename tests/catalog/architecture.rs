@@ -127,7 +127,7 @@ fn every_file_starts_with_a_module_comment() {
 }
 
 #[test]
-fn nothing_leans_on_papers_that_readers_do_not_have() {
+fn sources_refer_to_no_unpublished_documents() {
     let mut findings = Vec::new();
     for folder in ["src", "tests", "benches"] {
         for (name, source) in files(folder, &["rs"]) {

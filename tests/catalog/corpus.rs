@@ -20,7 +20,7 @@ fn skill_files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_file_of_the_corpus_goes_through() {
+fn every_file_of_the_corpus_is_processed() {
     let Some(corpus) = data("corpus", "corpus") else { return };
     let mut files = Vec::new();
     skill_files(&corpus, &mut files);

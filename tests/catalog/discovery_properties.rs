@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn an_index_changed_piece_by_piece_equals_one_made_at_once(
+    fn incrementally_changed_index_equals_a_rebuilt_one(
         steps in prop::collection::vec((document(), any::<bool>()), 1..40),
         intent in text(9),
     ) {
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn every_quoted_word_stands_in_its_field(
+    fn every_quoted_word_is_in_its_field(
         documents in prop::collection::vec(document(), 1..12),
         intent in requested(),
         typing in any::<bool>(),
@@ -301,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn finished_text_scores_alike_everywhere(
+    fn finished_text_scores_the_same_everywhere(
         documents in prop::collection::vec(document(), 1..12),
         intent in requested(),
     ) {

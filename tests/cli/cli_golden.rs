@@ -85,7 +85,7 @@ fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
 
 #[cfg(unix)]
 #[test]
-fn processes_that_add_at_once_lose_nothing() {
+fn concurrent_additions_lose_nothing() {
     const PROCESSES: usize = 12;
     let home = Home::empty();
     let start = |at: usize| {

@@ -49,7 +49,7 @@ fn runs_of_unread_skills_can_only_be_denied() {
 }
 
 #[test]
-fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
+fn run_of_shipped_skills_continues_in_another_version() {
     let desk = RunsFixture::new();
     let store = format!("sqlite:{}", desk.home.path().join("shipped.db").display());
     let demo = |args: &[&str]| desk.home.run_bare(&[&["--demo", "--store", &store], args].concat());

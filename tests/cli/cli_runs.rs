@@ -9,7 +9,7 @@ use cli_runs_fixture::RunsFixture;
 use serde_json::{Value, json};
 
 #[test]
-fn a_run_that_completes_gives_its_outputs_on_standard_output_and_its_steps_on_standard_error() {
+fn completed_run_writes_outputs_to_stdout_and_steps_to_stderr() {
     let desk = RunsFixture::new();
     let answer = desk.run(&["run", "words", "--input", "text=one two three", "--input", "times=2"]);
     assert_eq!(answer.code, 0, "{}\n{}", answer.stdout, answer.stderr);
@@ -22,7 +22,7 @@ fn a_run_that_completes_gives_its_outputs_on_standard_output_and_its_steps_on_st
 }
 
 #[test]
-fn json_is_the_run_whole_with_silence_beside_it() {
+fn json_is_the_complete_run_without_other_output() {
     let desk = RunsFixture::new();
     let answer = desk.run(&["run", "words", "--input", "text=a b", "--json"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
@@ -49,7 +49,7 @@ fn invalid_inputs_are_reported_before_the_start() {
 }
 
 #[test]
-fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
+fn repeated_key_returns_its_run_and_rejects_another_payload() {
     let desk = RunsFixture::new();
     let launch =
         |text: &str| desk.run(&["run", "words", "--input", text, "--idempotency-key", "k1", "--json"]);
@@ -61,7 +61,7 @@ fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
 }
 
 #[test]
-fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
+fn waiting_run_is_decided_by_the_command_it_names() {
     let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "send", "--input", "to=ana"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
@@ -174,7 +174,7 @@ fn an_approval_without_digest_decides_nothing() {
 }
 
 #[test]
-fn what_was_seen_is_what_is_decided() {
+fn decision_is_bound_to_the_shown_digest() {
     let desk = RunsFixture::new();
     let run = desk.waiting_mail();
     let other = desk.run(&["runs", "approve", &run, "--yes", "--inputs-digest", &"0".repeat(64)]);
@@ -200,7 +200,7 @@ fn a_run_is_found_by_its_trace() {
 }
 
 #[test]
-fn an_ambiguous_run_is_answered_with_endings() {
+fn ambiguous_run_id_error_lists_endings() {
     let desk = RunsFixture::new();
     let ids: Vec<String> = (0..3)
         .map(|_| desk.json(&["run", "words", "--input", "text=a"])["run"]["id"].as_str().unwrap().to_owned())
@@ -228,7 +228,7 @@ fn a_run_shown_by_an_abbreviated_id_is_complete() {
 }
 
 #[test]
-fn a_signal_lets_a_run_go_on_with_its_payload() {
+fn signal_continues_a_run_with_its_payload() {
     let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "later", "--json"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
@@ -257,7 +257,7 @@ fn a_failed_run_is_resumed_with_corrected_inputs() {
 }
 
 #[test]
-fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
+fn fork_is_paused_and_replay_runs() {
     let desk = RunsFixture::new();
     let source =
         desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
@@ -300,7 +300,7 @@ fn cancel_is_for_runs_that_have_not_ended() {
 }
 
 #[test]
-fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
+fn waiting_runs_are_listed_first_with_short_ids() {
     let desk = RunsFixture::new();
     let waiting = desk.waiting_mail();
     desk.json(&["run", "words", "--input", "text=a"]);
@@ -430,7 +430,7 @@ fn a_sorted_list_is_cut_after_the_sort() {
 }
 
 #[test]
-fn a_trace_is_every_event_one_json_object_a_line() {
+fn trace_has_one_json_line_per_event() {
     let desk = RunsFixture::new();
     let answer = desk.run(&["trace", "words", "--input", "text=a", "--json"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
@@ -552,7 +552,7 @@ fn said(answer: &Answer, word: &str) -> String {
 }
 
 #[test]
-fn a_log_is_digested_where_it_is_attached_to() {
+fn log_digest_runs_on_its_target() {
     let desk = RunsFixture::new();
     std::fs::write(
         desk.home.path().join("work").join("app.log"),

@@ -115,7 +115,7 @@ fn a_backup_is_restored() {
 }
 
 #[test]
-fn what_is_no_store_is_not_restored() {
+fn file_that_is_not_a_store_is_not_restored() {
     let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     let folder = desk.home.path();
@@ -356,7 +356,7 @@ fn own_files_of_earlier_versions_are_restricted() {
 }
 
 #[test]
-fn a_cut_audit_log_is_found_by_file_and_store() {
+fn truncated_audit_log_is_detected_by_file_and_store() {
     let desk = RunsFixture::new();
     assert_eq!(desk.run(&WORDS).code, 0);
     assert_eq!(desk.run(&WORDS).code, 0);

@@ -96,7 +96,7 @@ fn an_approval_that_must_fail_is_rejected() {
 }
 
 #[test]
-fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
+fn waiting_run_shows_its_deadline_and_the_effect() {
     let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
@@ -107,7 +107,7 @@ fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
 }
 
 #[test]
-fn an_untouched_script_is_asked_about_no_second_time() {
+fn unchanged_script_needs_no_second_approval() {
     let desk = RunsFixture::new();
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
@@ -130,7 +130,7 @@ fn an_expired_wait_needs_no_worker() {
 }
 
 #[test]
-fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
+fn doctor_reports_damaged_pages_with_available_remedies() {
     let desk = RunsFixture::new();
     let long = desk.home.path().join("long.txt");
     std::fs::write(&long, "a ".repeat(60_000)).unwrap();

@@ -114,7 +114,7 @@ async fn a_canceled_step_is_reported_as_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_failure_that_is_resumed() {
+async fn unknown_outcome_survives_denial_and_resumed_failure() {
     let place = Place::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
@@ -143,7 +143,7 @@ async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_fail
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_outcome_without_a_choice_names_the_four() {
+async fn unknown_outcome_without_a_choice_lists_all_four() {
     let place = Place::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
@@ -184,7 +184,7 @@ async fn a_repeated_rerun_decides_nothing_new() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
+async fn approval_before_a_resume_is_invalid_afterwards() {
     let place = Place::new();
     bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
     let declared =
@@ -240,7 +240,7 @@ async fn only_what_changed_is_named_as_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_record_what_a_waiting_run_would_ask_now_and_readers_do_not() {
+async fn only_workers_record_changed_approval_requests() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -312,7 +312,7 @@ async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_is_recorded_with_who_gave_it() {
+async fn every_command_is_recorded_with_its_sender() {
     let place = Place::new();
     let core = place.open().await;
     let by = |name: &str| Some(name.to_owned());
@@ -376,7 +376,7 @@ async fn every_order_is_recorded_with_who_gave_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run() {
+async fn worker_reloads_skills_before_it_fails_a_run() {
     let place = Place::new();
     let workbench = place.open().await;
     workbench.start_workers().await.unwrap();
@@ -401,7 +401,7 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_approval_that_meets_the_same_one_is_repeated() {
+async fn concurrent_equal_approval_is_a_repetition() {
     const POINT: &str = "gate-after-run";
     let place = Place::new();
     let core = place.open().await;
@@ -449,7 +449,7 @@ async fn driver() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_applied() {
+async fn applied_decision_of_a_killed_process_is_audited_once() {
     let place = Place::new();
     let ledger = place.open().await;
     let lines = async |core: &Local, run: &RunRecord, kind: &str| {
@@ -491,7 +491,7 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
 
 /// Two decisions of one run are pending if its two approvers decide right before the process is killed.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_interrupted_decisions_of_one_run_do_not_keep_each_other_out_of_the_audit_log() {
+async fn two_interrupted_decisions_of_one_run_are_audited() {
     let place = Place::new();
     let ledger = place.open().await;
     let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;

@@ -274,7 +274,7 @@ impl Drop for Owned {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_owner_is_taken_over_at_once() {
+async fn run_of_a_dead_owner_is_reclaimed_immediately() {
     let mut owned = Owned::start(600_000, &["env"]).await;
     owned.owner.kill().unwrap();
     owned.owner.wait().unwrap();

@@ -106,7 +106,7 @@ fn is_forbidden(what: &str, refused: Option<Error>) {
 
 /// Every command that starts or continues execution.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_hold_for_every_way_to_execute_a_skill() {
+async fn rules_apply_to_every_execution_of_a_skill() {
     let place = place();
     let core = place.open().await;
     for way in WAYS {
@@ -164,7 +164,7 @@ async fn a_signal_continues_no_run_that_the_policy_forbids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_hold_for_what_is_attached() {
+async fn rules_apply_to_attached_skills() {
     let place = place();
     let core = place.open().await;
     let target = waiting(&core, "ledger").await;
@@ -322,7 +322,7 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
 
 /// Code of a denied bundle is never executed; the bindings of others still are.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_for_a_bundle_hold_for_its_bindings() {
+async fn rules_for_a_bundle_apply_to_its_bindings() {
     let place = place();
     place.write(
         "skills/other/SKILL.md",

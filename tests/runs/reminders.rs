@@ -103,7 +103,7 @@ async fn first(store: &dyn Store, messages: &mut mpsc::UnboundedReceiver<Message
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
+async fn reminder_is_signed_and_repeated_until_accepted() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["503 Service Unavailable", "307 Temporary Redirect"]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(20); 4]);
@@ -145,7 +145,7 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_processes_one_sends_the_message() {
+async fn only_one_of_two_processes_sends_the_message() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&[]).await;
     let stop = CancellationToken::new();
@@ -181,7 +181,7 @@ async fn of_two_processes_one_sends_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_that_is_over_is_not_reminded_of_again() {
+async fn ended_wait_causes_no_further_reminder() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["500 Internal Server Error"; 9]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(400); 8]);

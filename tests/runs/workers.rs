@@ -139,7 +139,7 @@ fn yes() -> Command {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
+async fn thousand_waiting_runs_continue_when_approved() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 4);
     for n in 0..1000 {
@@ -161,7 +161,7 @@ async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_in_another_process_is_taken_up_at_once() {
+async fn approval_in_another_process_applies_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (store, other, doer) = (open(&path), open(&path), Doer::new());
@@ -199,7 +199,7 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_process_forgets_a_dead_one() {
+async fn next_process_removes_a_dead_worker() {
     let store = memory();
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
@@ -230,7 +230,7 @@ async fn the_next_process_forgets_a_dead_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
+async fn lease_of_a_long_step_is_kept_and_lost_one_reclaimed() {
     let (store, doer) = (memory(), Doer::new());
     store.launch(launch(1, "stay")).await.unwrap();
     store.launch(launch(2, "end")).await.unwrap();
@@ -248,7 +248,7 @@ async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shutdown_gives_runs_back_and_others_go_on_at_once() {
+async fn shutdown_releases_runs_to_other_workers() {
     let (store, doer) = (memory(), Doer::new());
     let long = LeaseSettings { lease: Duration::from_secs(600), ..LeaseSettings::default() };
     let patient = SupervisorSettings { leases: long, ..settings(1) };
@@ -265,7 +265,7 @@ async fn a_shutdown_gives_runs_back_and_others_go_on_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_whose_time_is_over_ends_by_itself() {
+async fn expired_wait_ends_automatically() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 1);
     let expiring = |n, on_expiry| Launch {
@@ -288,7 +288,7 @@ async fn a_wait_whose_time_is_over_ends_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_execution_that_panics_ends_no_worker_and_is_given_up() {
+async fn panicking_execution_is_abandoned_and_worker_survives() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 1);
     store.launch(launch(1, "panic")).await.unwrap();
@@ -299,7 +299,7 @@ async fn an_execution_that_panics_ends_no_worker_and_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_works_its_own_run_and_no_other() {
+async fn caller_executes_only_its_own_run() {
     let (store, doer) = (memory(), Doer::new());
     let execute: Arc<dyn Execute> = Arc::new(Does(doer.clone(), store.clone()));
     let (stop, leases) = (CancellationToken::new(), settings(1).leases);

@@ -21,7 +21,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_line_does() {
+async fn tool_results_match_schemas_and_errors_match_the_cli() {
     let desk = RunsFixture::new();
     let client =
         Client::of(&desk.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
@@ -96,7 +96,7 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_catalog_is_listed_in_pages_that_fit_into_an_answer() {
+async fn large_catalog_is_listed_in_pages() {
     let home = Home::empty();
     for n in 0..120 {
         home.skill(
@@ -167,7 +167,7 @@ async fn an_approval_in_the_client_continues_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
+async fn denial_cancels_and_no_response_leaves_the_run_waiting() {
     let desk = RunsFixture::new();
     let arguments = json!({ "skill_id": "send", "inputs": { "to": "ana" } });
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
@@ -191,7 +191,7 @@ async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
+async fn session_ends_with_its_connection_and_can_be_resumed() {
     let home = Home::with_skills();
     home.file("pdf-tables/scripts/hello.sh", "echo hello $1\n");
     let mut client = Client::new(&home, Some(ElicitationAction::Accept)).await;
@@ -245,7 +245,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_are_resources_whose_bytes_hold_their_digests() {
+async fn resource_bytes_match_their_digests() {
     let home = Home::with_skills();
     home.file("pdf-tables/assets/logo.png", b"\x89PNG\0\xff");
     home.file("pdf-tables/.secret", "x");
@@ -345,7 +345,7 @@ async fn the_steps_of_a_run_are_progress_notifications() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_given_up_leaves_its_run() {
+async fn canceled_call_does_not_end_its_run() {
     let desk = RunsFixture::new();
     desk.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
     for (file, text) in [
@@ -472,7 +472,7 @@ async fn older_tool_names_are_offered_on_request() {
 }
 
 #[test]
-fn a_request_that_is_too_long_is_refused() {
+fn too_long_request_is_rejected() {
     let home = Home::with_skills();
     let mut lines = Lines::of(&home);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
@@ -494,7 +494,7 @@ fn a_request_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn what_is_no_message_does_not_end_the_server() {
+fn invalid_message_does_not_end_the_server() {
     let home = Home::with_skills();
     let mut lines = Lines::of(&home);
     lines.send("this is not JSON");

@@ -97,7 +97,7 @@ async fn own_views_are_added_to_those_of_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_about_skills_are_answered_there_as_here() {
+async fn remote_skill_results_equal_local_ones() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let Connection::Remote { address, state } = there.connection() else { panic!("not remote") };
@@ -143,7 +143,7 @@ async fn questions_about_skills_are_answered_there_as_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_and_sessions_go_there_as_they_go_here() {
+async fn remote_runs_and_sessions_equal_local_ones() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let launched = there.launch(request("ledger", json!({ "amounts": [4, 38] }))).await.unwrap();
@@ -238,7 +238,7 @@ async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_key_says_what_to_set() {
+async fn wrong_key_error_states_what_to_set() {
     let place = Place::new();
     let core = place.open().await;
     let service = Service::with_key(&core, Some("s3cret"));
@@ -286,7 +286,7 @@ async fn other_services_and_versions_are_distinguished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_keeps_one_waiting_is_given_up_on() {
+async fn slow_service_times_out() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
     // Long enough for an answer of a busy machine.
@@ -302,7 +302,7 @@ async fn a_service_that_keeps_one_waiting_is_given_up_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away() {
+async fn catalog_changes_during_an_outage_are_reported() {
     let place = Place::new();
     let core = Arc::new(Local::open(place.config.clone()).unwrap());
     let mut service = Service::start(&core);
@@ -379,7 +379,7 @@ fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not() {
+async fn commands_about_files_are_rejected_on_a_service() {
     let (place, here, service) = setting().await;
     let of = |arguments: &[&str]| skills(&place, &service, arguments);
     let (code, out, _) = of(&["list", "--json"]);
@@ -419,7 +419,7 @@ async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
+async fn run_watchers_survive_a_service_restart() {
     let (place, here, mut service) = setting().await;
     let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
     service_tells(&service).await;

@@ -132,7 +132,7 @@ fn enter_explains_a_cell() {
 }
 
 #[test]
-fn the_palette_knows_it_by_both_words() {
+fn palette_finds_the_matrix_by_both_words() {
     for word in ["clients", "visibility"] {
         let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["one"]))];
         let client = Arc::new(FakeClient::answering(|_| fits()));

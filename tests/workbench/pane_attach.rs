@@ -159,7 +159,7 @@ fn an_attachment_is_composed_with_its_preview_at_every_size() {
 }
 
 #[test]
-fn it_is_sent_once_and_shows_the_way_to_the_run() {
+fn attachment_is_sent_once_and_links_to_its_run() {
     let mut desk = desk(120, 36);
     composed(&mut desk);
     desk.harness.press("ctrl-s");
@@ -176,7 +176,7 @@ fn it_is_sent_once_and_shows_the_way_to_the_run() {
 }
 
 #[test]
-fn the_last_result_goes_on_with_its_run() {
+fn last_result_follows_its_run() {
     let mut desk = desk(120, 36);
     composed(&mut desk);
     desk.harness.press("ctrl-s").wait_for("attached");
@@ -188,7 +188,7 @@ fn the_last_result_goes_on_with_its_run() {
 }
 
 #[test]
-fn a_failure_says_its_reason_in_place() {
+fn failure_is_shown_with_its_reason_in_place() {
     let mut desk = desk(120, 36);
     composed(&mut desk);
     let reason = AttachReason {
@@ -208,7 +208,7 @@ fn a_failure_says_its_reason_in_place() {
 }
 
 #[test]
-fn the_button_is_live_only_when_everything_holds() {
+fn button_is_enabled_only_if_all_checks_pass() {
     let mut desk = desk(120, 36);
     desk.harness.press("down tab tab");
     assert!(desk.harness.screen().contains("select a target"), "{}", desk.harness.screen());
@@ -271,7 +271,7 @@ fn only_attachable_skills_and_their_own_targets_can_be_chosen() {
 }
 
 #[test]
-fn what_was_typed_for_a_skill_is_there_again_and_leaving_asks() {
+fn typed_text_is_restored_and_leaving_is_confirmed() {
     let mut desk = desk(120, 36);
     composed(&mut desk);
     desk.harness.press("esc tab tab up");
@@ -333,7 +333,7 @@ fn clicks_do_what_keys_do() {
 }
 
 #[test]
-fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
+fn run_selects_only_a_skill_attachable_to_it() {
     let mut desk = desk(120, 36);
     let ready = vec![(skills_skill::SkillId::new("table-audit"), String::new())];
     desk.harness.deliver(AppEvent::All(Message::Run(RunResponse::Launchable(Ok(ready.into())))));
@@ -345,7 +345,7 @@ fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
 }
 
 #[test]
-fn coming_from_elsewhere_it_is_filled_in() {
+fn form_opened_from_another_pane_is_filled_in() {
     let mut desk = desk(120, 36);
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
     desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
@@ -361,7 +361,7 @@ fn coming_from_elsewhere_it_is_filled_in() {
 }
 
 #[test]
-fn where_nothing_can_be_attached_it_says_what_would() {
+fn pane_without_attachable_skills_shows_help() {
     let mut desk = desk(80, 24);
     desk.harness.deliver(AppEvent::All(Message::Catalog(Arc::new(catalog()))));
     insta::assert_snapshot!("attach-empty-80x24", desk.harness.screen());

@@ -161,7 +161,7 @@ fn ascii_maps_are_ascii() {
 }
 
 #[test]
-fn rivals_are_a_tab_and_lead_to_their_pair() {
+fn rivals_are_a_tab_and_open_their_pair() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.browse();
@@ -181,7 +181,7 @@ fn rivals_are_a_tab_and_lead_to_their_pair() {
 }
 
 #[test]
-fn a_cluster_is_zoomed_and_left_again() {
+fn cluster_is_opened_and_closed() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.opened(&mut screen);

@@ -63,7 +63,7 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
-fn every_tab_is_in_sight_in_a_small_window() {
+fn every_tab_is_visible_in_a_small_window() {
     let client = core(runs());
     let harness = opened(&client, 80, 24);
     has(&harness, &["All 6  Waiting ◆2  Running  Failed  Board"]);
@@ -241,7 +241,7 @@ fn every_reason_of_failures_is_drawn_or_counted() {
 }
 
 #[test]
-fn the_list_says_that_the_run_store_is_unavailable() {
+fn list_shows_that_the_run_store_is_unavailable() {
     let outage = || {
         let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
         AppEvent::All(Message::Run(RunResponse::NotFollowing(error)))

@@ -59,7 +59,7 @@ async fn once_each(bench: &Bench, run: &RunId) {
 }
 
 #[tokio::test]
-async fn a_foreach_goes_on_with_the_item_that_was_under_way() {
+async fn foreach_resumes_at_the_interrupted_item() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -81,7 +81,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_while_goes_on_with_the_round_that_was_under_way() {
+async fn while_resumes_at_the_interrupted_iteration() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -99,7 +99,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_routed_step_goes_on_with_the_same_choice() {
+async fn routed_step_resumes_with_the_same_choice() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -117,7 +117,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_scatter_goes_on_with_the_branches_that_were_under_way() {
+async fn scatter_resumes_the_interrupted_branches() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -149,7 +149,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_nested_skill_goes_on_in_the_middle() {
+async fn nested_skill_resumes_in_the_middle() {
     let bench = super::flow::nested();
     let run = bench.launch(OUTER, json!({"rows": [1, 2]})).await;
     bench.fake.hangs("math.sum");
@@ -161,7 +161,7 @@ async fn a_nested_skill_goes_on_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_with_the_attempt_that_was_under_way() {
+async fn retry_resumes_at_the_interrupted_attempt() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -185,7 +185,7 @@ steps:
 }
 
 #[tokio::test]
-async fn an_unsafe_item_in_the_middle_is_a_persons_to_decide() {
+async fn interrupted_unsafe_item_requires_a_decision() {
     for (choice, calls, all) in [(Choice::Rerun, 2, json!([1, 2, 3])), (Choice::Skip, 1, json!([1, null, 3]))]
     {
         let folder = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ async fn an_interrupted_approved_step_needs_no_second_approval() {
 }
 
 #[tokio::test]
-async fn steps_side_by_side_each_go_on_by_themselves() {
+async fn parallel_steps_resume_independently() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let steps: String = (0..6)
@@ -269,7 +269,7 @@ async fn steps_side_by_side_each_go_on_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_step_that_prints_outlives_a_store_that_does_not_accept_writes_for_a_while() {
+async fn printing_step_survives_a_temporary_store_outage() {
     let folder = tempfile::tempdir().unwrap();
     let mut bench = Bench::on_disk(folder.path());
     bench.declare_unsafe("bank.pay");
@@ -316,7 +316,7 @@ steps:
 }
 
 #[tokio::test]
-async fn output_lines_are_recorded_once_if_the_answers_of_the_store_are_lost() {
+async fn output_lines_are_recorded_once_despite_lost_responses() {
     let bench = Bench::new();
     bench.fake.does("x.y", |_, call, _| {
         Box::pin(async move {

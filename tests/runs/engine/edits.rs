@@ -57,7 +57,7 @@ async fn why(bench: &Bench, run: &RunId) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
+async fn edited_script_requires_one_approval() {
     let bench = confirming();
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.fake.on("x.write", |_| Ok(json!({})));
@@ -100,7 +100,7 @@ async fn an_approval_does_not_cover_a_later_edit() {
 }
 
 #[tokio::test]
-async fn an_edit_that_was_taken_back_is_no_change_any_more() {
+async fn reverted_edit_is_not_a_change() {
     let bench = confirming();
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.edit("v2");
@@ -119,7 +119,7 @@ async fn an_edit_that_was_taken_back_is_no_change_any_more() {
 }
 
 #[tokio::test]
-async fn how_a_lost_step_ended_is_asked_before_whether_its_edited_script_may_run() {
+async fn unknown_outcome_is_decided_before_the_edited_script() {
     let mut bench = confirming();
     bench.declare_unsafe("x.write");
     bench.fake.hangs("x.write");
@@ -146,7 +146,7 @@ async fn shown(bench: &Bench, run: &RunId) -> String {
 }
 
 #[tokio::test]
-async fn an_approval_of_one_version_is_none_of_another() {
+async fn approval_covers_one_version_only() {
     let mut bench = confirming();
     bench.fake.on("x.write", |_| Ok(json!({})));
     let first = bench.launch(SEND, json!({"to": "ana"})).await;

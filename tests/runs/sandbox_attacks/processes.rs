@@ -39,13 +39,13 @@ async fn no_process_is_traced() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_namespace_is_made() {
+async fn no_namespace_is_created() {
     outside_may_refuse("namespaces.py").await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_io_uring_is_made() {
+async fn no_io_uring_is_created() {
     outside_may_refuse("io_uring.py").await;
 }
 

@@ -41,7 +41,7 @@ impl Checked {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn real_answers_of_every_operation_are_as_the_document_says() {
+async fn responses_of_every_operation_match_the_document() {
     let mut all = Checked { house: TestServer::open().await, called: BTreeSet::new() };
     for name in [
         "runtime.health",
@@ -203,7 +203,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_and_alias_leads_to_its_operation() {
+async fn every_route_and_alias_calls_its_operation() {
     let house = TestServer::open().await;
     for operation in operations() {
         for route in std::iter::once(&operation.route).chain(&operation.aliases) {
@@ -232,7 +232,7 @@ fn the_copy_of_the_document_is_up_to_date() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_watches_the_process_and_a_person_who_reads_get_their_pages() {
+async fn health_and_documentation_pages_are_served() {
     let house = TestServer::open().await;
     assert_eq!(house.get("/livez").await.body, "ok\n");
     let ready = house.get("/readyz").await;

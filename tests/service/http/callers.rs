@@ -75,7 +75,7 @@ async fn lengths_of_the_schema_are_enforced_and_errors_are_short() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
+async fn key_allows_its_scopes_and_its_name_is_recorded() {
     let (house, [reader, runner, decider]) = keyed().await;
     for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {
         assert_eq!(house.get(open).await.status, 200, "{open}");
@@ -189,7 +189,7 @@ impl Authenticator for CountedKeys {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_has_the_rights_that_its_key_has_now() {
+async fn open_stream_has_the_current_rights_of_its_key() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut place = super::troubles::place(&mute);
@@ -294,7 +294,7 @@ async fn revocable() -> (TestServer, String, impl Fn(&str)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_to_the_user_is_not_answered_with_scopes_that_were_taken_away() {
+async fn elicitation_cannot_use_revoked_scopes() {
     for answers_at_once in [false, true] {
         let (house, key, write) = revocable().await;
         let session = initialize_with(&house, &key, json!({ "elicitation": {} })).await.unwrap();
@@ -321,7 +321,7 @@ async fn a_question_to_the_user_is_not_answered_with_scopes_that_were_taken_away
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_body_arrives_late_has_the_rights_of_that_moment() {
+async fn late_request_body_uses_the_current_rights() {
     let (house, key, write) = revocable().await;
     let path = "/v1/skills/ledger/execute/async";
     let body = json!({ "inputs": { "amounts": [1] } }).to_string();
@@ -359,7 +359,7 @@ async fn failing_upstream() -> std::net::SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
+async fn other_pages_cannot_use_a_service_without_keys() {
     let house = TestServer::open().await;
     let foreign = [("origin", "https://evil.example")];
     assert_eq!(house.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
@@ -436,7 +436,7 @@ async fn a_bare_line_feed_ends_no_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_foreign_pages_are_refused() {
+async fn cross_origin_requests_are_rejected() {
     let (house, [reader, ..]) = keyed().await;
     let list = async |site: &str| {
         let headers = [("x-api-key", reader.as_str()), ("sec-fetch-site", site)];
@@ -465,7 +465,7 @@ async fn requests_of_foreign_pages_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_the_list_already_is_not_sent_it_again() {
+async fn unchanged_list_is_not_sent_again() {
     let (house, [reader, ..]) = keyed().await;
     let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
     let known = [("x-api-key", reader.as_str())];
@@ -484,7 +484,7 @@ async fn who_has_the_list_already_is_not_sent_it_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_answers_are_compressed_for_those_who_ask() {
+async fn large_responses_are_compressed_on_request() {
     let house = TestServer::open().await;
     let gzip = [("accept-encoding", "gzip, br")];
     let uncompressed = house.get("/openapi.json").await;
@@ -515,7 +515,7 @@ async fn large_answers_are_compressed_for_those_who_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
+async fn trace_of_header_or_body_reaches_run_and_response() {
     let house = TestServer::open().await;
     let path = "/v1/skills/ledger/execute/async";
     let body = json!({ "inputs": { "amounts": [1] } });
@@ -578,7 +578,7 @@ async fn a_rate_limited_caller_gets_retry_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_origins_that_were_named_may_call_and_no_others() {
+async fn only_pages_of_allowed_origins_may_call() {
     let docs = "https://docs.example";
     let cors = vec![Origin::parse(docs).unwrap()];
     let house = TestServer::with(Settings { cors, ..Settings::default() }).await;
@@ -641,7 +641,7 @@ fn same_principal(name: &str) -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_responses() {
+async fn result_of_a_change_is_sent_over_the_response_limit() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read, Scope::Run])];
     let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
     let caller = same_principal("ana");
@@ -662,7 +662,7 @@ async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed() {
+async fn complete_tool_results_are_computed_one_at_a_time() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read])];
     let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
     let session = initialize(&house, &key).await.unwrap();
@@ -694,7 +694,7 @@ async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed(
 
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_is_not_utf8_breaks_no_answer() {
+async fn non_utf8_path_does_not_break_a_response() {
     let place = Place::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let bad = place.path("skills").join(name(b"bad\xff\xfename"));

@@ -19,7 +19,7 @@ pub fn hasty() -> Settings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_request_is_not_waited_for() {
+async fn incomplete_request_times_out() {
     let house = TestServer::with(hasty()).await;
     for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
         let mut stream = house.connect().await;
@@ -37,7 +37,7 @@ async fn half_a_request_is_not_waited_for() {
 
 /// Clients like Python's send head and body separately, so that a response may come before the body.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_serves_further_requests_after_one_whose_body_was_not_needed() {
+async fn connection_is_reusable_after_an_unread_body() {
     let house = TestServer::open().await;
     for (request, status) in [
         ("POST /v1/health", 405),
@@ -87,7 +87,7 @@ async fn read_response(stream: &mut BufReader<TcpStream>) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_there_are_places_wait_their_turn() {
+async fn connections_over_the_limit_wait() {
     let house = TestServer::with(hasty()).await;
     let mut idle = Vec::new();
     for _ in 0..100 {
@@ -98,7 +98,7 @@ async fn more_connections_than_there_are_places_wait_their_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_stops_reading_loses_the_connection() {
+async fn stalled_reader_is_disconnected() {
     let house = TestServer::with(hasty()).await;
     // Answers pile up until no buffer takes more: they are long, and the reader's own buffer is small.
     let socket = TcpSocket::new_v4().unwrap();
@@ -173,7 +173,7 @@ async fn waiters_learn_where_a_run_continues() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_give_way_to_new_ones() {
+async fn idle_connections_are_closed_for_new_ones() {
     // Long waits: only closing the oldest frees a slot.
     let long = Duration::from_secs(600);
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 16 };
@@ -194,7 +194,7 @@ async fn idle_connections_give_way_to_new_ones() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_does_not_take_all_places() {
+async fn one_address_cannot_use_all_connections() {
     let long = Duration::from_secs(600);
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 4 };
     let house = TestServer::with(Settings { patience, ..Settings::default() }).await;

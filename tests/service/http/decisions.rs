@@ -41,7 +41,7 @@ async fn post(house: &TestServer, run: &str, order: &str, body: &Value) -> Answe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_names_what_was_read() {
+async fn approval_names_the_read_digest() {
     let (house, run) = two_gates().await;
     let shown = async || house.call("run.show", json!({ "run_id": run })).await.json();
     for lacking in [json!({}), json!({ "step": "small" }), json!({ "choice": "rerun" })] {

@@ -67,7 +67,7 @@ impl Stream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
+async fn event_stream_of_a_run_starts_and_resumes() {
     let house = TestServer::open().await;
     let run = house.waiting().await;
     let path = format!("/v1/runs/{run}/events");
@@ -95,7 +95,7 @@ async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_service() {
+async fn event_stream_starts_now_or_at_a_number() {
     let house = TestServer::open().await;
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
@@ -115,7 +115,7 @@ async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
+async fn unknown_event_number_restarts_the_stream() {
     let house = TestServer::open().await;
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json();

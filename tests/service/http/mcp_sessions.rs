@@ -61,7 +61,7 @@ async fn gone(house: &TestServer, key: &str, session: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_its_makers_alone() {
+async fn session_belongs_to_its_creator_only() {
     let (house, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
     let session = initialize(&house, &ana).await.unwrap();
     complete(&house, &ana, &session).await;
@@ -99,7 +99,7 @@ async fn a_session_is_its_makers_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_a_handshake_give_way() {
+async fn sessions_without_a_handshake_are_evicted() {
     let house = open(SessionLimits { per_principal: 3, ..SessionLimits::default() }).await;
     let mut made = Vec::new();
     for _ in 0..20 {
@@ -113,7 +113,7 @@ async fn sessions_without_a_handshake_give_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_in_use_are_not_taken_away() {
+async fn sessions_in_use_are_not_evicted() {
     let (house, [ana, ben, _]) =
         keyed(SessionLimits { per_principal: 2, total: 3, ..SessionLimits::default() }).await;
     for _ in 0..2 {
@@ -153,7 +153,7 @@ pub async fn elicited(house: &TestServer, key: &str, session: &str, call: &Value
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_in_progress_is_not_taken_twice() {
+async fn request_id_in_progress_is_not_accepted_twice() {
     let house = open(SessionLimits::default()).await;
     let session = initialize_with(&house, "", json!({ "elicitation": {} })).await.unwrap();
     complete(&house, "", &session).await;
@@ -181,7 +181,7 @@ async fn an_id_in_progress_is_not_taken_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handshake_is_waited_for_only_so_long() {
+async fn handshake_times_out() {
     let soon = Duration::from_millis(200);
     let house = open(SessionLimits { handshake: soon, ..SessionLimits::default() }).await;
     let (done, half) = (initialize(&house, "").await.unwrap(), initialize(&house, "").await.unwrap());

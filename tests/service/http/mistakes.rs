@@ -125,7 +125,7 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
+async fn oversized_request_receives_its_error() {
     let house = TestServer::open().await;
     let send = async |head: &str, status: u16| {
         let mut stream = house.connect().await;
@@ -150,7 +150,7 @@ async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_name_no_place_of_the_services_machine() {
+async fn errors_contain_no_path_of_the_server() {
     let mut place = Place::new();
     place.config.trust.clear();
     place.write("skills/broken/SKILL.md", "---\nname: broken\n---\n");
@@ -220,7 +220,7 @@ async fn impossible_requests_have_a_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
+async fn untrusted_skill_does_not_run_and_changes_are_reported() {
     let mut place = Place::new();
     place.config.trust.clear();
     let core = place.open().await;
@@ -230,7 +230,7 @@ async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
+async fn invalid_message_is_rejected_with_a_json_rpc_error() {
     let house = TestServer::open().await;
     let headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")];
     let post = |body: &'static str| house.ask("POST", "/mcp", &headers, body);
@@ -257,7 +257,7 @@ async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is_answered_as_done() {
+async fn transport_errors_have_the_common_shape() {
     let house = TestServer::open().await;
     let form = ("accept", "application/json, text/event-stream");
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
@@ -297,7 +297,7 @@ async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name_it() {
+async fn stateless_tool_error_explains_how_to_name_a_session() {
     let house = TestServer::open().await;
     let call = |arguments: Value| {
         let meta = json!({
@@ -334,7 +334,7 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nul_in_what_a_run_keeps_is_refused_by_field() {
+async fn nul_in_run_data_is_rejected_by_field() {
     let house = TestServer::open().await;
     let run = house.waiting().await;
     let decision = house.decision(&run).await;

@@ -125,7 +125,7 @@ async fn sessions_of_a_principal_are_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_an_owner_are_the_admins() {
+async fn sessions_without_an_owner_belong_to_admin() {
     let owned = Owned::begin().await;
     let local = owned.house.core.new_session(SettingsChange::default()).await.unwrap();
     assert_eq!(local.owner, None);
@@ -245,7 +245,7 @@ async fn with_script() -> (Owned, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_runs_only_as_it_was_shown() {
+async fn script_runs_only_as_shown() {
     let (owned, run) = with_script().await;
     let confirmed = |digest: &Value| {
         let mut run = run.clone();

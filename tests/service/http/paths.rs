@@ -164,7 +164,7 @@ async fn targets_and_errors_list_no_server_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn launches_take_no_server_file() {
+async fn launches_accept_no_server_file() {
     let house = house().await;
     for path in paths(&house) {
         for (name, what, id) in [

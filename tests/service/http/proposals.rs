@@ -116,7 +116,7 @@ async fn an_approval_names_what_was_reviewed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_changed_meanwhile_is_not_overwritten() {
+async fn file_changed_since_the_review_is_not_overwritten() {
     let house = house().await;
     let (id, view) = proposed(&house).await;
     let edited = OLD.replace("Read them.", "Read them twice.");
@@ -167,7 +167,7 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare() {
+async fn approver_cannot_approve_own_or_policy_relevant_changes() {
     let place = Place::new();
     let old = OLD.replace("---\n# Inv", "domain: finance\ntags: [money]\n---\n# Inv");
     place.write("skills/invoices/SKILL.md", &old);

@@ -24,7 +24,7 @@ fn somewhere(operation: &Operation) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_operation_takes_a_body_that_is_no_json_object() {
+async fn operations_reject_bodies_that_are_not_objects() {
     let house = TestServer::open().await;
     let deep = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     let bodies: Vec<&[u8]> = vec![
@@ -68,7 +68,7 @@ async fn no_operation_takes_a_body_that_is_no_json_object() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_refused_and_smuggles_nothing() {
+async fn invalid_http_is_rejected_without_smuggling() {
     let house = TestServer::with(hasty()).await;
     let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
@@ -118,7 +118,7 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_operation_asks_for_a_key_and_for_its_scope() {
+async fn every_operation_requires_a_key_and_its_scope() {
     let (place, mut ring) = (Place::new(), KeyRing::default());
     let other = |name: &str, scope| {
         let (key, stored) = new_key(name, BTreeSet::from([scope])).unwrap();
@@ -164,7 +164,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+async fn slow_monitor_blocks_no_other_and_misses_nothing() {
     let house = TestServer::open().await;
     // A small receive buffer, so that unread data soon fills the server's send buffer.
     let socket = TcpSocket::new_v4().unwrap();
@@ -212,7 +212,7 @@ fn nest(folder: &std::path::Path) {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn deeply_nested_folders_harm_nobody() {
+async fn deeply_nested_folders_are_handled() {
     for (trusted, code) in [(true, "invalid_request"), (false, "untrusted")] {
         let mut place = Place::new();
         nest(&place.path("skills/ledger/references"));
@@ -238,7 +238,7 @@ fn threads() -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn measurements_of_callers_that_are_gone_take_no_threads() {
+async fn measurements_of_disconnected_callers_use_no_threads() {
     let house = TestServer::open().await;
     let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
     let fit = operation("skill.budget.fit").unwrap();

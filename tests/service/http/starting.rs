@@ -81,7 +81,7 @@ async fn requests_wait_for_the_first_index() {
 const FIRST_INDEX: &str = "first-index";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_states_the_bodies_that_are_not_read_after_two_seconds() {
+async fn response_counts_bodies_not_read_after_two_seconds() {
     fail::cfg("bodies", "pause").unwrap();
     let place = Place::new();
     let core = Local::open(place.config.clone()).unwrap();

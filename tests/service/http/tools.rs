@@ -99,7 +99,7 @@ fn answered(tool: &str, answer: &Answer) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_gives() {
+async fn stateless_load_returns_the_session_for_the_next_call() {
     let house = TestServer::open().await;
     let tools = Tools::alone(&house);
     let result = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;

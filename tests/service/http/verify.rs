@@ -39,7 +39,7 @@ fn of<'r>(report: &'r Value, outcome: &str) -> Vec<&'r Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
+async fn checks_without_scope_are_skipped_with_the_scope_named() {
     let (house, [reader, ..]) = keyed().await;
     for what in ["parity", "adapters"] {
         let (code, report) = verify(&house, what, Some(&reader)).await;
@@ -58,7 +58,7 @@ async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
+async fn exhausted_rate_limit_delays_checks_without_failures() {
     let place = Place::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
+async fn monitor_survives_a_service_crash_and_misses_nothing() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
@@ -68,7 +68,7 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_waited_for_through_an_outage() {
+async fn waiting_for_a_run_survives_an_outage() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_run_is_waited_for_through_an_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
+async fn decision_with_a_lost_response_is_applied_once() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let waiting = || async {
@@ -129,7 +129,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
+async fn launch_with_a_lost_response_is_executed_once() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     service.mishap("skill.execute_async", Mishap::BreaksAfter);
@@ -153,7 +153,7 @@ async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_from_there() {
+async fn another_store_after_a_reconnect_is_reported() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
@@ -269,7 +269,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_later() {
+async fn launch_without_a_connection_is_rejected_and_not_queued() {
     let (_place, here, mut service) = setting().await;
     let there = connect(&service).await;
     let _news = there.events();
@@ -306,7 +306,7 @@ async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_la
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
+async fn unresponsive_service_is_reported_before_the_timeout() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
     let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();
