@@ -260,7 +260,7 @@ fn openclaw_follows_external_links_of_user_folders_only() {
 }
 
 #[test]
-fn only_the_first_folders_behind_links_are_searched() {
+fn only_the_first_linked_folders_are_searched() {
     let home = Home::new();
     home.skill("out/a/first", "first");
     home.skill("out/z/last", "last");
