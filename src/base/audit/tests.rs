@@ -211,7 +211,7 @@ fn a_policy_is_recorded_when_it_changes_not_when_it_is_read() {
 }
 
 #[test]
-fn a_cut_or_edited_end_is_found() {
+fn truncated_or_edited_end_is_detected() {
     let mut desk = Fixture::new();
     desk.write(1..6);
     let log = desk.log(Mode::Full);
