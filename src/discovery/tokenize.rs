@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_pairs() {
+    fn scripts_without_spaces_become_pairs() {
         assert_eq!(
             words("PDF表格提取 x字"),
             ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]

@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_runs_are_reported_as_a_whole() {
+    fn unknown_runs_are_reported_completely() {
         let intent = "write เขียนการทดสอบ zzqxy";
         let answer = ask(&router(&[]), intent);
         assert_eq!(answer.unknown_words(intent).collect::<Vec<_>>(), ["เขียนการทดสอบ", "zzqxy"]);

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_found_by_edits_in_any_place() {
+    fn forms_are_found_by_edits_at_any_position() {
         let mut forms = Forms::default();
         for (at, form) in ["accessible", "accessibility", "tables", "table", "kubernetes"].iter().enumerate()
         {
