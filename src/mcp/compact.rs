@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_answer_has_what_a_model_needs() {
+    fn compact_result_has_the_fields_for_a_model() {
         let answer = json!({
             "fit": "high", "took_us": 7, "attachable": [],
             "results": [{
