@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_the_whole_disk_is_refused() {
+    fn library_folder_covering_the_disk_is_rejected() {
         assert!(check_search_folder(Path::new("/")).is_err());
         assert!(check_search_folder(Path::new("/home")).is_err());
         assert!(check_search_folder(Path::new("/opt/python/3.99")).is_ok());
