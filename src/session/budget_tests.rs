@@ -151,7 +151,7 @@ fn codex_counts_short_names_of_its_folders_and_not_the_table_of_them() {
 }
 
 #[test]
-fn unused_budget_goes_to_longer_descriptions() {
+fn unused_budget_is_used_for_longer_descriptions() {
     let mut listed = entries(100, 300);
     for entry in &mut listed[..50] {
         entry.description = "short".to_owned();
