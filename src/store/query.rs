@@ -547,7 +547,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_group_words_and_take_colons_literally() {
+    fn quotes_group_words_and_make_colons_literal() {
         let query = RunQuery::parse(r#"error:"bad gateway" "http://x" -"a \"b\"" plain"#).unwrap();
         let tests: Vec<(bool, Test)> =
             query.terms.into_iter().map(|term| (term.negated, term.test)).collect();
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_explained() {
+    fn errors_are_explained() {
         for (text, message) in [
             ("stat:failed", "unknown filter key `stat`: did you mean `state`?"),
             ("state:faild", "unknown state `faild`: did you mean `failed`?"),

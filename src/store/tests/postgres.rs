@@ -112,7 +112,7 @@ async fn responses_may_arrive_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
+async fn audit_anchors_are_stored_without_an_async_runtime() {
     let Some(server) = Server::start() else { return };
     let store = Arc::new(open(&server.store().0).await);
     let writer = Arc::clone(&store);
