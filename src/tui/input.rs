@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_events(
+        fn any_split_yields_the_same_events(
             pieces in proptest::collection::vec(
                 prop_oneof![
                     Just(&b"\x1b[A"[..]), Just(&b"j"[..]), Just("é".as_bytes()), Just(&b"\x1b[<0;3;5M"[..]),

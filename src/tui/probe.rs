@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn late_response_is_parsed_and_types_nothing() {
+    fn late_response_is_parsed_and_not_typed() {
         let now = Instant::now();
         let mut late = LateAnswer::after(Answers::default(), now).unwrap();
         let key = |letter, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers));

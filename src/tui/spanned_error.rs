@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_an_error_at_its_line() {
+    fn duplicate_key_is_an_error_at_its_line() {
         let error = entries("f.yaml", "a: one\nb: two\na: three\n").unwrap_err();
         assert_eq!(error.line, 3);
         assert!(error.to_string().starts_with("f.yaml:3: "), "{error}");

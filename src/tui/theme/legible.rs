@@ -95,7 +95,7 @@ fn light_theme_is_legible() {
 }
 
 #[test]
-fn high_contrast_gives_every_text_seven_to_one() {
+fn high_contrast_has_seven_to_one_for_every_text() {
     use Role::{Base, Danger, Info, Level1, Muted, Selection, Strong, Success, Tab, Text, Waiting, Warning};
     let theme = theme("high-contrast");
     for role in [Text, Strong, Muted, Success, Warning, Danger, Waiting, Info, Level1, Tab] {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_stay_on_a_line_and_long_lists_show_their_beginning() {
+    fn short_values_are_inline_and_long_lists_are_truncated() {
         let sample: Vec<Value> = (0..214).map(|n| json!(["2026-10-03", "paper", n])).collect();
         let value = json!({ "rows": 214, "columns": ["date", "text", "amount"], "sample": sample });
         let said = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \

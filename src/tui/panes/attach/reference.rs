@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn references_come_before_labels_and_stale_answers_are_dropped() {
+    fn references_precede_labels_and_stale_responses_are_dropped() {
         let mut choices = Choices::default();
         let old = choices.ask(AttachTarget::Run);
         let new = choices.ask(AttachTarget::Output);
