@@ -166,7 +166,7 @@ fn operations_start_blocking_work_with_their_permit() {
 }
 
 #[test]
-fn dependencies_against_the_order_are_found() {
+fn dependencies_against_the_order_are_reported() {
     let of = |name: &str, used: &[&str]| (name.to_owned(), used.iter().map(ToString::to_string).collect());
     assert_eq!(forbidden(&[of("store", &["model", "base"])]), Vec::<String>::new());
     assert_eq!(

@@ -961,7 +961,7 @@ async fn shipped_skills_in_the_catalog_are_not_counted_as_not_listed() {
 }
 
 #[tokio::test]
-async fn the_answer_is_about_the_requested_clients_only() {
+async fn result_covers_the_requested_clients_only() {
     let scene = Scene::new();
     let paths = "---\nname: inv\ndescription: Checks invoices.\npaths: [\"*.rs\"]\n---\nBODY\n";
     scene.write("home/.claude/skills/inv/SKILL.md", paths);

@@ -301,7 +301,7 @@ fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
 }
 
 #[test]
-fn without_any_skills_the_shipped_ones_are_shown() {
+fn shipped_skills_are_shown_without_other_skills() {
     let home = Home::empty();
     let list = home.run_bare(&["list", "--json"]).json();
     let skills = list["skills"].as_array().unwrap();

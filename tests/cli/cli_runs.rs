@@ -411,7 +411,7 @@ fn the_nearest_deadline_is_listed_first() {
 }
 
 #[test]
-fn a_sorted_list_is_cut_after_the_sort() {
+fn sorted_list_is_truncated_after_the_sort() {
     let desk = RunsFixture::new();
     let ids: Vec<Value> = ["text=a", "text=b", "text=c"]
         .map(|text| desk.json(&["run", "words", "--input", text])["run"]["id"].clone())

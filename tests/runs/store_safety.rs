@@ -118,7 +118,7 @@ async fn damaged_files_are_rejected_and_not_changed() {
 
 /// `SQLite` fills an incomplete last page with zeros.
 #[tokio::test]
-async fn a_store_cut_by_less_than_a_page_is_refused() {
+async fn store_truncated_within_a_page_is_rejected() {
     let fixture = Fixture::new().await;
     let complete = std::fs::read(fixture.path()).unwrap();
     for cut in [1, 100, 1_004, 4_095] {
@@ -361,7 +361,7 @@ async fn closing_does_not_write_into_another_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_comes_back_is_used_again() {
+async fn store_that_reappears_is_used_again() {
     let fixture = Fixture::new().await;
     let store = fixture.open().unwrap().store;
     store.launch(store_kit::launch(2)).await.unwrap();

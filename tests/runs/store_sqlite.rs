@@ -258,7 +258,7 @@ async fn purge_frees_disk_space() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_written_says_what_to_do() {
+async fn read_only_database_error_states_what_to_do() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");

@@ -54,7 +54,7 @@ fn frame_is_drawn_at_every_size() {
 }
 
 #[test]
-fn a_window_that_is_too_small_says_so_and_recovers() {
+fn too_small_window_is_reported_and_recovers() {
     let mut harness = workbench(80, 24);
     let before = harness.screen();
     harness.resize(39, 9);

@@ -58,7 +58,7 @@ fn no_fit_is_reported() {
 }
 
 #[test]
-fn the_heading_of_a_refused_skill_names_the_cause_and_is_not_cut_off() {
+fn heading_of_a_rejected_skill_names_the_complete_cause() {
     let heading = |id: &str, reason: VerdictReason| {
         let mut answer = none_fits();
         answer.results[0].skill_id = SkillId::new(id);

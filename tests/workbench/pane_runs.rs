@@ -331,7 +331,7 @@ fn a_run_without_a_worker_is_marked() {
 }
 
 #[test]
-fn what_a_step_prints_shows_while_it_runs() {
+fn output_of_a_step_is_shown_while_it_runs() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     client.runs.work(

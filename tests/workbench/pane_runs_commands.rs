@@ -327,7 +327,7 @@ fn the_binding_is_updated_when_skills_are_read() {
 }
 
 #[test]
-fn leaving_with_active_runs_asks_once() {
+fn leaving_with_active_runs_is_confirmed_once() {
     let mut run = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
     run.run.lease =

@@ -111,7 +111,7 @@ async fn a_missing_response_times_out_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_cancellation_does_not_wait_for_the_answer() {
+async fn cancellation_does_not_wait_for_the_response() {
     let server = Server::start();
     let bench = bench(&server);
     bench.bind("b", "web", "openapi", "slow", "");
