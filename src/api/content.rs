@@ -31,7 +31,7 @@ pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
 ///
 /// # Errors
 /// Returns `target_not_found` if it is not a regular file in the folder, or `payload_too_large`.
-pub fn read_beneath(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
+pub fn read_inside(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
     folder.read(path, MAX_FILE_BYTES).map_err(|refusal| match refusal {
         OpenError::TooLarge { .. } => too_large(shown),
         OpenError::NotFound { .. } => {
@@ -128,7 +128,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::File::create(dir.path().join("large")).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
         let folder = Folder::follow(dir.path()).unwrap();
-        assert_eq!(read_beneath(&folder, "large", "large").unwrap_err().code, Code::PayloadTooLarge);
+        assert_eq!(read_inside(&folder, "large", "large").unwrap_err().code, Code::PayloadTooLarge);
     }
 
     #[test]

@@ -244,15 +244,15 @@ pub struct Written {
     /// The text.
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
-    pub goes_on: Option<RunId>,
+    pub continuing_run: Option<RunId>,
     /// Whether the text may contain what only administrators see.
     may_hold_details: bool,
 }
 
 impl Written {
-    fn new(answer: &impl Serialize, goes_on: Option<RunId>) -> Result<Self, Error> {
+    fn new(answer: &impl Serialize, continuing_run: Option<RunId>) -> Result<Self, Error> {
         let json = serde_json::to_vec(answer).map_err(unwritten)?;
-        Ok(Self { may_hold_details: may_hold_details(&json), json, goes_on })
+        Ok(Self { may_hold_details: may_hold_details(&json), json, continuing_run })
     }
 
     /// Returns whether the text may contain what only administrators see.
@@ -388,7 +388,7 @@ impl Operation {
         scope: Option<Scope>,
         summary: &'static str,
         run: F,
-        goes_on: fn(&R) -> Option<RunId>,
+        continuing_run: fn(&R) -> Option<RunId>,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -426,7 +426,7 @@ impl Operation {
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, move |answer| Written::new(&answer, goes_on(&answer))).await
+                    converted(answer, move |answer| Written::new(&answer, continuing_run(&answer))).await
                 })
             }),
         }

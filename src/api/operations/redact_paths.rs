@@ -76,7 +76,7 @@ pub(super) fn shorten(message: &mut String) {
 
 /// Replaces roots in an error by their names, and other files of this machine by their file names.
 pub(super) async fn redact_error(service: &Service, error: Error, caller_input: &CallerInput) -> Error {
-    if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
+    if !contains_path(&error) || service.core.connection() != Connection::Local {
         return error;
     }
     let mut roots = match service.core.catalog().await {
@@ -107,7 +107,7 @@ pub(super) async fn redact_error(service: &Service, error: Error, caller_input: 
     }
 }
 
-fn speaks_of_paths(error: &Error) -> bool {
+fn contains_path(error: &Error) -> bool {
     error.message.contains('/')
         || error.suggestions.iter().any(|text| text.contains('/'))
         || error.reason.as_ref().is_some_and(|reason| {

@@ -162,14 +162,14 @@ impl CommandSender {
     ) -> Result<CommandResult, Error> {
         match self.inner.command(name, written(fields)?, self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
-                let stands = match self.detail(run).await {
+                let status = match self.detail(run).await {
                     Ok(detail) => {
                         let state = detail.run.state.label();
                         format!("it is {state} now; check it before repeating the request")
                     }
                     Err(_) => "check the run before repeating the request".to_owned(),
                 };
-                Err(error.outcome_unknown(&stands))
+                Err(error.outcome_unknown(&status))
             }
             answer => answer.map_err(TransportError::error),
         }
