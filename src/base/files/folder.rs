@@ -63,7 +63,7 @@ impl Folder {
     /// anything but a regular file.
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), OpenError> {
         let inside = checked_path(path)?;
-        let file = system::open_beneath(&self.handle, inside, false)
+        let file = system::open_inside(&self.handle, inside, false)
             .map_err(|error| self.explain(inside, path, error))?;
         regular(file, path)
     }
@@ -91,7 +91,7 @@ impl Folder {
     /// Returns an error under the conditions of [`Self::open_file`], except that any kind of file is accepted.
     pub fn metadata(&self, path: &str) -> Result<Metadata, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
-        system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
+        system::stat_inside(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
     /// Returns the entries of a folder beneath this one, in arbitrary order; of the folder itself for an empty path.
@@ -100,7 +100,7 @@ impl Folder {
     /// Returns an error under the conditions of [`Self::open_file`], and for anything but a folder.
     pub fn entries(&self, path: &str) -> Result<Vec<Entry>, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
-        let folder = system::open_beneath(&self.handle, inside, true)
+        let folder = system::open_inside(&self.handle, inside, true)
             .map_err(|error| self.explain(inside, path, error))?;
         system::entries(folder, &self.path.join(inside)).map_err(|error| OpenError::io(path, error))
     }
@@ -553,12 +553,12 @@ mod unix {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
-        Ok(beneath(folder, inside, if is_folder { FOLDER } else { READ })?.into())
+    pub fn open_inside(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        Ok(open_at(folder, inside, if is_folder { FOLDER } else { READ })?.into())
     }
 
-    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
-        File::from(beneath(folder, inside, LOOKUP)?).metadata()
+    pub fn stat_inside(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        File::from(open_at(folder, inside, LOOKUP)?).metadata()
     }
 
     pub fn entries(folder: File, _: &Path) -> io::Result<Vec<Entry>> {
@@ -580,7 +580,7 @@ mod unix {
     }
 
     #[cfg(target_os = "linux")]
-    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_at(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
         // The opened path has no links and was checked completely: a link swapped in since then is rejected.
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -625,7 +625,7 @@ mod unix {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_at(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         walk(folder, inside, flags)
     }
 
@@ -810,16 +810,16 @@ mod elsewhere {
         crate::private_files::replace(&folder.join(name), content)
     }
 
-    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
-        let real = beneath(folder, inside)?;
+    pub fn open_inside(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        let real = open_at(folder, inside)?;
         File::open(if is_folder { folder.clone() } else { real })
     }
 
-    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
-        beneath(folder, inside)?.metadata()
+    pub fn stat_inside(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        open_at(folder, inside)?.metadata()
     }
 
-    fn beneath(folder: &Path, inside: &Path) -> io::Result<PathBuf> {
+    fn open_at(folder: &Path, inside: &Path) -> io::Result<PathBuf> {
         let real = folder.join(inside).canonicalize()?;
         if real.starts_with(folder) { Ok(real) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
