@@ -98,14 +98,14 @@ pub fn end(result: Result<Exit, Failure>, json: bool, look: TerminalCaps) -> Exi
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {
             let error = Error::new(Code::InternalError, format!("cannot write the output: {error}"));
-            say(&error, json, look)
+            report_error(&error, json, look)
         }
-        Err(Failure::Core(error)) => say(&error, json, look),
+        Err(Failure::Core(error)) => report_error(&error, json, look),
     }
 }
 
 /// Writes an error to standard error and returns its exit code.
-pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
+pub fn report_error(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
     // Only internal errors are logged; user errors are not bugs of the program.

@@ -11,7 +11,7 @@ use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end};
-use skills_api::{CoreParts, RunClient, run_cell, sort_runs, tell_apart};
+use skills_api::{CoreParts, RunClient, distinguishing_texts, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -160,14 +160,14 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
         });
         clean(&parts.collect::<Vec<_>>().join("; "))
     };
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), ", ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), ", ");
     let lines = page.runs.iter().zip(&distinctions).map(|(run, distinction)| line(run, distinction));
     (1..).zip(lines).map(|(number, line)| format!("{number}. {line}\n")).collect()
 }
 
 /// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps) -> String {
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let cell = |run: &RunRecord, distinction: &str, column: RunColumn| match column {
         RunColumn::Title => titled(cell(run, column, now_ms, look), distinction),
         column => cell(run, column, now_ms, look),
@@ -219,7 +219,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
         None => safe_text::line(&run.skill_id).into_owned(),
     };
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let names = page.runs.iter().zip(&distinctions);
     let names: Vec<String> = names.map(|(run, distinction)| titled(name(run), distinction)).collect();
     let longest = names.iter().map(|name| cells(name)).max().unwrap_or(5);

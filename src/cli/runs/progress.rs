@@ -38,7 +38,7 @@ impl Progress {
     /// Processes an event and prints what is relevant to the user.
     pub fn event(&mut self, event: &RunEvent, steps: &[StepView], reporter: &mut Reporter) {
         if let Some(line) = self.line(event, steps, reporter.look) {
-            reporter.say(&line);
+            reporter.print_line(&line);
         }
     }
 
@@ -111,7 +111,7 @@ impl Progress {
         };
         if self.other.as_ref() != Some(worker) {
             let words = worker.describe();
-            reporter.say(&format!(
+            reporter.print_line(&format!(
                 "  executed by {}; following it, and taking over if that worker is lost",
                 safe_text::line(&words)
             ));

@@ -164,7 +164,7 @@ impl Probe {
         }
         *waited = all;
         let words = format!("rate limit exceeded; retrying in {} s", pause.as_secs());
-        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
+        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).print_line(&words);
         true
     }
 
