@@ -34,7 +34,7 @@ impl LocationInFile {
         Config::load(&self.cwd(), &self.env, arguments)
     }
 
-    fn said(&self, error: &ConfigError) -> String {
+    fn message(&self, error: &ConfigError) -> String {
         error.to_string().replace(&*self.dir.path().to_string_lossy(), "")
     }
 }
@@ -88,7 +88,7 @@ fn a_project_cannot_choose_the_editor() {
     place.write("repo/.skill-workbench.yaml", "editor: rm -rf ~\n");
     let error = place.load(&Arguments::default()).unwrap_err();
     assert_eq!(
-        place.said(&error),
+        place.message(&error),
         "/repo/.skill-workbench.yaml:1:9: `editor` in a project's file would let a repository choose what \
          runs on your machine; only allowed in your own config.yaml"
     );
@@ -101,7 +101,7 @@ fn a_project_can_raise_the_conformance_level_but_not_lower_it() {
         place.user(own);
         place.write("repo/.skill-workbench.yaml", project);
         let level = place.load(&Arguments::default()).map(|config| config.conformance.to_string());
-        level.map_err(|error| place.said(&error))
+        level.map_err(|error| place.message(&error))
     };
     assert_eq!(read("", "conformance: strict\n"), Ok("strict".to_owned()));
     assert_eq!(read("conformance: experimental\n", "conformance: standard\n"), Ok("standard".to_owned()));
@@ -122,7 +122,7 @@ fn a_project_cannot_choose_the_keys_that_approve() {
         let text = format!("keys:\n  {context}: {{approve-now: esc}}\n");
         place.write("repo/.skill-workbench.yaml", &text);
         let error = place.load(&Arguments::default()).unwrap_err();
-        assert!(place.said(&error).contains("only allowed in your own config.yaml"), "{context}");
+        assert!(place.message(&error).contains("only allowed in your own config.yaml"), "{context}");
     }
 }
 
@@ -160,7 +160,7 @@ fn check_names_every_file_and_variable_that_is_wrong() {
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
     let wrong = check(&place.cwd(), &place.env).0;
-    let said: Vec<_> = wrong.iter().map(|error| place.said(error)).collect();
+    let said: Vec<_> = wrong.iter().map(|error| place.message(error)).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
 
