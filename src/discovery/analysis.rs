@@ -9,7 +9,7 @@ use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
 use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_clauses, phrasing, without};
-use super::tokenize::{Word, Words, is_cut_by_markup, whole_word};
+use super::tokenize::{Word, Words, is_split_by_markup, whole_word};
 use super::weights::{Limits, Weights};
 use skills_skill::{prefix, slice};
 
@@ -251,7 +251,7 @@ impl Counting {
             return *number;
         }
         let number = self.number(word.stem, form.clone());
-        if !is_cut_by_markup(text, range) {
+        if !is_split_by_markup(text, range) {
             self.forms.insert(form, (number, is_part));
         }
         number

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn canceled_map_is_none_and_complete_one_counts_all() {
+    fn canceled_map_is_absent_and_complete_map_counts_all() {
         let done = AtomicUsize::new(0);
         assert_eq!(router().collision_map(&done, &AtomicBool::new(true)), None);
         router().collision_map(&done, &AtomicBool::new(false)).unwrap();

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_examples_are_requests_as_they_are() {
+    fn quoted_examples_are_unchanged_requests() {
         assert!(
             texts("Use for requests such as \"merge my two invoices\".")
                 .contains(&"merge my two invoices".to_owned())

@@ -315,7 +315,7 @@ pub(crate) fn whole_word(text: &str, word: Range<usize>) -> &str {
 }
 
 /// Returns whether emphasis inside a word cuts it off from the rest: `nalyze` in `**A**nalyze`.
-pub(crate) fn is_cut_by_markup(text: &str, word: Range<usize>) -> bool {
+pub(crate) fn is_split_by_markup(text: &str, word: Range<usize>) -> bool {
     const MARKS: [char; 3] = ['*', '~', '`'];
     let (before, after) = (slice(text, ..word.start), slice(text, word.end..));
     let (left, right) = (before.trim_end_matches(MARKS), after.trim_start_matches(MARKS));
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn emphasis_inside_a_word_splits_it() {
         let text = "**A**nalyze *all* of it";
-        assert!(is_cut_by_markup(text, 2..3) && is_cut_by_markup(text, 5..11));
-        assert!(!is_cut_by_markup(text, 13..16) && !is_cut_by_markup(text, 18..20));
+        assert!(is_split_by_markup(text, 2..3) && is_split_by_markup(text, 5..11));
+        assert!(!is_split_by_markup(text, 13..16) && !is_split_by_markup(text, 18..20));
     }
 }
