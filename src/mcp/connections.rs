@@ -347,7 +347,7 @@ pub async fn admit(State(connections): State<Arc<Connections>>, request: Request
                     None => Ok(None),
                 };
                 match permit {
-                    Ok(permit) => go_on(in_use, permit, method.as_deref(), request, next).await,
+                    Ok(permit) => handle_message(in_use, permit, method.as_deref(), request, next).await,
                     Err(error) => jsonrpc::busy(&error),
                 }
             }
@@ -397,7 +397,7 @@ async fn begin(
     })
 }
 
-async fn go_on(
+async fn handle_message(
     in_use: InUse,
     permit: Option<Permit>,
     method: Option<&str>,
