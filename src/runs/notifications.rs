@@ -264,7 +264,7 @@ pub async fn remind(
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        for event in events.iter().filter(|event| tells(event)) {
+        for event in events.iter().filter(|event| is_notifiable(event)) {
             let Some((started_by, reminder)) = still_waiting(&*store, event).await? else { continue };
             if webhook.is_some() {
                 queue.push(&started_by, event);
@@ -276,7 +276,7 @@ pub async fn remind(
     }
 }
 
-fn tells(event: &RunEvent) -> bool {
+fn is_notifiable(event: &RunEvent) -> bool {
     matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated)
 }
 
@@ -313,7 +313,7 @@ async fn enqueue_again(
         let events = store.events(None, after, PAGE).await?;
         let Some(last) = events.last() else { return Ok(()) };
         after = last.global;
-        for event in events.iter().filter(|event| tells(event) && event.global <= until) {
+        for event in events.iter().filter(|event| is_notifiable(event) && event.global <= until) {
             let waits = still_waiting(store, event).await?;
             if waits.is_some_and(|(started_by, _)| started_by == principal) && !queue.push(principal, event) {
                 return Ok(());
