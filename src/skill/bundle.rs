@@ -64,7 +64,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
     if skill.kind.inferred {
         let path_of = |name: &str| skill.root_dir.join(name);
         let (scripts, contract) = (path_of("scripts").is_dir(), path_of("skill.yaml").is_file());
-        skill.set_neighbours(scripts, contract);
+        skill.set_neighbors(scripts, contract);
     }
     Ok(skill)
 }
