@@ -271,13 +271,13 @@ impl Running {
     /// in parts.
     fn drain(&mut self) {
         let until = Instant::now() + MAX_DRAIN;
-        let goes_on = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
-        while goes_on(&self.shutdown)
+        let can_wait = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
+        while can_wait(&self.shutdown)
             && let Some(event) = self.input.as_mut().and_then(InputReader::next_ready)
         {
             self.take(event);
         }
-        while goes_on(&self.shutdown)
+        while can_wait(&self.shutdown)
             && let Ok(news) = self.news.try_recv()
         {
             self.app.handle(news, Instant::now());

@@ -248,7 +248,7 @@ impl Text {
     }
 
     /// Returns the byte at a column of a row; if the row wraps, its end belongs to the next one.
-    fn at_column(&self, row: &Range<usize>, column: u16, goes_on: bool) -> usize {
+    fn at_column(&self, row: &Range<usize>, column: u16, continues: bool) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[row.clone()].grapheme_indices(true) {
             used += cells(grapheme);
@@ -256,7 +256,7 @@ impl Text {
                 return row.start + at;
             }
         }
-        let soft = goes_on && !self.text[row.end..].starts_with('\n') && !row.is_empty();
+        let soft = continues && !self.text[row.end..].starts_with('\n') && !row.is_empty();
         if soft {
             let last = self.text[row.clone()].grapheme_indices(true).next_back();
             return last.map_or(row.end, |(at, _)| row.start + at);

@@ -13,7 +13,7 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
         match word {
             "on" => {
                 let color = words.next().ok_or("missing color after `on`")?;
-                style.bg = parse_colour(color)?;
+                style.bg = parse_color(color)?;
             }
             "bold" => style = style.add_modifier(Modifier::BOLD),
             "dim" => style = style.add_modifier(Modifier::DIM),
@@ -21,7 +21,7 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
             "underline" => style = style.add_modifier(Modifier::UNDERLINED),
             "reverse" => style = style.add_modifier(Modifier::REVERSED),
             color if !seen_colour => {
-                style.fg = parse_colour(color)?;
+                style.fg = parse_color(color)?;
                 seen_colour = true;
             }
             other => {
@@ -54,7 +54,7 @@ const NAMES: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-fn parse_colour(word: &str) -> Result<Option<Color>, String> {
+fn parse_color(word: &str) -> Result<Option<Color>, String> {
     if word == "default" {
         return Ok(None);
     }

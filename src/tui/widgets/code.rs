@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_keys_stand_out_from_values() {
+    fn yaml_keys_and_values_have_different_styles() {
         let lines = highlight("name: pdf-tables\n", "yaml");
         assert_eq!(roles(&lines[0])[0], ("name", Role::CodeKey));
     }

@@ -113,7 +113,7 @@ impl Decision {
         }
     }
 
-    fn tell(&mut self, notice: Notice) -> Outcome {
+    fn show_notice(&mut self, notice: Notice) -> Outcome {
         self.said = Some(notice.text);
         if notice.to_top {
             self.body.scroll.offset = 0;
@@ -127,7 +127,7 @@ impl Decision {
 
     fn let_expire(&mut self, now: Instant) {
         if let Some(notice) = self.gates.let_expire(self.clock(now)) {
-            self.tell(notice);
+            self.show_notice(notice);
             if !self.gates.takes_text() {
                 self.focus = Focus::Button(0);
             }
@@ -156,19 +156,20 @@ impl Decision {
         let executes = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
         if let Some(why) = self.gates.in_the_way().filter(|_| executes) {
             let notice = Notice::at_top(format!("Not approved: {}", shown(why)));
-            return self.tell(notice);
+            return self.show_notice(notice);
         }
         if self.gates.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
         if self.drawn_digest != self.gates.current().sheet.inputs_digest {
-            return self.tell(Notice::at_top("No decision made: the request just changed. Review it again."));
+            return self
+                .show_notice(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
         let orders = self.gates.decide((verdict, choice), executes, self.fields.words());
         if orders.is_empty() {
             if self.gates.takes_text() {
                 let notice = Notice::at_top(self.gates.none_selected());
-                self.tell(notice);
+                self.show_notice(notice);
             }
             return Outcome::Stay;
         }
@@ -186,8 +187,9 @@ impl Decision {
             return Outcome::Stay;
         }
         if self.gates.selected().count() > 1 {
-            return self
-                .tell(Notice::at_top("A result is given for one run at a time: unselect the others."));
+            return self.show_notice(Notice::at_top(
+                "A result is given for one run at a time: unselect the others.",
+            ));
         }
         let run = one.sheet.run.clone();
         let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
@@ -198,7 +200,7 @@ impl Decision {
     fn press(&mut self, action: Action) -> Outcome {
         if let Some(why) = self.gates.not_permitted().filter(|_| decides(action)) {
             let notice = Notice::at_top(format!("Not decided: {}", shown(why)));
-            return self.tell(notice);
+            return self.show_notice(notice);
         }
         match action {
             Action::Back => Outcome::Close,
@@ -217,7 +219,7 @@ impl Decision {
             return Outcome::Stay;
         }
         if let Some(notice) = self.gates.answered(run, answer) {
-            self.tell(notice);
+            self.show_notice(notice);
         }
         match answer {
             Err(error) if error.code == Code::InvalidTransition => Outcome::Handled,
@@ -413,7 +415,7 @@ impl Overlay for Decision {
                     if detail.sheet.is_none() {
                         self.focus = Focus::Button(0);
                     }
-                    self.tell(notice);
+                    self.show_notice(notice);
                 }
                 Outcome::Stay
             }

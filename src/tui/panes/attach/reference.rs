@@ -83,12 +83,12 @@ impl Reference {
 
     /// Returns whether a key accepts the completion that is shown after the text.
     fn takes_completion(&self, key: KeyEvent) -> bool {
-        let goes_on = matches!(
+        let continues = matches!(
             (key.code, key.modifiers),
             (KeyCode::Right | KeyCode::End, KeyModifiers::NONE)
                 | (KeyCode::Char('f' | 'e'), KeyModifiers::CONTROL)
         );
-        goes_on && self.field.cursor() == self.field.text().len() && self.completion().is_some()
+        continues && self.field.cursor() == self.field.text().len() && self.completion().is_some()
     }
 
     /// Returns the rest of the reference under the cursor if it begins with the entered text.

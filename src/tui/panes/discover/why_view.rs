@@ -59,7 +59,7 @@ pub(super) fn draw(
     // Draw everything into a separate buffer, of which the window shows a part.
     let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
     sheet.set_style(sheet.area, cx.theme.style(Role::Base));
-    let used = draw_sheet(list, asking, measured, look, window, &mut sheet, cx);
+    let used = draw_report(list, asking, measured, look, window, &mut sheet, cx);
     list.why.height = usize::from(window);
     list.why.offset = list.why.offset.min(usize::from(used.saturating_sub(window)));
     let offset = list.why.offset as u16;
@@ -134,7 +134,7 @@ fn why_title(
 }
 
 /// Draws everything from the top of the buffer; returns the number of rows.
-fn draw_sheet(
+fn draw_report(
     list: &ResultList,
     asking: &PendingRequests,
     measured: &mut Measurements,

@@ -204,10 +204,10 @@ impl RunPages {
     /// because there are none.
     pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
         self.found = filter.map(|text| Found { text: text.trim().to_owned(), ..Found::default() });
-        self.ask_for_found()
+        self.request_found()
     }
 
-    fn ask_for_found(&mut self) -> Option<Effect> {
+    fn request_found(&mut self) -> Option<Effect> {
         let found = self.found.as_ref()?;
         let (r#where, cursor) = (Some(found.text.clone()), found.next.clone());
         let filter = RunFilter { r#where, cursor, limit: MAX_REFRESHED_RUNS, ..RunFilter::default() };
@@ -225,7 +225,7 @@ impl RunPages {
         if found.pending.is_some() || found.loaded >= MAX_FOUND_RUNS {
             return None;
         }
-        self.ask_for_found()
+        self.request_found()
     }
 
     /// Returns whether the filter may match more runs than are loaded.

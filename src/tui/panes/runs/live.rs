@@ -100,7 +100,7 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
         }
         EventKind::ArtifactKept => (format!("left {}", text("name")), Role::Info),
         EventKind::ControlApplied | EventKind::ControlRefused => (controlled(data), Role::Warning),
-        EventKind::RunClaimed if taken_over(data) => {
+        EventKind::RunClaimed if is_takeover(data) => {
             let number = |key: &str| data.get(key).and_then(Value::as_u64);
             let attempt = match (number("attempt"), number("attempts")) {
                 (Some(attempt), Some(all)) => format!(", attempt {attempt} of {all},"),
@@ -210,7 +210,7 @@ pub fn describe_control_request(wish: &ControlRequest) -> String {
 }
 
 /// Returns whether a worker claimed the run from one that was lost.
-fn taken_over(data: &Value) -> bool {
+fn is_takeover(data: &Value) -> bool {
     data.get("takeover").and_then(Value::as_bool) == Some(true)
 }
 
@@ -219,7 +219,7 @@ fn taken_over(data: &Value) -> bool {
 pub fn is_listed(event: &RunEvent) -> bool {
     match &event.event.kind {
         EventKind::StepStarted => false,
-        EventKind::RunClaimed => taken_over(&event.event.data),
+        EventKind::RunClaimed => is_takeover(&event.event.data),
         _ => true,
     }
 }
