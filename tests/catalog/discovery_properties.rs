@@ -185,18 +185,18 @@ proptest! {
         intent in text(9),
     ) {
         let mut piecewise = router();
-        let mut stands: BTreeMap<SkillId, Document> = BTreeMap::new();
+        let mut documents: BTreeMap<SkillId, Document> = BTreeMap::new();
         for (document, remove) in steps {
             if remove {
                 piecewise.update(Vec::new(), std::slice::from_ref(&document.id));
-                stands.remove(&document.id);
+                documents.remove(&document.id);
             } else {
                 piecewise.update(vec![document.clone()], &[]);
-                stands.insert(document.id.clone(), document);
+                documents.insert(document.id.clone(), document);
             }
         }
         let mut once = router();
-        once.update(stands.into_values().collect(), &[]);
+        once.update(documents.into_values().collect(), &[]);
         prop_assert_eq!(piecewise.len(), once.len());
         prop_assert_eq!(piecewise.bodies(), once.bodies());
         for with_body in [true, false] {

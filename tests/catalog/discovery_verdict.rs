@@ -164,7 +164,7 @@ fn other_languages_without_function_words_are_reported() {
 }
 
 #[test]
-fn foreign_requests_are_reported_as_such() {
+fn requests_in_other_languages_are_reported() {
     let router = shipped();
     for (language, requests) in languages().foreign {
         for intent in requests {

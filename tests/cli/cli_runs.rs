@@ -65,7 +65,7 @@ fn waiting_run_is_decided_by_the_command_it_names() {
     let desk = RunsFixture::new();
     let waiting = desk.run(&["run", "send", "--input", "to=ana"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
-    let command = said(&waiting, "approve:");
+    let command = suggested_command(&waiting, "approve:");
     // The exact command, as a shell would split it; only `--yes` is added.
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let refused = Answer::of(desk.command().args(&words).output().unwrap());
@@ -546,7 +546,7 @@ fn the_store_is_checked_copied_and_cleared() {
 }
 
 /// The command that standard error names after this word.
-fn said(answer: &Answer, word: &str) -> String {
+fn suggested_command(answer: &Answer, word: &str) -> String {
     let line = answer.stderr.lines().find_map(|line| line.trim_start().strip_prefix(word));
     line.unwrap_or_else(|| panic!("no {word} in {}", answer.stderr)).trim().to_owned()
 }

@@ -186,7 +186,7 @@ impl Client {
     }
 
     /// The next thing heard that is wanted.
-    pub async fn hears<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
+    pub async fn receive<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
         let waiting = async {
             loop {
                 if let Some(found) = wanted(self.heard.recv().await.unwrap()) {

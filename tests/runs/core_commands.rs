@@ -407,13 +407,13 @@ async fn concurrent_equal_approval_is_a_repetition() {
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
     let (reached, is_reached) = tokio::sync::oneshot::channel();
-    let (go_on, may_go_on) = std::sync::mpsc::channel();
-    let only_once = std::sync::Mutex::new(Some((reached, may_go_on)));
+    let (continue_signal, may_continue) = std::sync::mpsc::channel();
+    let only_once = std::sync::Mutex::new(Some((reached, may_continue)));
     fail::cfg_callback(POINT, move || {
         let first = only_once.lock().unwrap().take();
-        if let Some((reached, may_go_on)) = first {
+        if let Some((reached, may_continue)) = first {
             reached.send(()).unwrap();
-            may_go_on.recv().unwrap();
+            may_continue.recv().unwrap();
         }
     })
     .unwrap();
@@ -425,7 +425,7 @@ async fn concurrent_equal_approval_is_a_repetition() {
     let first = order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
     assert!(!first.repeated);
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
-    go_on.send(()).unwrap();
+    continue_signal.send(()).unwrap();
     let late = late.await.unwrap().unwrap();
     fail::remove(POINT);
     assert!(late.repeated && late.run.state == RunState::Completed, "{late:?}");

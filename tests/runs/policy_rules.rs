@@ -82,7 +82,7 @@ async fn waiting(core: &Local, way: &str) -> RunRecord {
     run
 }
 
-fn asks_for_policy(run: &RunRecord) -> bool {
+fn is_policy_approval(run: &RunRecord) -> bool {
     matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Policy { .. }, .. }))
 }
 
@@ -134,7 +134,7 @@ async fn rules_apply_to_every_execution_of_a_skill() {
                 is_forbidden(&format!("approve {way}"), core.order(&stopped.id.0, approve).await.err());
             } else {
                 let launched = waiting(&core, way).await;
-                assert!(asks_for_policy(&launched), "{way}: {:?}", launched.gate);
+                assert!(is_policy_approval(&launched), "{way}: {:?}", launched.gate);
                 // An approval is what the rule requires.
                 core.order(&stopped.id.0, decide(&stopped, Verdict::Approve, "bo")).await.unwrap();
                 let done = wait_for_completion(&core, &stopped.id.0).await;
@@ -173,7 +173,7 @@ async fn rules_apply_to_attached_skills() {
     is_forbidden("attach", attached.err());
     place.write(POLICY, "require_approval: [{id: ledger}]\n");
     let attached = core.attach(attachment("beside", "run", &target.id.0, json!({}))).await.unwrap();
-    assert!(asks_for_policy(&attached.execution), "{:?}", attached.execution.gate);
+    assert!(is_policy_approval(&attached.execution), "{:?}", attached.execution.gate);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +228,7 @@ async fn labels_of_a_capability_run_are_compared() {
         place.write(POLICY, policy);
         let run = launch_labeled(&core, capability, Some("prod")).await.unwrap();
         let run = wait_for_completion(&core, &run.id.0).await;
-        assert!(asks_for_policy(&run), "{policy}: {:?}", run.gate);
+        assert!(is_policy_approval(&run), "{policy}: {:?}", run.gate);
     }
 }
 
@@ -334,7 +334,7 @@ async fn rules_for_a_bundle_apply_to_its_bindings() {
     place.write(POLICY, "require_approval: [{id: other}]\n");
     let core = place.open().await;
     let run = waiting(&core, "borrow").await;
-    assert!(asks_for_policy(&run), "{:?}", run.gate);
+    assert!(is_policy_approval(&run), "{:?}", run.gate);
     place.write(POLICY, "deny: [{id: other}]\n");
     let run = waiting(&core, "capability:test.ledger.book").await;
     core.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();

@@ -45,12 +45,16 @@ struct Doer {
     begun: AtomicUsize,
     canceled: AtomicUsize,
     /// Runs that `stay` continue when they get a permit.
-    go_on: Semaphore,
+    permits: Semaphore,
 }
 
 impl Doer {
     fn new() -> Arc<Self> {
-        Arc::new(Self { begun: AtomicUsize::new(0), canceled: AtomicUsize::new(0), go_on: Semaphore::new(0) })
+        Arc::new(Self {
+            begun: AtomicUsize::new(0),
+            canceled: AtomicUsize::new(0),
+            permits: Semaphore::new(0),
+        })
     }
 }
 
@@ -71,7 +75,7 @@ impl Execute for Does {
             let end = (command_ends(&command)).then_some(end);
             self.1.report(run, command, vec![], end, vec![], vec![]).await.map(drop)
         };
-        let permit = async { self.0.go_on.acquire().await.unwrap().forget() };
+        let permit = async { self.0.permits.acquire().await.unwrap().forget() };
         match claimed.contract.as_str().unwrap() {
             "ask" if claimed.run.decided.is_none() => report(WorkerReport::Wait(gate())).await,
             "panic" => panic!("on purpose"),
@@ -242,7 +246,7 @@ async fn lease_of_a_long_step_is_kept_and_lost_one_reclaimed() {
     let until_then = Instant::now() + Duration::from_secs(1);
     until(&*store, "several leases long", async || (Instant::now() > until_then).then_some(())).await;
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().fence, 1, "claimed once");
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     until_state(&*store, 1, RunState::Completed).await;
     workers.shutdown().await;
 }
@@ -258,7 +262,7 @@ async fn shutdown_releases_runs_to_other_workers() {
     workers.shutdown().await;
     assert_eq!(doer.canceled.load(Ordering::SeqCst), 1, "the step was stopped first");
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Running);
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     let workers = start(&store, &doer, 1);
     until_state(&*store, 1, RunState::Completed).await;
     workers.shutdown().await;
@@ -322,7 +326,7 @@ async fn caller_executes_only_its_own_run() {
     let other = tokio::spawn(work(run.clone(), stop.clone()));
     until(&*store, "the other has it", async || (doer.begun.load(Ordering::SeqCst) == 3).then_some(())).await;
     let watcher = tokio::spawn(work(run.clone(), CancellationToken::new()));
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     assert_eq!(watcher.await.unwrap().unwrap().state, RunState::Completed);
     other.await.unwrap();
 

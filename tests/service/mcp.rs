@@ -310,10 +310,10 @@ async fn user_invocable_skills_are_prompts() {
         "description: Greets somebody by name, for the tests of this program.\nargument-hint: \"[name]\"",
         "Say hello to $0.\n",
     );
-    client.hears("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
+    client.receive("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
     // The end of the first scan is news as well, so that the first of them may come too early.
     let prompts = loop {
-        client.hears("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
+        client.receive("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
         let prompts = client.peer.list_all_prompts().await.unwrap();
         if !prompts.is_empty() {
             break prompts;
@@ -337,7 +337,7 @@ async fn the_steps_of_a_run_are_progress_notifications() {
     let desk = RunsFixture::new();
     let mut client = Client::new(&desk.home, Some(ElicitationAction::Accept)).await;
     client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
-    let progress = client.hears("progress", |heard| match heard {
+    let progress = client.receive("progress", |heard| match heard {
         ClientEvent::Progress(done, total, message) => Some((done, total, message)),
         _ => None,
     });
@@ -374,7 +374,7 @@ async fn canceled_call_does_not_end_its_run() {
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call = client.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
     let deadline = Instant::now() + WAIT_TIMEOUT;
-    let stands = |wanted: &[&str]| {
+    let wait_for_state = |wanted: &[&str]| {
         loop {
             let list = desk.json(&["runs", "list", "--skill", "slow"]);
             let state = list["runs"][0]["state"].as_str().unwrap_or("none").to_owned();
@@ -384,9 +384,9 @@ async fn canceled_call_does_not_end_its_run() {
             assert!(Instant::now() < deadline, "waited in vain for {wanted:?}: {list}");
         }
     };
-    stands(&["running", "completed"]);
+    wait_for_state(&["running", "completed"]);
     call.cancel(Some("somebody pressed Escape".to_owned())).await.unwrap();
-    assert_eq!(stands(&["completed", "failed", "canceled", "pending"]), "completed");
+    assert_eq!(wait_for_state(&["completed", "failed", "canceled", "pending"]), "completed");
     assert_eq!(client.works("runtime.health", json!({})).await["status"], "ok");
 }
 

@@ -232,7 +232,7 @@ async fn remote_runs_and_sessions_equal_local_ones() {
 }
 
 /// Returns when the connection is in the wanted state.
-async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
+async fn wait_for_connection(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
     let mut states = there.states();
     tokio::time::timeout(WAIT_TIMEOUT, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
 }
@@ -327,13 +327,13 @@ async fn catalog_changes_during_an_outage_are_reported() {
         tokio::task::yield_now().await;
     }
     // The stream is established when it has sent something.
-    service_tells(&service).await;
+    wait_for_event_stream(&service).await;
     place.write("skills/hello/SKILL.md", &skill("hello"));
     there.rescan().await.unwrap();
     added(&mut events, "hello").await;
 
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     place.write("skills/bye/SKILL.md", &skill("bye"));
     core.rescan().await.unwrap();
     while core.catalog().await.unwrap().by_id("bye").is_none() {
@@ -422,7 +422,7 @@ async fn commands_about_files_are_rejected_on_a_service() {
 async fn run_watchers_survive_a_service_restart() {
     let (place, here, mut service) = setting().await;
     let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
-    service_tells(&service).await;
+    wait_for_event_stream(&service).await;
     service.kill();
     // Longer than until the first poll for the runs' workers, which gets no response.
     let gone = async {
@@ -451,7 +451,7 @@ async fn run_watchers_survive_a_service_restart() {
 }
 
 /// Returns when a client follows the events of a service.
-async fn service_tells(service: &Service) {
+async fn wait_for_event_stream(service: &Service) {
     let following = async {
         while service.calls("event.list") == 0 {
             tokio::task::yield_now().await;

@@ -101,7 +101,7 @@ impl Service {
     }
 
     /// From the next beginning on, another core answers here.
-    pub fn stand_on(&mut self, core: &Arc<Local>) {
+    pub fn use_core(&mut self, core: &Arc<Local>) {
         self.core = Arc::clone(core);
     }
 

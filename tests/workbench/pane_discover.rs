@@ -330,7 +330,7 @@ fn a_click_selects_a_result_and_one_in_the_intent_edits_it() {
 }
 
 #[test]
-fn esc_goes_back_one_level_at_a_time() {
+fn esc_returns_one_level_at_a_time() {
     let mut pane = answered(INTENT, fits());
     assert!(pane.in_text());
     pane.act(Action::LeaveField);

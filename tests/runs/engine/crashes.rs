@@ -127,7 +127,7 @@ steps:
   - { id: fan, uses: _, input: { n: 1 }, output: { x.one: outputs.one, x.two: outputs.two }, config: { scatter: { capabilities: [x.one, x.two], merge: collect } } }
 ";
     let run = bench.launch(text, json!({})).await;
-    bench.fake.hangs("x.two");
+    bench.fake.block_forever("x.two");
     let claimed = bench.claim(&run).await;
     let store = bench.store.clone();
     tokio::select! {
@@ -152,7 +152,7 @@ steps:
 async fn nested_skill_resumes_in_the_middle() {
     let bench = super::flow::nested();
     let run = bench.launch(OUTER, json!({"rows": [1, 2]})).await;
-    bench.fake.hangs("math.sum");
+    bench.fake.block_forever("math.sum");
     bench.work_until(&run, "sum/add", 1).await;
     bench.fake.on("math.sum", |_| Ok(json!({"total": 3})));
     assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"total": 3})));
@@ -226,7 +226,7 @@ async fn an_interrupted_approved_step_needs_no_second_approval() {
     let (run, executed) = bench.run(text, json!({})).await;
     pending_step(&executed);
     bench.approve(&run).await;
-    bench.fake.hangs("mail.send");
+    bench.fake.block_forever("mail.send");
     bench.work_until(&run, "send", 1).await;
     bench.fake.heals("mail.send");
     completed(&bench.work(&run).await);
@@ -245,7 +245,7 @@ async fn parallel_steps_resume_independently() {
         .collect();
     let run = bench.launch(&format!("id: demo.wide\nsteps:\n{steps}"), json!({})).await;
     for n in [1, 3] {
-        bench.fake.hangs(&format!("x.s{n}"));
+        bench.fake.block_forever(&format!("x.s{n}"));
     }
     let claimed = bench.claim(&run).await;
     let store = bench.store.clone();

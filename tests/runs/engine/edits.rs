@@ -122,7 +122,7 @@ async fn reverted_edit_is_not_a_change() {
 async fn unknown_outcome_is_decided_before_the_edited_script() {
     let mut bench = confirming();
     bench.declare_unsafe("x.write");
-    bench.fake.hangs("x.write");
+    bench.fake.block_forever("x.write");
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.work_until(&run, "write", 1).await;
     bench.fake.on("x.write", |_| Ok(json!({})));

@@ -287,7 +287,7 @@ async fn scatter_joins_the_results_of_its_branches() {
 #[tokio::test]
 async fn first_completed_branch_wins_and_others_are_canceled() {
     let bench = Bench::new();
-    bench.fake.hangs("x.one");
+    bench.fake.block_forever("x.one");
     let fake = bench.fake.clone();
     bench.fake.does("x.two", move |_, _, _| {
         let fake = fake.clone();
@@ -305,7 +305,7 @@ async fn first_completed_branch_wins_and_others_are_canceled() {
 #[tokio::test]
 async fn step_over_its_timeout_is_canceled() {
     let bench = Bench::new();
-    bench.fake.hangs("x.slow");
+    bench.fake.block_forever("x.slow");
     let text = "id: demo.slow\nsteps:\n  - { id: a, uses: x.slow, config: { timeout_seconds: 0.05 } }\n";
     let (_, executed) = bench.run(text, json!({})).await;
     let (code, message) = failed(&executed);

@@ -66,7 +66,7 @@ impl Fake {
     }
 
     /// Never answers; ends when it is canceled.
-    pub fn hangs(&self, capability: &str) {
+    pub fn block_forever(&self, capability: &str) {
         self.does(capability, |_, _, cancel| {
             Box::pin(async move {
                 cancel.cancelled().await;

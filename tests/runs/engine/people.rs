@@ -122,7 +122,7 @@ steps:
 async fn lost() -> (Bench, skills_store::RunId) {
     let mut bench = Bench::new();
     bench.declare_unsafe("bank.pay");
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     bench.work_until(&run, "pay", 1).await;
     bench.fake.on("bank.pay", |_| Ok(json!({"paid": true})));
@@ -147,7 +147,7 @@ async fn unknown_outcome_is_rerun_only_by_decision() {
 #[tokio::test]
 async fn lost_rerun_requires_another_decision() {
     let (bench, run) = lost().await;
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     bench.work_until(&run, "pay", 2).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
@@ -176,7 +176,7 @@ async fn invalid_stated_result_fails_its_own_step() {
     let paid = json!({"type": "boolean", "required": true, "description": null, "default": null, "enum": []});
     let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": paid}});
     bench.declare("bank.pay", shape);
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     bench.work_until(&run, "pay", 1).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
@@ -224,7 +224,7 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
 #[tokio::test]
 async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     let bench = Bench::new();
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     let claimed = bench.claim(&run).await;
     let (store, watched, fake) = (bench.store.clone(), run.clone(), bench.fake.clone());

@@ -31,7 +31,7 @@ async fn the_home_folder_is_not_listed() {
 }
 
 #[tokio::test]
-async fn a_link_does_not_lead_out_of_the_bundle() {
+async fn link_does_not_escape_the_bundle() {
     let place = open_folder();
     let secret = place.path().join("secret");
     std::fs::write(&secret, "the secret").expect("written");

@@ -27,7 +27,7 @@ async fn monitor_survives_a_service_crash_and_misses_nothing() {
     }
 
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let ConnectionState::Lost { why, .. } = there.states().borrow().clone() else { panic!("it stands") };
     // By what was in flight when it died.
     let ways = ["closed the connection", "cannot connect", "closed the event stream"];
@@ -39,7 +39,7 @@ async fn monitor_survives_a_service_crash_and_misses_nothing() {
     let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
     here.wait_for_completion(&second.run.id.0, CancellationToken::new()).await.unwrap();
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     let third = here.launch(request("ledger", json!({ "amounts": [3] }))).await.unwrap();
     here.wait_for_completion(&third.run.id.0, CancellationToken::new()).await.unwrap();
 
@@ -169,7 +169,7 @@ async fn another_store_after_a_reconnect_is_reported() {
     service.kill();
     let place = Place::new();
     let other = place.open().await;
-    service.stand_on(&other);
+    service.use_core(&other);
     service.begin();
     tokio::time::timeout(WAIT_TIMEOUT, async {
         while !matches!(news.recv().await.unwrap(), Event::Replaced) {}
@@ -206,14 +206,14 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
         ),
     ];
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     for (name, command) in &commands {
         let error = there.order(id, command.clone()).await.unwrap_err();
         assert!(error.is_service_unreachable() && !error.is_outcome_unknown(), "{name}: {error:?}");
     }
     assert!(there.drain("w", true, None).await.unwrap_err().is_service_unreachable());
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     let calls: Vec<usize> = commands.iter().map(|(name, _)| service.calls(name)).collect();
     assert_eq!(calls, [0; 8], "nothing is sent when the connection is restored");
     assert_eq!(here.run(id).await.unwrap().run.state, RunState::WaitingForHuman);
@@ -261,7 +261,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
     // The service that returns has another store, which does not have the run.
     let place = Place::new();
     service.kill();
-    service.stand_on(&place.open().await);
+    service.use_core(&place.open().await);
     service.begin();
     let error = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
@@ -274,12 +274,12 @@ async fn launch_without_a_connection_is_rejected_and_not_queued() {
     let there = connect(&service).await;
     let _news = there.events();
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let error = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap_err();
     assert_eq!(error.code, Code::UpstreamFailure);
     assert!(error.message.contains("the request was not sent"), "{error}");
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     assert_eq!(
         (service.calls("skill.execute_async"), here.runs(RunFilter::default()).await.unwrap().runs.len()),
         (0, 0)
@@ -298,7 +298,7 @@ async fn launch_without_a_connection_is_rejected_and_not_queued() {
     .await
     .unwrap();
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     service.begin();
     let launched = tokio::time::timeout(WAIT_TIMEOUT, launching).await.unwrap().unwrap().unwrap();
     let runs = here.runs(RunFilter::default()).await.unwrap().runs;
