@@ -225,7 +225,7 @@ pub struct GoldenReport {
 pub struct GoldenExplainRequest {
     /// The query with what should happen.
     pub query: GoldenQuery,
-    /// Queries in addition to those of the roots, by which advice is judged.
+    /// Queries in addition to those of the roots, by which advice is evaluated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2_000))]
     pub queries: Vec<GoldenQuery>,

@@ -68,7 +68,7 @@ impl Admission {
 /// The part of one principal's window that an instance has.
 #[derive(Debug, Default)]
 struct WindowLease {
-    began_ms: i64,
+    started_ms: i64,
     /// Requests taken from the store and not used.
     left: u64,
     /// Requests taken by all instances, at the last write.
@@ -103,11 +103,11 @@ impl Limiter {
     pub async fn admit(&self, principal: &str) -> Admission {
         let now = (self.now)();
         let window = self.limit.window_ms();
-        let began_ms = now - now.rem_euclid(window);
-        let share = self.share(principal, began_ms);
+        let started_ms = now - now.rem_euclid(window);
+        let share = self.share(principal, started_ms);
         let mut share = share.lock().await;
-        if share.began_ms < began_ms {
-            *share = WindowLease { began_ms, ..WindowLease::default() };
+        if share.started_ms < started_ms {
+            *share = WindowLease { started_ms, ..WindowLease::default() };
         }
         if share.left == 0 && !share.used_up {
             self.take(principal, &mut share).await;
@@ -115,7 +115,7 @@ impl Limiter {
         let allowed = share.left > 0;
         share.left = share.left.saturating_sub(1);
         self.metrics.limited(allowed);
-        let until = share.began_ms.saturating_add(window).saturating_sub(now);
+        let until = share.started_ms.saturating_add(window).saturating_sub(now);
         Admission {
             allowed,
             limit: self.limit.requests,
@@ -124,21 +124,21 @@ impl Limiter {
         }
     }
 
-    fn share(&self, principal: &str, began_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
+    fn share(&self, principal: &str, started_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(principal) {
             return Arc::clone(share);
         }
         if shares.len() >= MAX_PRINCIPALS {
             // An entry in use is kept, or its principal would start over with a full window.
-            shares.retain(|_, share| share.try_lock().map_or(true, |share| share.began_ms >= began_ms));
+            shares.retain(|_, share| share.try_lock().map_or(true, |share| share.started_ms >= started_ms));
         }
         Arc::clone(shares.entry(principal.to_owned()).or_default())
     }
 
     async fn take(&self, principal: &str, share: &mut WindowLease) {
         let (batch, limit) = (self.limit.batch(), self.limit.requests);
-        match self.counts.allowance(principal, share.began_ms, batch, limit).await {
+        match self.counts.allowance(principal, share.started_ms, batch, limit).await {
             Ok(allowance) => {
                 share.left = allowance.granted;
                 share.taken = allowance.taken;

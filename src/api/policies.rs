@@ -203,7 +203,7 @@ pub struct PolicyRule {
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// Skills of the catalog that it matches, of a rule for labeled runs apart from their labels.
+    /// Skills of the catalog that it matches; a rule for labeled runs is compared without its labels.
     pub skills: usize,
     /// Labels that a run needs to match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -100,7 +100,7 @@ pub async fn manifest(core: &SharedClient, skill: &Arc<Skill>) -> Result<SkillMa
 /// Returns a complete file of a skill.
 ///
 /// # Errors
-/// Returns `path_escape` for a path that is hidden or leads out of the skill; `not_found`; `payload_too_large`;
+/// Returns `path_escape` for a path that is hidden or points outside the skill; `not_found`; `payload_too_large`;
 /// `not_implemented` if the core is remote.
 pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
     here(core)?;

@@ -62,7 +62,7 @@ pub struct StepComparison {
 }
 
 impl StepComparison {
-    /// Returns whether the step is the same in both, apart from timing.
+    /// Returns whether the step is the same in both, except for timing.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.differences().is_empty()
@@ -100,7 +100,7 @@ pub struct RunComparison {
     pub right: ComparedRun,
     /// Whether both run the same contract.
     pub same_contract: bool,
-    /// Whether nothing but timing differs.
+    /// Whether only timing differs.
     pub same: bool,
     /// The first difference as text, in execution order.
     pub first: Option<String>,
@@ -164,8 +164,8 @@ fn side(detail: &RunDetail) -> ComparedRun {
 
 /// Returns the digests of the inputs of a run's steps, from the last time that each started.
 fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
-    let begun = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
-    begun
+    let started = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
+    started
         .filter_map(|event| Some((event.event.step.as_deref()?, event.event.data["inputs_digest"].as_str()?)))
         .collect()
 }

@@ -33,12 +33,12 @@ impl<T: Clone> SingleFlight<T> {
     {
         let question = &self.ask(name);
         // If that caller is dropped, another one reads.
-        let began = || async move {
+        let start = || async move {
             let _turn = question.turn.lock().await;
             question.begin();
             look().await
         };
-        question.answer.get_or_init(began).await.clone()
+        question.answer.get_or_init(start).await.clone()
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<String, InFlight<T>>> {
@@ -98,19 +98,19 @@ mod tests {
 
     struct Fixture {
         flights: SingleFlight<usize>,
-        begun: AtomicUsize,
+        started: AtomicUsize,
         end: Notify,
     }
 
     impl Fixture {
         fn new() -> Self {
-            Self { flights: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
+            Self { flights: SingleFlight::default(), started: AtomicUsize::new(0), end: Notify::new() }
         }
 
         /// Makes a request; returns the number of the read.
         async fn ask(&self, name: &str) -> usize {
             let look = || async {
-                let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
                 self.end.notified().await;
                 number
             };
@@ -127,7 +127,7 @@ mod tests {
         for question in &mut later {
             assert!(poll!(question).is_pending());
         }
-        assert_eq!(rig.begun.load(Ordering::SeqCst), 1, "one look at a time");
+        assert_eq!(rig.started.load(Ordering::SeqCst), 1, "one look at a time");
         rig.end.notify_one();
         assert_eq!(first.await, 1, "no caller gets the result of a call that began before its request");
         rig.end.notify_one();
@@ -143,7 +143,7 @@ mod tests {
         let mut other = Box::pin(rig.ask("b"));
         assert!(poll!(&mut gone).is_pending() && poll!(&mut stays).is_pending());
         assert!(poll!(&mut other).is_pending());
-        assert_eq!(rig.begun.load(Ordering::SeqCst), 2);
+        assert_eq!(rig.started.load(Ordering::SeqCst), 2);
         drop(gone);
         rig.end.notify_waiters();
         assert_eq!(other.await, 2);

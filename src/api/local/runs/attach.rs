@@ -140,7 +140,7 @@ impl Attachments {
         })
     }
 
-    /// Makes the four checks, each only if those before it hold.
+    /// Performs the four checks, each only if those before it pass.
     async fn look(&self, runtime: &RunRuntime, request: &AttachRequest) -> Result<AttachChecks, Error> {
         let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {

@@ -236,8 +236,8 @@ impl Plans {
         })
     }
 
-    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
-    /// capabilities are those that were trusted, where their folder is pinned.
+    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of
+    /// the capabilities are those that were trusted, where their folder is pinned.
     fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
         let (known, catalog) = (self.services.capabilities()?, self.skills.snapshot());
         let changed = |what: String| {
@@ -397,9 +397,9 @@ impl Launches {
             },
             idempotency,
         };
-        let begun = runtime.store.launch(launch).await?;
+        let started = runtime.store.launch(launch).await?;
         let worker_alive = self.workers.own.or_others(&runtime).await;
-        Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
+        Ok(Launched { run: started.run, idempotency: started.idempotency, worker_alive })
     }
 }
 
