@@ -178,8 +178,8 @@ pub struct ProposalStore {
     audit: Arc<Recorder>,
 }
 
-/// A new proposal or a decision that is not yet in the audit log. It is kept in the user's own folder, because the folder
-/// of proposals can come with a repository, which could state a decision by anyone.
+/// A new proposal or a decision that is not yet in the audit log. It is kept in the user's own folder, because the
+/// folder of proposals can come with a repository, which could state a decision by anyone.
 #[derive(Debug, Serialize, Deserialize)]
 struct BegunChange {
     /// The proposal's file; absent in an approval by an earlier version.
@@ -203,7 +203,7 @@ fn approved() -> ProposalState {
     ProposalState::Approved
 }
 
-/// What the files show about an approval that was begun.
+/// What the files show about an approval that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     Yes,
@@ -281,12 +281,12 @@ impl BegunChange {
 /// The fields of an entry that identify a change: a proposal gets each state once.
 const CHANGE_KEY: [&str; 3] = ["proposal", "location", "result_digest"];
 
-/// The folder of the changes that were begun and are not in the audit log yet.
+/// The folder of the changes that were started and are not in the audit log yet.
 #[derive(Debug, Clone)]
 struct BegunChanges(PathBuf);
 
 impl BegunChanges {
-    /// Returns the change of a proposal that was begun, if it is about this content.
+    /// Returns the change of a proposal that was started, if it is about this content.
     fn of(&self, folder: &Folder, facts: &Facts) -> Option<BegunChange> {
         let begun = read_begun(&self.file(folder, &facts.proposal_id))?;
         let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
@@ -324,7 +324,7 @@ impl BegunChanges {
         Ok(begun)
     }
 
-    /// Ends a change that was begun.
+    /// Ends a change that was started.
     fn end(&self, folder: &Folder, id: &str) {
         let file = self.file(folder, id);
         if let Err(error) = std::fs::remove_file(&file)
@@ -461,8 +461,8 @@ impl ProposalStore {
     }
 
     /// Checks the facts of a file, and completes an approval whose end was not recorded: the files show whether it was
-    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do not
-    /// show it.
+    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do
+    /// not show it.
     fn checked(&self, folder: &Folder, mut facts: Facts, id: &str) -> Result<Facts, String> {
         if facts.proposal_id != id {
             return Err(format!("its id is {}", facts.proposal_id));
@@ -487,8 +487,8 @@ impl ProposalStore {
         Ok(facts)
     }
 
-    /// Writes a proposal with a change that was begun, and records the change in the audit log. The folder stays locked
-    /// until then, so that no other process records it too.
+    /// Writes a proposal with a change that was started, and records the change in the audit log. The folder stays
+    /// locked until then, so that no other process records it too.
     fn write_change(
         &self,
         locked: &LockedFolder,
@@ -745,8 +745,8 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Restores the version before an applied proposal, like [`Self::approve`]. Repeating the rollback returns the first
-    /// one, with `true`.
+    /// Restores the version before an applied proposal, like [`Self::approve`]. Repeating the rollback returns the
+    /// first one, with `true`.
     ///
     /// # Errors
     /// Returns `NotApplied`, `Revised`, `OtherFile`, `ChangedSince` if the file is not what the approval wrote,
@@ -915,7 +915,7 @@ mod tests {
             self.store.folder().join(VERSIONS).join(version_name(Digest::of(text.as_bytes())))
         }
 
-        /// Records that an approval was begun, as a process does that is killed before the end.
+        /// Records that an approval was started, as a process does that is killed before the end.
         fn begin(&self, proposal: &Proposal, name: &str) -> BegunChange {
             let new = self.real.with_file_name(new_file(proposal.facts.result_digest));
             let written = (self.real.as_path(), FileIdentity::of(&new).ok().flatten());
@@ -1065,7 +1065,7 @@ mod tests {
         let id = proposal.facts.proposal_id.clone();
         let new = place.real.with_file_name(new_file(proposal.facts.result_digest));
         let state = || place.store.find(&id).unwrap().facts.state;
-        // Interrupted before the write: the new content is still beside the file.
+        // Interrupted before the write: the new content is still next to the file.
         std::fs::write(&new, RESULT).unwrap();
         place.begin(&proposal, "kim");
         assert_eq!(state(), ProposalState::Waiting);
@@ -1134,7 +1134,7 @@ mod tests {
             let (first, place) = (place(), self::place());
             let mut proposal = first.propose();
             let id = proposal.facts.proposal_id.clone();
-            // The proposal comes from another place, so that its creation is in no line of this one.
+            // The proposal comes from another location, so that its creation is in no line of this one.
             place.store.write(&place.store.lock().unwrap(), &proposal).unwrap();
             let path = |place: &Place| place.store.folder().join(format!("{id}.md"));
             let waiting = std::fs::read_to_string(path(&place)).unwrap();
