@@ -172,7 +172,7 @@ fn purge_keeps_the_chain_valid_and_is_recorded() {
     assert_eq!(desk.text(), forged);
 }
 
-/// Two recorders behave like two processes: they share nothing but the file.
+/// Two recorders behave like two processes: they share only the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_append_to_one_chain() {
     let desk = Fixture::new();

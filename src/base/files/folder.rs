@@ -59,7 +59,7 @@ impl Folder {
     /// folder.
     ///
     /// # Errors
-    /// Returns an error for a path that is absolute, hidden or contains `..`, for a link that leads out, and for
+    /// Returns an error for a path that is absolute, hidden or contains `..`, for a link that points outside, and for
     /// anything but a regular file.
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), OpenError> {
         let inside = checked_path(path)?;
@@ -212,7 +212,7 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
 /// its parent path are followed; the last component may be a link only to something beneath its own folder.
 ///
 /// # Errors
-/// Returns `Link` for a link that leads out or is broken, `NotFound`, or an error of the system.
+/// Returns `Link` for a link that points outside or is broken, `NotFound`, or an error of the system.
 pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     let shown = path.to_string_lossy();
     let found = |found: io::Result<PathBuf>| found.map_err(|error| failed(&shown, error));
