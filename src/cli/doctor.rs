@@ -1,4 +1,4 @@
-//! `skills doctor`: checks this installation, and says what to do about problems.
+//! `skills doctor`: checks this installation, and says how to fix problems.
 
 use std::fmt::Write as _;
 

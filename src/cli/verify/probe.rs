@@ -169,7 +169,8 @@ impl Probe {
     }
 
     /// Sends a request and returns the response. A connection that the service closed after the previous request, for
-    /// example after an unread body, says nothing about this request: it is sent once more, over a new connection.
+    /// example after an unread body, contains no information about this request: it is sent once more, over a new
+    /// connection.
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.

@@ -66,7 +66,7 @@ struct RunsDialog<'a, R, W> {
 /// Runs the dialog on standard input and output.
 pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
-    // A service that does not tell decides itself what its caller may do.
+    // A service that does not report the scopes checks them itself.
     let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
     RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes }.list().await
 }

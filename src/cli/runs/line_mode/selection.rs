@@ -85,7 +85,7 @@ impl<'r> Selection<'r> {
         format!("Type {word} to confirm, a number to leave one out, or press Enter to abort:")
     }
 
-    /// Leaves out the run with the number that was typed, and returns what to say; `None` if it is not a number.
+    /// Excludes the run with the typed number, and returns the reply; `None` if it is not a number.
     pub fn leave_out(&mut self, typed: &str) -> Option<String> {
         let number = typed.parse::<usize>().ok()?;
         let Some(at) = self.runs.iter().position(|one| one.number == number) else {
