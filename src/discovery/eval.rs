@@ -201,7 +201,7 @@ pub fn outcomes(router: &Router, cases: &[Case], options: EvalOptions) -> Result
     cases.par_iter().map(|case| outcome(router, case, options)).collect()
 }
 
-/// Ranks the queries of all cases one after the other, so that latencies are those of single requests, and computes
+/// Ranks the queries of all cases one at a time, so that latencies are those of single requests, and computes
 /// the report.
 ///
 /// # Errors

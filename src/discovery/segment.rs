@@ -135,7 +135,7 @@ impl Segment {
         self.slots.len() - self.dead.len()
     }
 
-    /// Merges segments into one without dead documents. `lives` tells whether the document in a slot is alive.
+    /// Merges segments into one without dead documents. `lives` returns whether the document in a slot is alive.
     pub fn merge(parts: &[&Self], lives: impl Fn(u32, usize) -> bool) -> Self {
         let (mut out, mut slots) = (Owned::default(), Vec::new());
         let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());
