@@ -39,7 +39,7 @@ pub(super) async fn admit(
     // A client that waits for permission to send its body sends none after the response.
     let may_finish = !request.headers().contains_key(header::EXPECT);
     peer.activity.owes.store(false, Ordering::Relaxed);
-    let began = Instant::now();
+    let started = Instant::now();
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let path = request.uri().path().to_owned();
@@ -88,7 +88,7 @@ pub(super) async fn admit(
             answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
         }
     };
-    let (status, took) = (response.status().as_u16(), began.elapsed());
+    let (status, took) = (response.status().as_u16(), started.elapsed());
     let is_read = match body {
         Some(body) => may_finish && body.finish().await,
         None => true,

@@ -39,15 +39,15 @@ const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("x-api-key"), "X-API-Key"),
 ];
 
-/// Stands for a host that is not ASCII.
+/// Placeholder for a host that is not ASCII.
 const INVALID_HOST: &str = "?";
 
 /// Accepts a request that states its host exactly once and consistently
 /// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
 ///
 /// # Errors
-/// Returns `invalid_request` for duplicates of a header that must be unique, for a `Host` that is missing in HTTP/1.1 or
-/// is not one host, and for a target with another host or a scheme other than `http` and `https`.
+/// Returns `invalid_request` for duplicates of a header that must be unique, for a `Host` that is missing in HTTP/1.1
+/// or is not one host, and for a target with another host or a scheme other than `http` and `https`.
 pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
     let wrong = |message: &str| Err(ErrorResponse::new(Code::InvalidRequest, message));
     for (name, shown) in SINGLE_HEADERS {
