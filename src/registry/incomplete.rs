@@ -26,7 +26,7 @@ const HEAD_BYTES: usize = 6;
 
 /// Returns the direct children of the root that could have been meant as a skill: folders without a bundle at any
 /// depth or that cannot be read, broken links, Markdown files with frontmatter, files named like a skill, and archives
-/// that are not unpacked beside it. Only in folders that belong to a client: elsewhere,
+/// that are not unpacked next to it. Only in folders that belong to a client: elsewhere,
 /// children can be anything.
 pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
     let ScannedRoot { spec, real, .. } = &tree.roots[root];

@@ -26,11 +26,11 @@ const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 pub(super) enum WalkEntry {
     /// A folder that was read, with what can be reused of that.
     Folder(PathBuf, Option<ReadFolder>),
-    /// A bundle's main file, its real path, and what is beside it.
+    /// A bundle's main file, its real path, and what is next to it.
     Bundle(PathBuf, PathBuf, Siblings),
     /// A link to a folder in one of the roots, with its target.
     Link(PathBuf, PathBuf),
-    /// A link to a folder or main file that leads out of all roots, with its target.
+    /// A link to a folder or main file that points outside all roots, with its target.
     Leaves(PathBuf, PathBuf),
 }
 

@@ -71,7 +71,7 @@ fn trust(dir: &Path) -> Trust {
     Trust::new(Some(dir.join("data/trust.json")), dir.join("shipped"), vec![dir.join("named")])
 }
 
-/// The folder may contain what was trusted again before anybody looks.
+/// The folder may contain what was trusted again before it is checked.
 #[test]
 fn content_must_match_the_pinned_digest() {
     let place = Place::new();
