@@ -106,8 +106,8 @@ fn is_registry(root: &Path) -> bool {
 /// computed from the copied bytes, so that they match the copy regardless of changes of the original.
 ///
 /// Every entry is opened relative to its folder, and no link is followed. Links are copied as links (those with an
-/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped, and so are folders
-/// in which nothing is copied, because the digests do not cover them. A name that is not UTF-8 is an error.
+/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped, and so are
+/// folders in which nothing is copied, because the digests do not cover them. A name that is not UTF-8 is an error.
 pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
     let mut walk = Walk::new(root, Some(to));
     walk.top(root)?;
@@ -121,7 +121,7 @@ pub fn contents(root: &Path) -> Result<Contents, SandboxError> {
     Ok(walk.contents)
 }
 
-/// Reads the file at `path` in chunks, each given to `take`; returns the SHA-256 of its bytes.
+/// Reads the file at `path` in chunks, each passed to `take`; returns the SHA-256 of its bytes.
 pub fn hash_chunks(
     file: &mut File,
     path: &Path,
