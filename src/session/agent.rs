@@ -45,7 +45,7 @@ impl Agent {
     }
 }
 
-/// Returns the components of a call, in order, as text; without an agent the orchestrator speaks, which sees every
+/// Returns the components of a call, in order, as text; without an agent those of the orchestrator, which sees every
 /// skill.
 #[must_use]
 pub fn call_order(agent: Option<&Agent>) -> Vec<String> {

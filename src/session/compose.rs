@@ -221,7 +221,7 @@ pub struct ComposeInput<'a> {
     pub available: &'a Composed,
     /// Loaded skills, most recent last.
     pub active: &'a [Active],
-    /// The agent, if one speaks.
+    /// The agent of the call, if any.
     pub agent: Option<&'a Agent>,
     /// Bodies of the agent's own skills, in its order.
     pub own: &'a [Active],
