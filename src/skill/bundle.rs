@@ -74,7 +74,7 @@ fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
 }
 
 /// Returns the resource files of a bundle, sorted by path. Excludes its main files, hidden files, `node_modules`,
-/// folders that are skills themselves, links that lead out of the bundle, and files that are nested too deeply.
+/// folders that are skills themselves, links that point outside the bundle, and files that are nested too deeply.
 ///
 /// # Errors
 /// Returns an error if the bundle's folder cannot be read. Unreadable folders below it are skipped.
@@ -99,7 +99,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
                 continue;
             }
             let path = format!("{prefix}{name}");
-            // Follows links; broken ones and those that lead out of the bundle are skipped.
+            // Follows links; broken ones and those that point outside the bundle are skipped.
             let Ok(metadata) = bundle.metadata(&path) else { continue };
             if metadata.is_file() {
                 found.push(BundleFile {

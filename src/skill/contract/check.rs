@@ -335,7 +335,7 @@ const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 
 impl<'c> StepFacts<'c> {
     /// Returns why a reference has no value, or `None` if it refers to something that an earlier step writes, a part
-    /// of it, or an object that contains it. `own` tells whether the step itself counts as an earlier one.
+    /// of it, or an object that contains it. `own` states whether the step itself counts as an earlier one.
     fn unresolved<'r>(&self, reference: &'r [String], own: bool) -> Option<Unresolved<'r>>
     where
         'c: 'r,

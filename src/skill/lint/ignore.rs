@@ -35,7 +35,7 @@ impl Comment<'_> {
     }
 }
 
-/// Returns a function that tells whether a comment of a file ignores a rule at an offset.
+/// Returns a function that returns whether a comment of a file ignores a rule at an offset.
 pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
     let mut comments = comments(source);
     comments.retain(|comment| !comment.reason.is_empty());
