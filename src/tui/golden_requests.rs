@@ -342,7 +342,7 @@ fn short(query: &str) -> String {
 fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<String, Error> {
     let invalid = |message: String| Error::new(Code::InvalidRequest, message);
     let source = expand(path.trim(), &place.cwd, &place.home);
-    // A notice is short: what to do comes first, and of the path only what tells the file.
+    // A notice is short: the action comes first, and only the part of the path that identifies the file.
     let name = shown(&source, place);
     let text =
         read_regular_text(&source, MAX_IMPORT_BYTES).map_err(|error| invalid(format!("{error}: {name}")))?;

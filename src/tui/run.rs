@@ -371,8 +371,8 @@ impl Running {
 
     async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let wish = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
-        let (program, arguments) = match editor::command(wish.as_deref().unwrap_or("vi"), path, line) {
+        let command = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
+        let (program, arguments) = match editor::command(command.as_deref().unwrap_or("vi"), path, line) {
             Ok(command) => command,
             Err(why) => return self.report_failure("the editor was not started", why),
         };

@@ -177,8 +177,8 @@ pub fn parse_key(text: &str) -> Result<KeyCombination, String> {
 mod tests {
     use super::*;
 
-    fn remapped(wishes: &[(&str, &[&str])]) -> Result<Keymap, LocatedError> {
-        let wish = |(at, (name, keys)): (usize, &(&str, &[&str]))| {
+    fn remapped(remaps: &[(&str, &[&str])]) -> Result<Keymap, LocatedError> {
+        let remap = |(at, (name, keys)): (usize, &(&str, &[&str]))| {
             let (context, action) = name.split_once('.').unwrap();
             Remap {
                 context: context.to_owned(),
@@ -188,7 +188,7 @@ mod tests {
                 line: at as u64 + 2,
             }
         };
-        Keymap::shipped().unwrap().remapped(&wishes.iter().enumerate().map(wish).collect::<Vec<_>>())
+        Keymap::shipped().unwrap().remapped(&remaps.iter().enumerate().map(remap).collect::<Vec<_>>())
     }
 
     #[test]

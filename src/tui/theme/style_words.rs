@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// Parses a style. The error names the invalid word.
 ///
-/// `default` specifies no color: the cell keeps what is beneath it.
+/// `default` specifies no color: the cell keeps what is below it.
 pub fn parse_style(text: &str) -> Result<Style, String> {
     let mut style = Style::new();
     let mut words = text.split_whitespace();

@@ -333,14 +333,14 @@ fn board_row(
         let end = if waits || ended { run.since_ms } else { line.now_ms };
         let (first, last) = (line.cell(run.created_ms), line.cell(end));
         let works = matches!(run.state, RunState::Running | RunState::Replaying);
-        let began = if works { line.cell(run.since_ms) } else { last };
+        let started = if works { line.cell(run.since_ms) } else { last };
         let past = if painter.glyphs.ascii { "." } else { "·" };
         if run.state != RunState::Pending {
             let least = u16::from(!works && !waits);
-            painter.run(first, row.y, past, (began - first).max(least), Role::Muted);
+            painter.run(first, row.y, past, (started - first).max(least), Role::Muted);
         }
         if works {
-            painter.run(began, row.y, work, (last - began).max(1), Role::Level1);
+            painter.run(started, row.y, work, (last - started).max(1), Role::Level1);
         }
         if waits {
             let until = line.cell(line.now_ms);
@@ -362,7 +362,7 @@ fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Ro
         return (left, urgency);
     }
     if run.expires_ms.is_some() || parts.len() > 1 {
-        // Beside others there is only space for the counts of approvals.
+        // Next to others there is only space for the counts of approvals.
         if let (Some(approvals), Some(part)) =
             (&run.approvals, parts.get_mut(usize::from(run.outcome_unknown)))
             && let Some((_, counts)) = approvals.rsplit_once(", ")

@@ -42,7 +42,7 @@ struct Columns {
 
 /// Maximum width of the text for a state; a third of the name in a wide list.
 const MAX_WORD: u16 = 15;
-/// Minimum width of a text for a state beside a long name, and of a name beside a text that is not cut.
+/// Minimum width of a text for a state next to a long name, and of a name next to a text that is not truncated.
 const MIN_WORD: u16 = 6;
 const MIN_NAME: u16 = 24;
 

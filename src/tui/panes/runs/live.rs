@@ -201,12 +201,12 @@ pub fn completed_by_decision(detail: &RunDetail, step: &str) -> Option<String> {
 
 /// Describes a sidecar's control request in its current state.
 #[must_use]
-pub fn describe_control_request(wish: &ControlRequest) -> String {
+pub fn describe_control_request(request: &ControlRequest) -> String {
     let named = |skill: Option<&str>, run: &RunId| {
         let end = super::list::tail(run);
         skill.map_or_else(|| format!("run {end}"), |skill| format!("{} {end}", shown(skill)))
     };
-    shown(&wish.sentence(named, time_of_day))
+    shown(&request.sentence(named, time_of_day))
 }
 
 /// Returns whether a worker claimed the run from one that was lost.

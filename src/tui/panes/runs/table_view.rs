@@ -238,7 +238,7 @@ fn columns(settings: &RunSettings, area: Rect, records: &[(usize, RunRecord)], n
         RunColumn::Error,
     ] {
         if expendable == RunColumn::Worker {
-            // An error cut to its beginning says more than none.
+            // A truncated error is more informative than none.
             let excess = sum(&names, cut).saturating_sub(available);
             let has_notes = records.iter().any(|(_, run)| run.wait_notes().next().is_some());
             let least = if has_notes { MIN_NOTE } else { MIN_ERROR };

@@ -46,7 +46,7 @@ impl PendingGate {
     }
 }
 
-/// What the dialog tells after an event.
+/// What the dialog shows after an event.
 pub(super) struct Notice {
     pub text: String,
     /// Whether the dialog scrolls to it.
