@@ -213,8 +213,8 @@ fn shipped_skills_are_used_as_fallback_and_in_demos() {
     // An incomplete skill is reported instead.
     settings.roots[0].origin = RootOrigin::User { client: "claude_code".to_owned() };
     world.write("root/begun/skills.md", "x");
-    let begun = scan(settings.clone());
-    assert_eq!((ids(&begun), begun.refused.len()), (Vec::new(), 1));
+    let started = scan(settings.clone());
+    assert_eq!((ids(&started), started.refused.len()), (Vec::new(), 1));
     world.skill("root/own", "My own");
     assert_eq!(ids(&scan(settings.clone())), ["own"]);
     settings.shipped = ShippedUse::Only;

@@ -1,5 +1,5 @@
-//! What an operator meets on the command line when things are not as they were: a script that was edited, trust that was
-//! taken back, time that ran out, a store with damaged pages.
+//! What an operator meets on the command line when things are not as they were: a script that was edited, trust that
+//! was taken back, time that ran out, a store with damaged pages.
 
 use crate::cli_runs_fixture;
 
@@ -122,9 +122,9 @@ fn an_expired_wait_needs_no_worker() {
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while state() == "waiting_for_human" {
-        assert!(began.elapsed().as_secs() < 60, "it is listed as waiting for ever");
+        assert!(started.elapsed().as_secs() < 60, "it is listed as waiting for ever");
     }
     assert_eq!(state(), "canceled", "as it was not approved");
 }

@@ -78,9 +78,9 @@ fn make_faults(
     numbers: &mut Numbers,
     time: Duration,
 ) -> BTreeMap<Fault, u32> {
-    let (began, mut counts) = (Instant::now(), BTreeMap::new());
+    let (started, mut counts) = (Instant::now(), BTreeMap::new());
     let mut first = FIRST.into_iter();
-    while began.elapsed() < time {
+    while started.elapsed() < time {
         // Amid work: a fault comes some effects after the one before it, or soon where there are none.
         let more = usize::try_from(numbers.below(30)).unwrap();
         effects.wait_for_more(more, Duration::from_millis(200 + numbers.below(1_800)));
@@ -91,7 +91,7 @@ fn make_faults(
             Fault::Kill => fleet.kill(member),
             Fault::LongSuspension => {
                 let long = LEASE + Duration::from_millis(1_000 + numbers.below(3_000));
-                began.elapsed() + long < time && !fleet.has_suspended() && fleet.suspend(member, long)
+                started.elapsed() + long < time && !fleet.has_suspended() && fleet.suspend(member, long)
             }
             Fault::ShortSuspension => {
                 fleet.suspend(member, Duration::from_millis(100 + numbers.below(3_000)))

@@ -1,5 +1,5 @@
-//! Runs that are stopped in the middle of a step, scripts that change while they wait, who sent which command, and a worker
-//! that has not seen a skill yet.
+//! Runs that are stopped in the middle of a step, scripts that change while they wait, who sent which command, and a
+//! worker that has not seen a skill yet.
 use crate::runs_place;
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -61,7 +61,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     });
     loop {
         let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
-        assert!(!events.is_empty(), "the step never began");
+        assert!(!events.is_empty(), "the step never started");
         if events.iter().any(|event| event.event.kind.as_str() == "step.started") {
             return (leave, worker);
         }
@@ -125,14 +125,14 @@ async fn unknown_outcome_survives_denial_and_resumed_failure() {
     assert!(step.started_ms.is_some(), "{step:?}");
 
     let failed = lost(&core).await;
-    let began = pay(&core, &failed).await.started_ms.expect("it began");
+    let started_at = pay(&core, &failed).await.started_ms.expect("it started");
     order(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
     assert_eq!(wait_for_completion(&core, &failed.id.0).await.state, RunState::Failed);
     let step = pay(&core, &failed).await;
-    assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(began)));
+    assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(started_at)));
     order(&core, &failed, resume()).await.unwrap();
     let step = pay(&core, &failed).await;
-    assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(began)));
+    assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(started_at)));
     let again = wait_for_completion(&core, &failed.id.0).await;
     assert!(
         matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),

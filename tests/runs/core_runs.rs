@@ -138,8 +138,8 @@ async fn failed_run_continues_with_corrected_inputs() {
     let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
     let event_kinds = kinds(&core, &done).await;
-    let begun = event_kinds.iter().filter(|kind| *kind == "step.started").count();
-    assert_eq!(begun, 3, "the first step did not run again: {event_kinds:?}");
+    let started = event_kinds.iter().filter(|kind| *kind == "step.started").count();
+    assert_eq!(started, 3, "the first step did not run again: {event_kinds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

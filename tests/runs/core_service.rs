@@ -155,8 +155,8 @@ async fn rules_for_a_skill_apply_to_its_capabilities() {
     let refused = core.execute_capability(book).await.unwrap_err();
     assert_eq!(refused.code, Code::Forbidden);
     assert!(refused.message.contains("the policy forbids ledger, which contains capability:"), "{refused}");
-    let begun = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
-    let id = begun.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let started = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
+    let id = started.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
     let pending = executed(&core, id, json!({ "name": "a.csv" })).await;
     assert_eq!(pending.state, RunState::WaitingForHuman, "the rule for the skill requires approval");
 }

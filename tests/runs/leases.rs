@@ -318,8 +318,8 @@ async fn owner_in_another_pid_namespace_keeps_its_run() {
     }
     let mut owned = Owned::start(3_000, &namespace).await;
     let workers = owned.workers();
-    let begun = Instant::now();
-    owned.until("longer than a lease", async || begun.elapsed() > Duration::from_millis(3_500)).await;
+    let started = Instant::now();
+    owned.until("longer than a lease", async || started.elapsed() > Duration::from_millis(3_500)).await;
     assert_eq!(owned.state().await, RunState::Running, "its number means another process here");
     assert_eq!(owned.events("run.claimed").await.len(), 1);
     owned.owner.kill().unwrap();

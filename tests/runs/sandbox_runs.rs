@@ -155,11 +155,11 @@ async fn a_run_without_a_waiter_is_killed() {
         let mut spec = bundle.spec("long.sh");
         let marker = marker();
         spec.args = vec![marker.clone()];
-        let began = tokio::select! {
+        let started = tokio::select! {
             outcome = sandbox.run(spec, CancellationToken::new()) => panic!("{name}: ended: {outcome:?}"),
-            began = eventually(|| runs(&["sleep", &marker])) => began,
+            started = eventually(|| runs(&["sleep", &marker])) => started,
         };
-        assert!(began, "{name}: it never began");
+        assert!(started, "{name}: it never began");
         // The future is gone now, and with it the program's end of the helper's socket.
         assert!(
             eventually(|| !runs(&[&marker])).await,

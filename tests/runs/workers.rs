@@ -42,7 +42,7 @@ fn launch(n: usize, does: &str) -> Launch {
 
 /// Does what a run's contract says, one word each.
 struct Doer {
-    begun: AtomicUsize,
+    started: AtomicUsize,
     canceled: AtomicUsize,
     /// Runs that `stay` continue when they get a permit.
     permits: Semaphore,
@@ -51,7 +51,7 @@ struct Doer {
 impl Doer {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            begun: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
             canceled: AtomicUsize::new(0),
             permits: Semaphore::new(0),
         })
@@ -67,7 +67,7 @@ struct Does(Arc<Doer>, Arc<dyn Store>);
 #[async_trait]
 impl Execute for Does {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
-        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        self.0.started.fetch_add(1, Ordering::SeqCst);
         let run = &claimed.run.id;
         let report = async |what: WorkerReport| {
             let command = Command::Work { fence: claimed.fence, report: what };
@@ -174,10 +174,14 @@ async fn approval_in_another_process_applies_immediately() {
     other.launch(launch(1, "ask")).await.unwrap();
     until_state(&*other, 1, RunState::WaitingForHuman).await;
     assert_eq!(other.live_workers(60_000).await.unwrap().len(), 1, "another process sees that workers live");
-    let began = Instant::now();
+    let started_at = Instant::now();
     other.command(&RunId("run-0001".into()), yes(), None, None, None).await.unwrap();
     until_state(&*other, 1, RunState::Completed).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "long before the next poll: {:?}", began.elapsed());
+    assert!(
+        started_at.elapsed() < Duration::from_secs(5),
+        "long before the next poll: {:?}",
+        started_at.elapsed()
+    );
     workers.shutdown().await;
 }
 
@@ -191,11 +195,15 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     other.launch(launch(1, "stay")).await.unwrap();
-    until(&*other, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
-    let began = Instant::now();
+    until(&*other, "it runs", async || (doer.started.load(Ordering::SeqCst) == 1).then_some(())).await;
+    let started_at = Instant::now();
     other.command(&RunId("run-0001".into()), Command::Cancel, None, None, None).await.unwrap();
     until(&*other, "it stops", async || (doer.canceled.load(Ordering::SeqCst) == 1).then_some(())).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "long before the next renewal: {:?}", began.elapsed());
+    assert!(
+        started_at.elapsed() < Duration::from_secs(5),
+        "long before the next renewal: {:?}",
+        started_at.elapsed()
+    );
     until(&*other, "the worker is free", async || (workers.busy() == 0).then_some(())).await;
     other.launch(launch(2, "end")).await.unwrap();
     until_state(&*other, 2, RunState::Completed).await;
@@ -258,7 +266,7 @@ async fn shutdown_releases_runs_to_other_workers() {
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     store.launch(launch(1, "stay")).await.unwrap();
-    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
+    until(&*store, "it runs", async || (doer.started.load(Ordering::SeqCst) == 1).then_some(())).await;
     workers.shutdown().await;
     assert_eq!(doer.canceled.load(Ordering::SeqCst), 1, "the step was stopped first");
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Running);
@@ -324,7 +332,8 @@ async fn caller_executes_only_its_own_run() {
     store.launch(launch(3, "stay")).await.unwrap();
     let run = RunId("run-0003".into());
     let other = tokio::spawn(work(run.clone(), stop.clone()));
-    until(&*store, "the other has it", async || (doer.begun.load(Ordering::SeqCst) == 3).then_some(())).await;
+    until(&*store, "the other has it", async || (doer.started.load(Ordering::SeqCst) == 3).then_some(()))
+        .await;
     let watcher = tokio::spawn(work(run.clone(), CancellationToken::new()));
     doer.permits.add_permits(1);
     assert_eq!(watcher.await.unwrap().unwrap().state, RunState::Completed);
@@ -334,7 +343,7 @@ async fn caller_executes_only_its_own_run() {
     store.launch(launch(4, "stay")).await.unwrap();
     let run = RunId("run-0004".into());
     let stopped = tokio::spawn(work(run.clone(), stop.clone()));
-    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 4).then_some(())).await;
+    until(&*store, "it runs", async || (doer.started.load(Ordering::SeqCst) == 4).then_some(())).await;
     stop.cancel();
     assert_eq!(stopped.await.unwrap().unwrap().state, RunState::Running);
     assert!(store.due().await.unwrap().claimable);

@@ -174,10 +174,10 @@ impl Pty {
 
     /// How long the program takes to end from now on; none where it does not within a time.
     pub fn end_within(&mut self, limit: Duration) -> Option<Duration> {
-        let began = Instant::now();
-        while began.elapsed() < limit {
+        let started = Instant::now();
+        while started.elapsed() < limit {
             if self.child.try_wait().unwrap().is_some() {
-                return Some(began.elapsed());
+                return Some(started.elapsed());
             }
             std::thread::park_timeout(Duration::from_millis(2));
         }

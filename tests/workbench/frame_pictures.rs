@@ -74,9 +74,9 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
     let expected = std::fs::read_to_string(&file).unwrap_or_default();
     let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut drawn = draw(harness);
-    while drawn != expected && begun.elapsed() < WAIT_TIMEOUT && !writing {
+    while drawn != expected && started.elapsed() < WAIT_TIMEOUT && !writing {
         std::thread::sleep(Duration::from_millis(10));
         harness.pass(Duration::ZERO);
         drawn = draw(harness);

@@ -395,7 +395,7 @@ fn copying_uses_the_terminal_without_a_desktop() {
 
 #[test]
 fn missing_terminal_is_reported_with_an_alternative() {
-    let began = Instant::now();
+    let started_at = Instant::now();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["terminal_life::child_workbench", "--exact", "--nocapture"])
         .env(CHILD, "plain")
@@ -403,7 +403,7 @@ fn missing_terminal_is_reported_with_an_alternative() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("the workbench needs a terminal"), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(started_at.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

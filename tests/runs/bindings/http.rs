@@ -115,14 +115,14 @@ async fn cancellation_does_not_wait_for_the_response() {
     let server = Server::start();
     let bench = bench(&server);
     bench.bind("b", "web", "openapi", "slow", "");
-    let (broker, cancel, begun) = (bench.broker(), CancellationToken::new(), Instant::now());
+    let (broker, cancel, started) = (bench.broker(), CancellationToken::new(), Instant::now());
     let waiting = broker.call(bench.call("x"), cancel.clone());
     let (result, ()) = tokio::join!(waiting, async {
         tokio::task::yield_now().await;
         cancel.cancel();
     });
     assert_eq!(result.unwrap_err().code, CallFailure::Canceled);
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]

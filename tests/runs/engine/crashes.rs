@@ -274,8 +274,8 @@ async fn printing_step_survives_a_temporary_store_outage() {
     let mut bench = Bench::on_disk(folder.path());
     bench.declare_unsafe("bank.pay");
     let (file, away) = (folder.path().join("runs.db"), folder.path().join("away.db"));
-    let (begun, store) = (Arc::new(tokio::sync::Notify::new()), bench.store.clone());
-    let (first, there, elsewhere) = (begun.clone(), file.clone(), away.clone());
+    let (step_started, store) = (Arc::new(tokio::sync::Notify::new()), bench.store.clone());
+    let (first, there, elsewhere) = (step_started.clone(), file.clone(), away.clone());
     bench.fake.does("bank.pay", move |_, call, cancel| {
         let (first, store) = (first.clone(), store.clone());
         let (there, elsewhere) = (there.clone(), elsewhere.clone());
@@ -301,7 +301,7 @@ steps:
 ";
     let run = bench.launch(text, json!({})).await;
     let restore = async {
-        begun.notified().await;
+        step_started.notified().await;
         // Longer than the step takes: its result waits for the store too.
         tokio::time::sleep(Duration::from_secs(2)).await;
         std::fs::rename(&away, &file).unwrap();

@@ -195,8 +195,8 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
     let acknowledged = folder.join("acknowledged");
     let mut workers = None;
     for n in 0..runs {
-        let begun = store.launch(launch(&plan, n, json!({"list": [1, 2, 3]}))).await.unwrap();
-        note(&acknowledged, &format!("key-{n}\t{}", begun.run.id));
+        let started = store.launch(launch(&plan, n, json!({"list": [1, 2, 3]}))).await.unwrap();
+        note(&acknowledged, &format!("key-{n}\t{}", started.run.id));
         // Work is in flight while more is launched.
         if n == 0 && !alone {
             workers = Some(Supervisor::start(store.clone(), engine.clone(), settings.clone()));
@@ -261,7 +261,7 @@ async fn fill(folder: &Path) {
     let error = loop {
         assert!(launched.len() < 1000, "the disk is never full");
         match store.launch(large(launched.len())).await {
-            Ok(begun) => launched.push(begun.run.id),
+            Ok(started) => launched.push(started.run.id),
             Err(error) => break error.to_string(),
         }
     };

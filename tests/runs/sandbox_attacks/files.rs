@@ -96,9 +96,9 @@ async fn the_environment_of_another_process_stays_closed() {
             let victim = Victim::new();
             // Between fork and exec it still has the tests' own.
             let environ = format!("/proc/{}/environ", victim.pid());
-            let begun =
+            let started =
                 || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
-            assert!(soon(begun), "the victim has its variable");
+            assert!(soon(started), "the victim has its variable");
             AttackSetup::new([victim.pid().to_string()]).keeping(victim)
         })
         .await;

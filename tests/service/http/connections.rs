@@ -21,12 +21,12 @@ pub fn hasty() -> Settings {
 #[tokio::test(flavor = "multi_thread")]
 async fn incomplete_request_times_out() {
     let house = TestServer::with(hasty()).await;
-    for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+    for head in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
         let mut stream = house.connect().await;
-        stream.write_all(begun.as_bytes()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
         let ended = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut rest)).await;
-        assert!(ended.is_ok(), "{begun:?} holds its connection");
+        assert!(ended.is_ok(), "{head:?} holds its connection");
     }
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 50\r\n\r\n{";

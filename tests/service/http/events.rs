@@ -100,8 +100,8 @@ async fn event_stream_starts_now_or_at_a_number() {
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
     let mut now = Stream::open(&house, "/v1/events", None).await;
-    let begun = now.next().await.unwrap();
-    assert_eq!((begun.kind.as_str(), &begun.data["after"]), ("ready", &json!(newest)));
+    let started = now.next().await.unwrap();
+    assert_eq!((started.kind.as_str(), &started.data["after"]), ("ready", &json!(newest)));
     let kinds = [now.next().await.unwrap().kind, now.next().await.unwrap().kind];
     assert_eq!(kinds, ["scan", "index"]);
     let mut all = Stream::open(&house, "/v1/events?after=0", None).await;

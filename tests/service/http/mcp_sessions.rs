@@ -54,9 +54,9 @@ async fn open(limits: SessionLimits) -> TestServer {
 }
 
 async fn gone(house: &TestServer, key: &str, session: &str) {
-    let began = Instant::now();
+    let started = Instant::now();
     while ping(house, key, session).await != 404 {
-        assert!(began.elapsed() < WAIT_TIMEOUT, "the session does not end");
+        assert!(started.elapsed() < WAIT_TIMEOUT, "the session does not end");
     }
 }
 

@@ -92,13 +92,13 @@ async fn response_counts_bodies_not_read_after_two_seconds() {
         let verdict = answer.json()["verdict"]["sentence"].clone();
         verdict.as_str().unwrap_or_else(|| panic!("{}", answer.body)).to_owned()
     };
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let early = sentence().await;
     assert!(early.contains("; the bodies of ") && early.ends_with(" skills are still being read"), "{early}");
-    assert!(began.elapsed() >= Duration::from_secs(2), "it waited");
-    let began = std::time::Instant::now();
+    assert!(started.elapsed() >= Duration::from_secs(2), "it waited");
+    let started = std::time::Instant::now();
     sentence().await;
-    assert!(began.elapsed() < Duration::from_secs(2), "only the first requests wait");
+    assert!(started.elapsed() < Duration::from_secs(2), "only the first requests wait");
     fail::remove("bodies");
     let read = async {
         while sentence().await.contains("still being read") {
