@@ -217,10 +217,10 @@ pub fn checks(report: &WhyReport) -> String {
         }
     }
     if let Some(ranking) = &report.ranking {
-        let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
-        let _ = writeln!(out, "\nWords: this skill{}.", rival.map(|_| ", first result").unwrap_or_default());
+        let other = ranking.other.as_ref().filter(|_| ranking.rank != Some(1));
+        let _ = writeln!(out, "\nWords: this skill{}.", other.map(|_| ", first result").unwrap_or_default());
         for term in &ranking.terms {
-            let theirs = rival.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
+            let theirs = other.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
             let missing = if term.fields.is_empty() { " Not in this skill." } else { "" };
             let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean(&term.label()), term.points);
         }

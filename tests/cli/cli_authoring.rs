@@ -190,15 +190,15 @@ fn an_exclusion_clause_is_matched_by_its_own_subject() {
 }
 
 #[test]
-fn the_rival_of_the_first_skill_is_the_second() {
+fn first_skill_is_compared_with_the_second() {
     let home = Home::with_skills();
     home.skill("bills", "description: Creates bills for customers every month.", "# Bills\n");
     home.skill("plans", "description: Creates bills and plans for customers.", "# Plans\n");
-    let rank_of_rival = |skill: &str| {
+    let rank_of_other = |skill: &str| {
         let report = home.run(&["why", skill, "create bills and plans for customers", "--json"]).json();
         report["ranking"]["rival_hit"]["rank"].clone()
     };
-    assert_eq!((rank_of_rival("plans"), rank_of_rival("bills")), (2.into(), 1.into()));
+    assert_eq!((rank_of_other("plans"), rank_of_other("bills")), (2.into(), 1.into()));
 }
 
 #[test]
