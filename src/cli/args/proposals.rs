@@ -82,8 +82,8 @@ pub struct OneProposalArgs {
 /// `skills proposals approve`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the proposal and asks. With --yes, both digests of the proposal that was reviewed must \
-    be given; otherwise nothing is decided, and the complete command is printed."
+    after_help = "Prints the proposal and asks for confirmation. With --yes, both digests of the reviewed proposal are \
+    required; otherwise nothing is decided, and the complete command is printed."
 )]
 pub struct ApproveProposalArgs {
     #[command(flatten)]

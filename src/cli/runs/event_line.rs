@@ -151,7 +151,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
 fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;
-    let by = text("approver").map(|by| format!(", says {by}")).unwrap_or_default();
+    let by = text("approver").map(|by| format!(" by {by}")).unwrap_or_default();
     let notes = text("notes").map(|notes| format!(" ({notes})")).unwrap_or_default();
     Some(match choice.as_str() {
         "happened" => {
@@ -245,7 +245,7 @@ mod tests {
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
             describe_event(&EventKind::GateApproved, &said),
-            "marked completed, says kim (seen at the bank): result {\"paid\":true}"
+            "marked completed by kim (seen at the bank): result {\"paid\":true}"
         );
     }
 

@@ -141,7 +141,7 @@ rules! {
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last."
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
         why "The YAML standard forbids it, and parsers disagree about which value counts."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has another type than its field.
@@ -320,7 +320,7 @@ rules! {
         example "uses: text.conut";
     /// A capability with the id of another one, in a second file.
     CAPABILITY_DUPLICATE = "capability-duplicate" Error: "Rename one of the two, or remove one."
-        why "The file that is found later is not used, so a step runs what the other file says."
+        why "The file that is found later is not used, so a step runs the definition in the other file."
         example "pdf-tables/capabilities/read.yaml and notes/capabilities/read.yaml, both with `id: document.read`";
     /// A binding with the id of another one, in a second file.
     BINDING_DUPLICATE = "binding-duplicate" Error: "Rename one of the two, or remove one."

@@ -386,7 +386,7 @@ impl Overlay for LaunchDialog {
             cursor: None,
         };
         if self.form.is_empty() {
-            painter.put(inside.x, y, "it takes no inputs", Role::Muted, inside.width);
+            painter.put(inside.x, y, "it has no inputs", Role::Muted, inside.width);
         } else {
             self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
         }

@@ -102,7 +102,7 @@ impl PromptKind {
             Self::Golden(_) => {
                 let expected = "Ids of skills that may rank first; `none`; or `not ID`.";
                 BTreeMap::from([
-                    ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
+                    ("query".to_owned(), Field { required: true, ..field("The request of a user.") }),
                     ("skills".to_owned(), Field { required: true, ..field(expected) }),
                 ])
             }

@@ -106,7 +106,7 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
         (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
         (None, Some(fill), Some(client)) => left_out(client, fill),
         (None, None, Some(client)) => {
-            format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
+            format!("no entry: {client} does not list it; skills budget --client {client} --all shows why")
         }
         (None, _, None) => "no entry: hidden from the model".to_owned(),
     };
