@@ -41,7 +41,7 @@ pub struct WorkDir {
     /// SHA-256 of the initial files, by name.
     digests: Contents,
     /// Number of folders that were created for them.
-    laid_out: u64,
+    initial_files: u64,
 }
 
 /// Metadata that changes when a file is written to.
@@ -61,8 +61,14 @@ impl WorkDir {
     ) -> Result<Self, SandboxError> {
         let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out =
-            Self { outer, work, out: None, inputs: BTreeMap::new(), digests: Contents::new(), laid_out: 0 };
+        let mut out = Self {
+            outer,
+            work,
+            out: None,
+            inputs: BTreeMap::new(),
+            digests: Contents::new(),
+            initial_files: 0,
+        };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -72,7 +78,7 @@ impl WorkDir {
             set_owner(&out.work, number)?;
         }
         set_mode(&out.work, 0o700)?;
-        out.laid_out = out.usage().files;
+        out.initial_files = out.usage().files;
         Ok(out)
     }
 
@@ -99,7 +105,7 @@ impl WorkDir {
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.count(&self.work, 0, &mut usage);
-        usage.files = usage.files.saturating_sub(self.laid_out);
+        usage.files = usage.files.saturating_sub(self.initial_files);
         usage
     }
 

@@ -78,7 +78,7 @@ impl Harness {
                 .with_sessions(sessions)
                 .with_local_files(settings.local_files.clone())
                 .with_golden(settings.golden.clone())
-                .called(&settings.invocation);
+                .with_invocation(&settings.invocation);
             calls.follow_events();
             calls.follow_runs();
             calls

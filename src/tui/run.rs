@@ -131,7 +131,7 @@ pub async fn run_panes(
             .with_sessions(sessions)
             .with_local_files(settings.local_files.clone())
             .with_golden(settings.golden.clone())
-            .called(&settings.invocation),
+            .with_invocation(&settings.invocation),
         news,
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
