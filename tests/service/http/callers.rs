@@ -123,7 +123,7 @@ async fn key_allows_its_scopes_and_its_name_is_recorded() {
 async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut place = super::troubles::place(&mute);
+    let mut place = super::faulty_bundles::place(&mute);
     let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let names: [(&str, &[Scope]); 2] =
@@ -192,7 +192,7 @@ impl Authenticator for CountedKeys {
 async fn open_stream_has_the_current_rights_of_its_key() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut place = super::troubles::place(&mute);
+    let mut place = super::faulty_bundles::place(&mute);
     let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let (secret, boss) = new_key("boss", [Scope::Read, Scope::Admin].into()).unwrap();

@@ -14,11 +14,11 @@ use strum::IntoEnumIterator as _;
 use tokio::time::Instant;
 
 use super::connections::hasty;
+use super::errors::is;
+use super::faulty_bundles;
 use super::house::{Answer, TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
 use super::starting::{FIRST_SCAN, starting};
 use super::tools::Tools;
-use super::troubles;
 use crate::runs_place::Place;
 
 /// What was seen so far.
@@ -76,7 +76,7 @@ impl Seen {
 async fn every_documented_code_has_a_request() {
     let mut seen = Seen::default();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = troubles::place(&mute);
+    let place = faulty_bundles::place(&mute);
     let core = place.open_with(CoreParts::Index).await;
     let house = TestServer::over(place, core, Settings::default()).await;
     let tools = Tools::of(&house, None).await;

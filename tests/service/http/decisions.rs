@@ -5,8 +5,8 @@ use skills_api::CoreParts;
 use skills_api::operations::operations;
 use skills_http::Settings;
 
+use super::errors::is;
 use super::house::{Answer, TestServer, filled};
-use super::mistakes::is;
 use crate::runs_place::Place;
 
 /// A skill whose two steps wait for an approval each.

@@ -5,8 +5,8 @@ use skills_api::operations::Scope;
 use skills_api::{AuditFilter, SessionClient as _, SettingsChange};
 use skills_mcp::SessionLimits;
 
+use super::errors::is;
 use super::house::{Answer, TestServer, filled};
-use super::mistakes::is;
 use crate::runs_place::Place;
 
 /// A service with three keys, and a session of the first.

@@ -8,8 +8,8 @@ use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
+use super::errors::is;
 use super::house::{Answer, TestServer};
-use super::mistakes::is;
 use crate::runs_place::Place;
 
 const OLD: &str = "---\nname: invoices\ndescription: Reads invoices.\n---\n# Invoices\n\nRead them.\n";

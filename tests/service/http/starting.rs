@@ -7,8 +7,8 @@ use serde_json::json;
 use skills_api::Local;
 use skills_http::Settings;
 
+use super::errors::is;
 use super::house::{TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
 use crate::runs_place::{Place, sandbox};
 
 /// A service whose first scan does not begin until the fail point is removed.

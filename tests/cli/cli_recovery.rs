@@ -1,5 +1,4 @@
-//! What an operator meets on the command line when things are not as they were: a script that was edited, trust that
-//! was taken back, time that ran out, a store with damaged pages.
+//! Commands of an operator after changes: an edited script, revoked trust, an expired wait, a store with damaged pages.
 
 use crate::cli_runs_fixture;
 

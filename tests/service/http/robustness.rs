@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 use super::connections::hasty;
+use super::errors::is;
 use super::events::Stream;
 use super::house::{TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
 use crate::runs_place::Place;
 
 /// The method and the path of an operation, with something in the place of each parameter.
