@@ -73,7 +73,7 @@ impl Home {
         self.path().join("skills")
     }
 
-    /// Writes a skill with these lines of frontmatter beside its name.
+    /// Writes a skill with these lines of frontmatter after its name.
     pub fn skill(&self, id: &str, frontmatter: &str, body: &str) {
         self.file(&format!("{id}/SKILL.md"), format!("---\nname: {id}\n{frontmatter}\n---\n\n{body}"));
     }

@@ -22,9 +22,9 @@ struct Scene {
     out: PathBuf,
 }
 
-/// Length of the repository's path in characters. `OpenClaw` counts the paths of its entries, and the recording does not
-/// contain them. The recorded size of Codex' block for three skills gives this length; with it and the default location
-/// of its own skills, the list of `OpenClaw` has the recorded number of entries.
+/// Length of the repository's path in characters. `OpenClaw` counts the paths of its entries, and the recording does
+/// not contain them. The recorded size of Codex' block for three skills gives this length; with it and the default
+/// location of its own skills, the list of `OpenClaw` has the recorded number of entries.
 const PATH_LENGTH: usize = 39;
 
 impl Scene {
@@ -177,8 +177,8 @@ fn make_scenario(script: &Path, out: &Path, name: &str, primary: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The defects, each with what the six clients make of it: Codex, Gemini CLI, `OpenCode`, `OpenClaw`, Copilot, Claude Code.
-/// `+` lists it, `-` does not, anything else is the name that it gives.
+/// The defects, each with what the six clients make of it: Codex, Gemini CLI, `OpenCode`, `OpenClaw`, Copilot, Claude
+/// Code. `+` lists it, `-` does not, anything else is the name that it uses.
 const DEFECTS: &[(&str, &str, [&str; 6])] = &[
     ("arghint", "---\nname: arghint\ndescription: D.\nargument-hint: \"[file]\"\n---\nB\n", ["+"; 6]),
     ("blankdesc", "---\nname: blankdesc\ndescription: \"   \"\n---\nB\n", ["-", "+", "+", "-", "+", "+"]),
@@ -503,7 +503,7 @@ async fn claude_code_and_copilot_search_parent_folders_in_order() {
     let view = scene.budget("claude-code", "repo/pk/app", None).await;
     let titles: Vec<&str> = view.allowance.included().filter_map(|entry| entry.title.as_deref()).collect();
     assert_eq!(titles[0], "home--claude (any)");
-    // Copilot goes by the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
+    // Copilot uses the name in the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
     let copilot = scene.budget("copilot", "repo/pk/app", None).await;
     let same = copilot.allowance.included().find(|entry| entry.name == "same").unwrap();
     assert_eq!(same.description, "from repo/pk/app/.claude");
@@ -511,7 +511,7 @@ async fn claude_code_and_copilot_search_parent_folders_in_order() {
     assert_eq!(earlier.iter().filter(|name| *name == "same").count(), 4, "2.1.197 lists every copy");
 }
 
-/// Returns what every view says about a skill in a client: the state, the column of the list, the visibility and the
+/// Returns what every view shows about a skill in a client: the state, the column of the list, the visibility and the
 /// result of the check.
 async fn views_of(core: &Local, client: &str, skill: &str) -> (String, String, VisibilityCell, WhyReport) {
     let view = core.client_view(client).await.unwrap();

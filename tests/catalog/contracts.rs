@@ -352,7 +352,7 @@ fn public_registry_is_loaded_completely() {
         bindings += usize::from(binding.is_some());
         note(path, findings);
     }
-    // Beside the services lie the OpenAPI documents of their mocks, in `specs`.
+    // The OpenAPI documents of the mocks are next to the services, in `specs`.
     let specs = std::ffi::OsStr::new("specs");
     for path in read("runtime/services").iter().filter(|p| !p.iter().any(|part| part == specs)) {
         let (service, findings) = contract::parse_service(path, &text(path));

@@ -1,4 +1,4 @@
-//! Every real file of the public corpus goes through the reader, and a table says what happened.
+//! Every file of the public corpus is parsed, and a table lists the results.
 //! Needs `SKILLS_TEST_DATA` (a folder with `corpus.tar.xz`, or with `corpus/` unpacked).
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Every link of the chain is needed: without it, something that a person relies on goes wrong.
+//! Every matcher of the chain is needed: without it, an expected result is lost.
 
 use crate::discovery::skills::{documents, typing, with_body};
 use skills_discovery::{Document, MatcherState, Request, Router, Weights, matcher_names};
@@ -19,7 +19,7 @@ fn router(off: &[&str]) -> Router {
     router
 }
 
-/// What a person expects, the skill that has to come first, and the link that it takes.
+/// The request, the skill that must be first, and the matcher that this requires.
 const NEEDED: [(&str, &str, &str); 4] = [
     ("exact", "extract the tables of this pdf into spreadsheets with /weekly-report", "weekly-report"),
     ("lexical", "borderless grids", "pdf-tables"),

@@ -50,7 +50,7 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..most).prop_map(|words| words.join(" "))
 }
 
-/// Requests of nothing but stop words.
+/// Requests of stop words only.
 fn stop_words() -> impl Strategy<Value = String> {
     const STOP_WORDS: [&str; 10] = ["the", "a", "of", "not", "for", "my", "what", "should", "help", "with"];
     prop::collection::vec(prop::sample::select(&STOP_WORDS[..]), 1..8).prop_map(|words| words.join(" "))

@@ -202,7 +202,7 @@ fn skills_in_another_language_match_requests_in_it() {
         Document::new("csv", "csv-tools", "Converts and sorts columns of a CSV table."),
         Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
     ];
-    // Most of them speak Chinese, or none does more than another.
+    // Most of them are in Chinese, or no language is more frequent than another.
     let chinese = filled(documents[..4].to_vec());
     let router = filled(documents);
     for (intent, wanted) in [("从这个PDF文件中提取表格", "biaoge"), ("把这份文档翻译成英文", "fanyi")]

@@ -1,4 +1,4 @@
-//! The pages tell the truth where a machine can check it: rules, dependencies, links, exit codes.
+//! Checks statements of the documents: rules, dependencies, links, exit codes.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a person sees without a restart when they save, rename, add and remove skills on disk.
+//! Skills that are saved, renamed, added and removed on disk are updated without a restart.
 use std::fs;
 use std::sync::Arc;
 

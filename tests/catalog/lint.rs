@@ -1,4 +1,4 @@
-//! Linting as a person does it: every defect of real files, on one fixture each, and what `--fix` makes of it.
+//! Linting: every defect of real files, on one fixture each, and the result of `--fix`.
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -151,13 +151,13 @@ fn committed_schema_equals_the_generated_one() {
     assert_eq!(checked_in, made, "run the tests with UPDATE_SCHEMA=1 and check the schema in");
 }
 
-/// What a person sees of a skill, without places and digests.
+/// What is displayed of a skill, without positions and digests.
 fn essence(bytes: &[u8]) -> Option<(String, String, skills_skill::Properties, skills_skill::Clients, usize)> {
     let skill = skills_skill::parse(Path::new("/skills/some/SKILL.md"), bytes, 0).ok()?;
     Some((skill.name, skill.description, skill.properties, skill.clients, skill.findings.len()))
 }
 
-/// Fixing keeps what the file says, has fewer findings, and is done at once.
+/// Fixing preserves the content, leaves fewer findings, and takes one pass.
 fn check_fix(bytes: &[u8]) -> Result<(), TestCaseError> {
     let Some(fixed) = fix::fix(bytes) else { return Ok(()) };
     prop_assert!(!fixed.applied.is_empty());

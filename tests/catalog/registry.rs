@@ -1,4 +1,4 @@
-//! What a person finds in their folders: bundles wherever they lie, one winner for each id, every
+//! The catalog of folders: bundles at any depth, one winner for each id, every
 //! loser, copy and refused link still listed; and the next start is warm.
 use std::collections::HashSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The scripts of the shipped skills do what their instructions say: right answers, right exit codes.
+//! The scripts of the shipped skills match their instructions: results and exit codes.
 
 use std::io::Write;
 use std::path::Path;

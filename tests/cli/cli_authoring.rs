@@ -185,7 +185,7 @@ fn an_exclusion_clause_is_matched_by_its_own_subject() {
     };
     // Words of the skill's own subject are in the clause too.
     assert_eq!(exclusion("summarize this log file").0, "pass");
-    // A skill that is first wins, whatever its clause says.
+    // A skill that is first wins, whatever its clause contains.
     assert_eq!(exclusion("summarize log files of systems"), ("unknown".to_owned(), true.into()));
 }
 

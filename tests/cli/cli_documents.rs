@@ -1,4 +1,4 @@
-//! What the program says about itself: manual, completions, schema, settings, help.
+//! Generated documents: manual, completions, schema, settings, help.
 
 use crate::binary;
 

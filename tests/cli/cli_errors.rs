@@ -1,4 +1,4 @@
-//! What goes wrong, and what is said then: text or JSON on standard error, and the exit code.
+//! Errors: text or JSON on standard error, and the exit code.
 
 use crate::binary;
 

@@ -151,7 +151,7 @@ fn a_lost_query_is_explained_with_measured_advice() {
     assert_eq!(explained["first"]["skill_id"], "deploy-check");
     let advice = &explained["advice"];
     assert_eq!((&advice["rank"], &advice["won"]), (&1.into(), &1.into()), "{explained}");
-    // The advice is what a draft gives.
+    // The advice is measured by a draft.
     let description = home.json(&["draft", "csv-tools"])["description"].as_str().unwrap().to_owned();
     let better = format!("{description} {}", advice["word"].as_str().unwrap());
     let draft = home.json(&[

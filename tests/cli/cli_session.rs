@@ -261,7 +261,7 @@ fn a_change_that_does_not_fit_is_not_shown() {
 fn list_that_needs_settings_uses_those_of_the_client() {
     let home = home_over_budget();
     assert_eq!(home.run_bare(&["golden", "add", "check a trebuchet", "--expect", "trebuchet-check"]).code, 0);
-    // Beside the skills of the client there is space for some names only.
+    // In addition to the skills of the client there is space for some names only.
     let fit = ["budget", "fit", "--client", "claude-code", "--window", "160000"];
     let answer = home.run_bare(&[&fit[..], &["--json"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);

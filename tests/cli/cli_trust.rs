@@ -1,4 +1,4 @@
-//! Trust and policy on the command line: what is shown, asked, pinned, denied and explained.
+//! Trust and policy on the command line: what is shown, confirmed, pinned, denied and explained.
 
 use crate::binary;
 

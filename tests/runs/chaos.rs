@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     Kill,
-    /// Longer than a lease: others take its runs over.
+    /// Longer than a lease: others reclaim its runs.
     LongSuspension,
     ShortSuspension,
     PrimaryRestart,
@@ -81,7 +81,7 @@ fn make_faults(
     let (started, mut counts) = (Instant::now(), BTreeMap::new());
     let mut first = FIRST.into_iter();
     while started.elapsed() < time {
-        // Amid work: a fault comes some effects after the one before it, or soon where there are none.
+        // During execution: a fault follows the previous one after some effects, or soon if there are none.
         let more = usize::try_from(numbers.below(30)).unwrap();
         effects.wait_for_more(more, Duration::from_millis(200 + numbers.below(1_800)));
         fleet.continue_due();

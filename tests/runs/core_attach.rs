@@ -97,7 +97,7 @@ async fn every_kind_of_target_is_passed() {
     let core = place.open().await;
     let watched = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let id = watched.id.0.clone();
-    // A person at this machine may name files of the working directory.
+    // A local user may name files of the working directory.
     let attach = async |kind: &str, reference: &str| {
         let request = attachment("watch", kind, reference, json!({}));
         let local_files = Some(LocalFiles { cwd: place.path("work"), home: place.path("home") });

@@ -50,7 +50,7 @@ async fn in_the_middle(core: &Arc<Local>) -> (RunRecord, CancellationToken, toki
     (launched, leave, worker)
 }
 
-/// Executes a run until its next step begins; the worker stops when it is canceled.
+/// Executes a run until its next step starts; the worker stops when it is canceled.
 async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let known = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
     let mut after = known.last().map_or(0, |event| event.number);
@@ -69,7 +69,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     }
 }
 
-/// As [`in_the_middle`], and the worker is gone: the run asks for the outcome of the step.
+/// As [`in_the_middle`], and the worker is gone: the run waits for a decision on the outcome of the step.
 async fn lost(core: &Arc<Local>) -> RunRecord {
     let (run, leave, worker) = in_the_middle(core).await;
     leave.cancel();
@@ -380,7 +380,7 @@ async fn worker_reloads_skills_before_it_fails_a_run() {
     let place = Place::new();
     let workbench = place.open().await;
     workbench.start_workers().await.unwrap();
-    // It knows the skills as they were before this one came.
+    // It has loaded the skills without this one.
     assert_eq!(run(&workbench, "upload", json!({ "name": "right.csv" })).await.state, RunState::Completed);
     bundle(&place, "late", "test.late.pay", SAFE, "#!/usr/bin/env bash\necho '{}'\n");
     let command = place.open().await;

@@ -1,4 +1,4 @@
-//! What operators ask of the core: metrics, counts that survive, quality states, single capabilities.
+//! Functions of the core for operators: metrics, stored counts, quality states, single capabilities.
 use crate::runs_place;
 
 use runs_place::{Place, decide, launch, object, order, request, run, wait_for_completion};

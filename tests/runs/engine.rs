@@ -1,4 +1,4 @@
-//! Runs executed against real stores with a caller that does what a test says: order, control flow, gates, people,
+//! Runs executed against real stores with a caller whose behavior a test defines: order, control flow, gates, people,
 //! signals, faults.
 mod kit;
 

@@ -41,7 +41,7 @@ fn driver_process() {
     driver::main();
 }
 
-/// Goes on to the end and looks everything over.
+/// Continues to the end and checks everything.
 fn finish_and_check(folder: &Path, runs: usize) {
     let status = drive(folder, &Orders { runs, fault: "" });
     assert!(status.success(), "the process after it goes on to the end: {status}");
@@ -165,7 +165,7 @@ fn a_full_disk_loses_nothing() {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        // 1 from unshare itself, 77 from the mount: the test itself has not begun then.
+        // 1 from unshare itself, 77 from the mount: the test itself has not started then.
         Ok(status) if matches!(status.code(), Some(1 | 77)) => {
             eprintln!("skipped: no file system of a given size can be made here ({status})");
         }

@@ -1,4 +1,4 @@
-//! Whose a run is: leases by the boot clock, whatever wall clocks say, and owners that are known to be gone.
+//! Ownership of runs: leases by the boot clock, regardless of wall clocks, and owners whose processes have ended.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 

@@ -1,5 +1,5 @@
 //! Rules for a skill hold wherever it is executed: alone, through the contracts of others, and by its capabilities; at
-//! the launch, when a run continues, and when a worker takes it.
+//! the launch, when a run continues, and when a worker claims it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::session_place;
 const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
 
 /// The fixtures, and skills that reach `ledger` through others: `outer` runs `wrap`, which runs it, `borrow` calls its
-/// capability, `later` waits for a signal first, and `beside` is attached.
+/// capability, `later` waits for a signal first, and `beside` is a sidecar.
 fn place() -> Place {
     let place = Place::new();
     let skill = |id: &str, more: &str, steps: &str| {

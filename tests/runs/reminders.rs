@@ -1,4 +1,4 @@
-//! An absent person is notified that a run waits: by a signed message, repeated until it is accepted.
+//! A person is notified that a run waits: by a signed message, repeated until it is accepted.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -66,7 +66,7 @@ fn complete_message(read: &str) -> Option<Message> {
     (body.len() >= length).then(|| Message { headers, body: body[..length].to_owned() })
 }
 
-/// A run that begins to wait now.
+/// A run that starts to wait now.
 async fn waiting(store: &dyn Store, n: usize) -> RunId {
     let id = RunId(format!("run-{n:04}"));
     let launch = Launch {
@@ -91,7 +91,7 @@ async fn waiting(store: &dyn Store, n: usize) -> RunId {
     id
 }
 
-/// Runs begin to wait until a message about one of them arrives: following begins at some moment after the start.
+/// Runs start to wait until a message about one of them arrives: following starts some time after the process.
 async fn first(store: &dyn Store, messages: &mut mpsc::UnboundedReceiver<Message>) -> Message {
     for n in 0..100 {
         waiting(store, n).await;
@@ -214,7 +214,7 @@ async fn follower(store: &Arc<dyn Store>, webhook: Webhook) -> (DropGuard, mpsc:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_was_not_delivered_is_sent_after_a_restart() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
-    // One wait begins while no process follows the store, and the receiver is down when the first process starts.
+    // One wait starts while no process follows the store, and the receiver is down when the first process starts.
     let before = waiting(&*store, 1).await;
     let (url, mut messages) = receiver(&["503 Service Unavailable"; 2]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_secs(1); 4]);

@@ -1,4 +1,4 @@
-//! Running a script of a bundle: what goes in, what comes out, and what is reported about the isolation.
+//! Running a script of a bundle: its inputs, its outputs, and the reported isolation.
 use crate::sandbox_attacks::arena;
 
 use std::os::unix::fs::PermissionsExt;

@@ -236,7 +236,7 @@ async fn ten_megabytes_are_read_in_ranges_to_the_last_byte() {
     assert_eq!(failure(&core, &id, "skills.read", behind).await, ToolFailure::InvalidRequest);
 }
 
-/// While another thread swaps a file for a link that leads out, and a folder too, every read gives what lies inside,
+/// While another thread swaps a file and a folder for a link that points outside, every read returns content inside,
 /// or is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn file_swapped_for_a_link_never_escapes() {

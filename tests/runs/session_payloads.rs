@@ -1,5 +1,5 @@
 //! What a session exports, against the published shapes of the services that would be sent it: the fields, and what no
-//! schema can say (turns alternate, every call has its answer where the service looks for it, each body appears
+//! schema can express (turns alternate, every call has its result where the service expects it, each body appears
 //! once and is counted where it appears).
 
 use crate::session_place;
@@ -263,7 +263,7 @@ async fn composed_token_counts_are_exact_in_the_session() {
         let active = core.session(&id).await.unwrap().active.remove(0);
         let counted = core.level_view(skill, None).await.unwrap().l2.tokens;
         assert_eq!((active.tokens_estimated, active.tokens), (false, counted), "{instructions}");
-        // A receipt of another skill tells it as it is known by now.
+        // A receipt of another skill has its current state.
         let more = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
         let errors = more.result.unwrap()["active"][0].clone();
         assert_eq!((&errors["tokens_estimated"], &errors["tokens"]), (&json!(false), &json!(counted)));

@@ -156,7 +156,7 @@ async fn agent_has_only_its_own_skills() {
     assert!(!text.contains("Does alpha things"));
     let payload = core.export_session(&id, Api::OpenaiChat, "large").await.unwrap();
     assert_eq!(payload.body["model"], "small");
-    // Its own skill is there already: loaded, it is not said twice; others it does not have.
+    // Its own skill is already included and not composed twice; it has no others.
     assert_eq!(names(&call(&core, &id, "skills.load", json!({"names": ["beta"]})).await), ["beta"]);
     let text = core.compose(&id, false).await.unwrap().composed.text;
     assert_eq!(text.matches("Use beta well.").count(), 1, "{text}");
@@ -301,7 +301,7 @@ async fn another_client_names_the_skills_it_omits() {
 #[tokio::test]
 async fn kept_entries_follow_the_order_of_the_client() {
     let place = Place::new();
-    // Far more than either client takes; the first by path has the last name.
+    // Far more than either client accepts; the first by path has the last name.
     for at in 0..450 {
         let (folder, name) = (format!("f{at:03}"), format!("n{:03}", 449 - at));
         let text = format!("---\nname: {name}\ndescription: Does {name} things.\n---\nbody\n");

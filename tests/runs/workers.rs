@@ -40,7 +40,7 @@ fn launch(n: usize, does: &str) -> Launch {
     }
 }
 
-/// Does what a run's contract says, one word each.
+/// Executes a run as its contract states, one word each.
 struct Doer {
     started: AtomicUsize,
     canceled: AtomicUsize,
@@ -339,7 +339,7 @@ async fn caller_executes_only_its_own_run() {
     assert_eq!(watcher.await.unwrap().unwrap().state, RunState::Completed);
     other.await.unwrap();
 
-    // Told to stop, it gives the run back.
+    // When stopped, it releases the run.
     store.launch(launch(4, "stay")).await.unwrap();
     let run = RunId("run-0004".into());
     let stopped = tokio::spawn(work(run.clone(), stop.clone()));

@@ -1,4 +1,4 @@
-//! The service over loopback: what a program at the other end of a connection asks, gets, and does wrong.
+//! The service over loopback: requests, responses and errors of a client.
 
 mod answers;
 mod callers;

@@ -230,7 +230,7 @@ async fn session_ends_with_its_connection_and_can_be_resumed() {
     let rest =
         format!(" session run-script {session} scripts/hello.sh --inputs-digest {digest} --yes -- --help`");
     assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
-    // The host confirms it, beside the model's arguments.
+    // The host confirms it, separately from the model's arguments.
     let confirmed = async |digest: &str| {
         let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
         let mut request = CallToolRequestParams::new("skills.run_script")
@@ -381,7 +381,7 @@ async fn canceled_call_does_not_end_its_run() {
             if wanted.contains(&state.as_str()) {
                 return state;
             }
-            assert!(Instant::now() < deadline, "waited in vain for {wanted:?}: {list}");
+            assert!(Instant::now() < deadline, "timed out waiting for {wanted:?}: {list}");
         }
     };
     wait_for_state(&["running", "completed"]);

@@ -1,4 +1,4 @@
-//! One contract at four doors: the same call by the library, the command line, HTTP and MCP gives the same JSON,
+//! One contract in four adapters: the same call by the library, the command line, HTTP and MCP returns the same JSON,
 //! errors included.
 
 use crate::cli_runs_fixture;
@@ -29,7 +29,7 @@ fn wrong(operation: &'static str, arguments: Value, cli: &str, code: &'static st
     Case { error: Some(code), ..case(operation, arguments, cli) }
 }
 
-/// What only asks; it may be asked in any order.
+/// Read-only calls; their order is irrelevant.
 fn lookup_cases() -> Vec<Case> {
     let discover = "skill.discover";
     vec![

@@ -26,7 +26,7 @@ pub struct Place {
     pub dir: Folder,
 }
 
-/// A folder that goes with the test, or one of another process.
+/// A folder that is deleted with the test, or one of another process.
 pub enum Folder {
     Own(tempfile::TempDir),
     Others(PathBuf),

@@ -1,4 +1,4 @@
-//! What every store has to do, whatever it is made of. A store passes when [`run_all`] returns; its test
+//! Requirements of every store. A store passes when [`run_all`] returns; its test
 //! file brings a factory that makes an empty store with a clock the kit can move.
 
 mod control;
@@ -27,7 +27,7 @@ pub use people::runs_are_claimed_from_their_root;
 use people::*;
 use waiting::*;
 
-/// The kit's clock: starts at one o'clock, moves when told.
+/// The clock of the tests: starts at one o'clock and is advanced by them.
 #[derive(Clone)]
 pub struct Time(Arc<AtomicI64>);
 
@@ -119,7 +119,7 @@ async fn claimed(store: &dyn Store, name: &str) -> Claimed {
     store.claim(&worker(name), LEASE, None).await.unwrap().expect("a run to claim")
 }
 
-/// Runs step one and leaves the run where `then` leads.
+/// Executes step one and leaves the run in the state that `then` produces.
 async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerReport) {
     let run = &claim.run.id;
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! A core that answers what a test gave it, counts what it was asked, and can hold answers back.
+//! A core that returns results defined by a test, counts requests, and can delay responses.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ impl FakeClient {
         }
     }
 
-    /// Tells everybody who listens.
+    /// Notifies all subscribers.
     pub fn emit(&self, event: Event) {
         self.events.send(event).ok();
     }

@@ -37,13 +37,13 @@ pub struct FakeRuns {
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Attachments that were carried out, in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
-    /// Answers every launch, attachment and order, where a test wants them refused.
+    /// The response to every launch, attachment and command, if a test rejects them.
     pub refusal: Mutex<Option<Error>>,
     /// Saved views.
     pub views: Mutex<Vec<SavedView>>,
-    /// Workers, as the test wants them.
+    /// Workers, defined by the test.
     pub workers: Mutex<Vec<WorkerView>>,
-    /// Answers every list and every question for news, where a test wants a store that cannot be read.
+    /// The response to every list and event request, if a test simulates an unreadable store.
     pub unreadable: Mutex<Option<Error>>,
 }
 
@@ -94,7 +94,7 @@ impl FakeRuns {
         book.contracts.push(view);
     }
 
-    /// Changes a run as a worker would, and tells an event of it.
+    /// Changes a run as a worker would, and publishes an event.
     pub fn work(&self, id: &str, kind: &str, data: Value, change: impl FnOnce(&mut RunDetail)) {
         let mut book = self.book();
         let detail = book.runs.iter_mut().find(|detail| detail.run.id.0 == id).unwrap();

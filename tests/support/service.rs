@@ -26,7 +26,7 @@ pub enum Mishap {
     BreaksBefore,
     /// It is carried out, and the connection breaks before the answer.
     BreaksAfter,
-    /// No answer ever comes.
+    /// Never responds.
     Hangs,
 }
 
@@ -118,7 +118,7 @@ impl Service {
         self.script.lock().unwrap().mishaps.insert(operation, mishap);
     }
 
-    /// How often an operation was asked for.
+    /// Number of calls of an operation.
     pub fn calls(&self, operation: &str) -> usize {
         self.script.lock().unwrap().calls.iter().filter(|name| **name == operation).count()
     }

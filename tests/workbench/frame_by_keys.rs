@@ -1,4 +1,4 @@
-//! The frame of the workbench, driven as a person drives it: keys, clicks and sizes in, a screen out.
+//! The frame of the workbench, driven by keys, clicks and sizes.
 use crate::support;
 
 use std::sync::Arc;

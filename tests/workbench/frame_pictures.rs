@@ -52,14 +52,14 @@ fn shipped(home: &Path) -> Harness {
     harness
 }
 
-/// How long what is still read, counted or rendered may take until the screen is the picture.
+/// Timeout for pending reads, counts and rendering until the screen matches the picture.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn compare(harness: &mut Harness, name: &str, title: &str) {
     compare_without(harness, name, title, None);
 }
 
-/// What stands for the name of a temporary folder, which has as many letters.
+/// Placeholder for the name of a temporary folder, of the same length.
 const FOLDER: &str = "workspaces";
 
 /// As [`compare`], without the name of a temporary folder, which differs at every run.
@@ -146,7 +146,7 @@ fn session_with_a_loaded_skill_matches_its_picture() {
     harness.press("c l").type_text("csv-profile").press("enter");
     harness.wait_for("1 of 8").wait_for("csv-profile body");
     harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
-    // What was said of each step is gone after a while, and what stays is the picture.
+    // Notices of the steps expire; the remaining screen is the picture.
     harness
         .pass(Duration::from_secs(60))
         .wait_until("no toast", |text| !text.contains("loaded from the next call"));

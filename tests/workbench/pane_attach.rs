@@ -1,4 +1,4 @@
-//! What a person sees and does in Attach, by keys, over a core with runs.
+//! The pane Attach, driven by keys, over a core with runs.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! What a person sees and does in Browse.
+//! The pane Browse.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ use support::catalogs::{catalog, detail, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
 
-/// A contract with three branches, one of them two steps long, and a step that a person confirms.
+/// A contract with three branches, one of them two steps long, and a step that requires approval.
 const SIDE_BY_SIDE: &str = "\
 id: documents.pdf-tables
 version: 1.2.0
@@ -317,7 +317,7 @@ fn list_marks_skills_that_the_client_does_not_list() {
         "po-diff" => Shown::Omitted { why: "budget exhausted".to_owned() },
         _ => Shown::Complete,
     };
-    // One that the client finds, and that is not for a model: the budget alone knows of it.
+    // A skill that the client finds and that is user-only: only the budget contains it.
     let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];
     let ids = || entries.iter().map(|e| e.skill.id.as_str());
     let people = ids().find(|id| !named.contains(id)).unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! What a person sees and does in the collision map and the rivals of a skill. The map is a real one, of a small
+//! The collision map and the rivals of a skill. The map is a real one, of a small
 //! collection.
 
 use crate::support;

@@ -1,4 +1,4 @@
-//! What a person sees and does in Discover.
+//! The pane Discover.
 
 use crate::support;
 

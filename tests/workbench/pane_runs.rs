@@ -405,7 +405,7 @@ fn a_new_wait_is_announced_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
-    // A run that waits when the workbench opens is not notified: it is known before it begins to wait.
+    // A run that waits when the workbench opens is not notified: it is known before it starts to wait.
     harness.press("5").wait_for("site-report");
     harness.press("1").wait_for("a note");
     client.runs.work(&id(3), "gate.waiting", json!({}), |run| {

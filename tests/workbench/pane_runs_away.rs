@@ -59,7 +59,7 @@ fn footer(harness: &Harness) -> String {
     harness.screen().lines().last().unwrap_or_default().to_owned()
 }
 
-/// Each key with the state of the run that takes it and the title of its dialog.
+/// Each key with the state of the run that accepts it and the title of its dialog.
 const COMMANDS: [(&str, RunState, &str); 8] = [
     ("a", RunState::WaitingForHuman, "Your decision"),
     ("d", RunState::WaitingForHuman, "Your decision"),

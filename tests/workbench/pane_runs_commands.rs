@@ -146,7 +146,7 @@ fn multiline_input_is_corrected_and_the_change_shown() {
     harness.wait_for("Output");
     harness.press("r").wait_for("Resume this run");
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
-    // The field below it is a choice, the one after it takes numbers alone.
+    // The field below it is a choice, the one after it accepts numbers only.
     harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
     assert_eq!(orders(&client), [], "what is not a number is not sent");
     harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
@@ -294,7 +294,7 @@ fn second_approver_sees_who_decided_first() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Your decision");
-    // An event that says nothing: the sheet has not heard of it.
+    // An event without information: the dialog does not change.
     client.runs.work(&id(1), "step.log", json!({}), |run| {
         let inputs_digest = "9f".repeat(32);
         let (verdict, step) = (Verdict::Approve, "book".to_owned());

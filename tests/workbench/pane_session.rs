@@ -178,7 +178,7 @@ fn changes_of_another_process_appear_with_their_source() {
         });
     };
     let look = std::time::Duration::from_millis(2_100);
-    // The first look learns which change is the newest: it was made here, and nothing is said of it.
+    // The first check determines the newest change: it was made here and is not announced.
     screen.pass(look).pass(look);
     assert!(!screen.screen().contains("changed by another process"), "{}", screen.screen());
     act("skills.load", &["log-merge"]);

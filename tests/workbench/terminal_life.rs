@@ -86,7 +86,7 @@ fn idle_workbench_writes_nothing_and_uses_no_cpu() {
     }
 }
 
-/// Hundredths of a second a process has used, where `/proc` tells.
+/// Processor time of a process in hundredths of a second, if `/proc` provides it.
 fn used(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! What clients do meanwhile: they launch runs and approve what waits, through whichever process answers, and send again
-//! what was not answered.
+//! What clients do meanwhile: they launch runs and approve what waits, through whichever process answers, and send
+//! again what was not answered.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -31,7 +31,7 @@ pub struct Approval {
     pub choice: Option<String>,
 }
 
-/// What the clients know at the end.
+/// What the clients have observed at the end.
 #[derive(Debug, Default)]
 pub struct Observations {
     /// Runs by the key of their launch.
@@ -80,7 +80,7 @@ fn request(address: &str, head: &str, body: &str) -> io::Result<(u16, Value)> {
 }
 
 impl Shared {
-    /// Asks any process, again until one answers with something else than that it cannot.
+    /// Sends a request to any process, until one does not respond that it is unavailable.
     fn call(&self, numbers: &mut Numbers, method: &str, path: &str, more: &str, body: &str) -> (u16, Value) {
         let head = format!("{method} {path} HTTP/1.0{more}");
         let deadline = Instant::now() + TIMEOUT;
@@ -203,7 +203,7 @@ impl Load {
         Self { shared, launchers, approvers }
     }
 
-    /// Begins no further launches; those that were begun are acknowledged.
+    /// Starts no further launches; those that were started are acknowledged.
     pub fn stop_launching(&self) {
         self.shared.is_launching.store(false, Ordering::SeqCst);
     }

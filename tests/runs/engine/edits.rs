@@ -40,7 +40,7 @@ impl Bench {
         content.clone_into(&mut self.fake.script.lock().unwrap());
     }
 
-    /// Lets the waiting run ask about what it would do now, as reading it does.
+    /// Updates the approval request of the waiting run to what it would execute now, as reading it does.
     pub async fn look(&self, run: &RunId) -> PendingGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
         let gate = Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone());

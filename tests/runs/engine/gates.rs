@@ -140,7 +140,7 @@ async fn approved_inputs_are_executed() {
     let (run, _) = bench.run(SEND, json!({"to": "ana"})).await;
     let before = bench.engine.at_gate(&run).await.unwrap().unwrap();
     bench.approve(&run).await;
-    // Its worker is lost before the step began, and meanwhile its inputs become others.
+    // Its worker is lost before the step starts, and its inputs change.
     let mut claimed = bench.claim(&run).await;
     claimed.run.inputs = json!({"to": "mallory"});
     let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;

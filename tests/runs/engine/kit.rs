@@ -1,4 +1,4 @@
-//! A caller that does what a test says, and a bench that launches, claims, decides and counts.
+//! A caller whose behavior a test defines, and a fixture that launches, claims, decides and counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub struct Fake {
     /// Calls whose cancellation was seen.
     pub canceled: AtomicUsize,
     changed: tokio::sync::Notify,
-    /// What stands for the content of the script behind every capability.
+    /// The simulated content of the script of every capability.
     pub script: Mutex<String>,
 }
 
@@ -256,7 +256,7 @@ impl Bench {
         }
     }
 
-    /// Declares a capability; those of no declaration are harmless and take anything.
+    /// Declares a capability; undeclared ones have no side effects and accept any input.
     pub fn declare(&mut self, id: &str, shape: Value) -> &mut Self {
         self.capabilities.insert(id.to_owned(), Arc::new(capability(id, shape)));
         self
@@ -314,7 +314,7 @@ impl Bench {
         claimed.unwrap_or_else(|| panic!("{run} cannot be claimed"))
     }
 
-    /// Claims a run and executes it as far as it goes.
+    /// Claims a run and executes it until it waits or ends.
     pub async fn work(&self, run: &RunId) -> ExecutionEnd {
         let claimed = self.claim(run).await;
         self.engine.execute(claimed, CancellationToken::new()).await
@@ -382,7 +382,7 @@ impl Bench {
         self.store.command(run, decision, None, None, None).await.unwrap().run
     }
 
-    /// Says that the step whose outcome is unknown happened, and what it gave.
+    /// Marks the step of unknown outcome as completed, with its result.
     pub async fn happened(&self, run: &RunId, result: Value) {
         let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
             panic!("no question is open")
@@ -430,7 +430,7 @@ pub fn failed(executed: &ExecutionEnd) -> (String, String) {
     (text("code"), text("message"))
 }
 
-/// The step that asks a person, and why as JSON.
+/// The step that waits for approval, and the reason as JSON.
 pub fn pending_step(executed: &ExecutionEnd) -> (String, Value) {
     let ExecutionEnd::Waiting(run) = executed else { panic!("not waiting: {executed:?}") };
     match run.gate.clone() {

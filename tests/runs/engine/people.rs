@@ -204,7 +204,7 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
     assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     assert_eq!(bench.fake.count("pay"), 1);
-    // Resuming says nothing about how it ended.
+    // Resuming does not decide its outcome.
     bench.resume(&run, None, None).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1, "it is not repeated silently");

@@ -36,14 +36,14 @@ steps:
   - { id: last, uses: mail.send }
 ";
 
-/// Bound on a whole driver, so that a hang is a failure and not a hang.
+/// Timeout of a driver, so that a hang is a failure.
 const BOUND: Duration = Duration::from_secs(120);
 
 fn end_self(signal: Signal) {
     kill_process(getpid(), signal).unwrap();
 }
 
-/// One line, whole, at the end of a file.
+/// Appends one complete line to a file.
 fn note(path: &Path, line: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -112,7 +112,7 @@ fn plan() -> Plan {
     Plan::pin(&contract, &|_| None, &find, None).unwrap()
 }
 
-/// A launch as a client makes it that asks again after a crash: a new id, the same key.
+/// A launch as repeated by a client after a crash: a new id, the same key.
 fn launch(plan: &Plan, n: usize, inputs: Value) -> Launch {
     Launch {
         id: RunId(uuid::Uuid::now_v7().to_string()),

@@ -55,7 +55,7 @@ async fn no_key_ring_is_opened() {
     outside_may_refuse("keyring.py").await;
 }
 
-/// For what many containers refuse by themselves: the control is looked at first, and its absence told.
+/// For operations that many containers reject: the control is checked first, and its absence is reported.
 async fn outside_may_refuse(script: &'static str) {
     let control = Sandbox::with(Setup { bubblewrap: None, ..Setup::of_this_program() });
     let bundle = Bundle::with(script);

@@ -1,4 +1,4 @@
-//! Every operation answers what the document says.
+//! The responses of every operation match the document.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use skills_http::{document, document_text};
 
 use super::house::{TestServer, filled};
 
-/// Fails unless a value is as a schema of the document says.
+/// Fails unless a value matches a schema of the document.
 pub fn fits(schema: &Value, value: &Value, what: &str) {
     let mut complete_schema = schema.clone();
     complete_schema["components"] = document()["components"].clone();

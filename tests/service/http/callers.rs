@@ -453,7 +453,7 @@ async fn cross_origin_requests_are_rejected() {
         assert_eq!(open.ask("GET", "/v1/skills/list", &headers, "").await.status, 403, "{site}");
         assert_eq!(open.ask("POST", "/v1/reload", &headers, "").await.status, 403, "{site}");
         assert_eq!(open.ask("POST", "/mcp", &headers, "{}").await.status, 403, "{site}");
-        // A link on another page leads to the documentation.
+        // A link on another page points to the documentation.
         assert_eq!(open.ask("GET", "/docs", &headers, "").await.status, 200, "{site}");
     }
     let origin = "https://docs.example";
@@ -609,7 +609,7 @@ async fn only_pages_of_allowed_origins_may_call() {
         let answer = call(other, "/v1/skills/list").await;
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{other}");
     }
-    // Without the setting no page may, and nothing is said of pages.
+    // Without the setting no page may, and the response has no CORS headers.
     let closed = TestServer::open().await;
     let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
     assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));

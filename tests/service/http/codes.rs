@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// A request that comes to this error, with all that belongs to it.
+    /// A request that results in this error, with its setup.
     #[track_caller]
     fn note(&mut self, code: Code, answer: &Answer) {
         is(answer, code.status(), &code.to_string());

@@ -100,7 +100,7 @@ async fn connections_over_the_limit_wait() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_reader_is_disconnected() {
     let house = TestServer::with(hasty()).await;
-    // Answers pile up until no buffer takes more: they are long, and the reader's own buffer is small.
+    // Responses accumulate until every buffer is full: they are long, and the reader's own buffer is small.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();
     let mut stream = socket.connect(house.address).await.unwrap();

@@ -1,4 +1,4 @@
-//! Decisions over HTTP: what they have to name, what a repeated one comes to, and the traces that calls belong to.
+//! Decisions over HTTP: required fields, repetition, and the traces of calls.
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
@@ -62,7 +62,7 @@ async fn approval_names_the_read_digest() {
     house.call("run.settle", json!({ "run_id": run })).await;
     assert_eq!(shown().await["run"]["gate"]["human"]["step"], "big");
 
-    // Its answer was lost, and it is sent again: the first result, and nothing of the next gate.
+    // Its response was lost, and it is sent again: the first result, without effect on the next gate.
     let again = post(&house, &run, "approve", &body).await;
     assert_eq!((again.status, &again.json()["repeated"]), (200, &json!(true)), "{}", again.body);
     let now = shown().await;

@@ -1,4 +1,4 @@
-//! What callers do wrong, and the error that each of it comes to.
+//! Invalid requests, and the error of each.
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
@@ -145,7 +145,7 @@ async fn oversized_request_receives_its_error() {
     }
     send("POST /v1/nowhere", 404).await;
     send("POST /v1/skills/list", 405).await;
-    // Nothing of it is kept, and the place is free for others.
+    // It is not stored, and its slot is free for others.
     assert_eq!(house.get("/livez").await.status, 200);
 }
 

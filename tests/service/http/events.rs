@@ -124,7 +124,7 @@ async fn unknown_event_number_restarts_the_stream() {
     let listed = [stale.next().await.unwrap(), stale.next().await.unwrap()];
     assert_eq!(listed.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
     assert_eq!((&listed[0].data["log"], &listed[0].data["after"]), (&newest["log"], &json!(last)));
-    // A page past the last event is returned at once, and its log says why it is empty.
+    // A page past the last event is returned at once, and its log id explains why it is empty.
     let page = house.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();
     assert_eq!((&page["events"], &page["log"]), (&json!([]), &newest["log"]));
     let mut of_run = Stream::open(&house, &format!("/v1/runs/{run}/events"), Some(9_999)).await;

@@ -8,7 +8,7 @@ use skills_skill::contract::{Endpoint, ServiceTarget};
 
 use crate::runs_place::Place;
 
-/// The fixtures and the faulty bundles; `mute` takes connections and never answers.
+/// The fixtures and the faulty bundles; `mute` accepts connections and never responds.
 pub fn place(mute: &TcpListener) -> Place {
     let mut place = Place::new();
     let said_no = "printf '{\"allowed\": false, \"reason\": \"two addresses\"}\\n'";

@@ -1,4 +1,4 @@
-//! A service over a place with bundles that run, and a caller that knows every byte it sends.
+//! A service over a folder with executable bundles, and a caller that controls every byte it sends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl TestServer {
         json!({ "run_id": run, "step": sheet["step"], "inputs_digest": sheet["inputs_digest"], "notes": "sum is right" })
     }
 
-    /// A run of `ledger` that waits for a person.
+    /// A run of `ledger` that waits for approval.
     pub async fn waiting(&self) -> String {
         let launched = self
             .call("skill.execute_async", json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } }));

@@ -1,4 +1,4 @@
-//! Whose sessions a key may use: for others they do not exist, whatever is asked of them.
+//! Whose sessions a key may use: for others they do not exist in any operation.
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
@@ -31,7 +31,7 @@ impl Owned {
         call(&self.house, key, name, arguments).await
     }
 
-    /// Asks as everybody: the owner and the admin are answered, for the others there is no such session.
+    /// Sends a request as every caller: it succeeds for owner and admin; for others the session does not exist.
     async fn only_its_owner(name: &str, arguments: Value) {
         let owned = Self::begin().await;
         let with = |session: &str| {

@@ -74,7 +74,7 @@ fn paths(house: &TestServer) -> Vec<String> {
     all
 }
 
-/// Somebody who may look and run, and nothing more.
+/// A caller with the scopes `read` and `run` only.
 fn runner() -> Caller {
     let scopes = BTreeSet::from([Scope::Read, Scope::Run]);
     let principal = Some(Principal { name: "runner".to_owned(), scopes });

@@ -73,7 +73,7 @@ async fn invalid_http_is_rejected_without_smuggling() {
     let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
     let far = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1 << 20));
-    // Two lengths, or a length beside pieces, mean one thing to a proxy and another one to us.
+    // Two lengths, or a length with chunked encoding, are interpreted differently by a proxy and by the service.
     let within = "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let post = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let two = format!("{post}content-length: 2\r\ncontent-length: 40\r\n\r\n{{}}{within}");

@@ -11,7 +11,7 @@ use super::errors::is;
 use super::house::{TestServer, WAIT_TIMEOUT};
 use crate::runs_place::{Place, sandbox};
 
-/// A service whose first scan does not begin until the fail point is removed.
+/// A service whose first scan does not start until the fail point is removed.
 pub async fn starting(catalog_timeout: Duration) -> TestServer {
     fail::cfg(FIRST_SCAN, "pause").unwrap();
     let place = Place::new();
@@ -47,7 +47,7 @@ async fn requests_wait_for_the_first_scan() {
     let house = starting(Duration::from_secs(60)).await;
     let describe = house.call("skill.describe", json!({ "skill_id": "ledger" }));
     let scan = async {
-        // Asked second, so that the other request is there before the scan begins.
+        // Sent second, so that the other request arrives before the scan starts.
         assert_eq!(house.get("/v1/health").await.json()["ready"], false);
         fail::remove(FIRST_SCAN);
     };
@@ -70,7 +70,7 @@ async fn requests_wait_for_the_first_index() {
     tokio::time::timeout(WAIT_TIMEOUT, scanned).await.unwrap();
     let discover = house.call("skill.discover", json!({ "intent": "book the ledger" }));
     let index = async {
-        // Asked second, so that the other request is there before the index is built.
+        // Sent second, so that the other request arrives before the index is built.
         assert_eq!(house.get("/v1/health").await.status, 200);
         fail::remove(FIRST_INDEX);
     };

@@ -12,7 +12,7 @@ pub struct Tools<'a> {
 }
 
 impl<'a> Tools<'a> {
-    /// Connects, with a key where the service asks for one.
+    /// Connects, with a key if the service requires one.
     pub async fn of(house: &'a TestServer, key: Option<&'a str>) -> Self {
         let mut tools = Self { house, key, session: String::new() };
         let hello = json!({
@@ -40,7 +40,7 @@ impl<'a> Tools<'a> {
         Self { house, key: None, session: String::new() }
     }
 
-    /// What a tool's call comes to in that revision.
+    /// The result of a tool's call in that revision.
     pub async fn stateless(&self, tool: &str, arguments: &Value) -> Value {
         let about = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -70,7 +70,7 @@ impl<'a> Tools<'a> {
             .unwrap_or_else(|| panic!("{method}: {} {}", answer.head, answer.body))
     }
 
-    /// The inside of the error that a tool's call comes to.
+    /// The body of the error of a tool's call.
     pub async fn error(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         let answer =
@@ -87,7 +87,7 @@ fn text(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
-/// The result in an answer: it comes as the last event of a stream, or alone.
+/// The result in a response: the last event of a stream, or the body.
 fn answered(tool: &str, answer: &Answer) -> Value {
     let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
     let result = events

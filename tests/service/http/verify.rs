@@ -1,4 +1,5 @@
-//! `skills verify` against a service: what a key may not do and what the limit keeps back is said, and fails nothing.
+//! `skills verify` against a service: checks that lack a scope or are delayed by the limit are reported and do not
+//! fail.
 
 use std::process::Command;
 
