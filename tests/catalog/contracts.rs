@@ -1,4 +1,4 @@
-//! Contracts as people write them: parsed values, findings, and a complete public registry.
+//! Contracts: parsed values, findings, and a complete public registry.
 use std::path::{Path, PathBuf};
 
 use skills_skill::contract::{self, Source, StepAction};

@@ -7,7 +7,7 @@ use skills_discovery::{
     Case, Document, EvalOptions, EvalReport, Expect, Fit, Request, Router, Weights, eval,
 };
 
-/// A set with the out-of-scope questions of clinc150 asked of it too: everyday life fits none of these skills.
+/// A set together with the out-of-scope queries of clinc150, which none of these skills fits.
 fn measured(name: &str) -> Option<EvalReport> {
     let (set, strangers) = (set(name)?, set("clinc150")?.out_of_scope);
     let cases: Vec<Case> = set.queries.iter().chain(&strangers).cloned().collect();

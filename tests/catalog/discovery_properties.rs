@@ -1,5 +1,5 @@
 //! What holds for any skills and any request: parts add up to scores, and an index that was changed
-//! piece by piece answers as one that was made at once.
+//! incrementally ranks like one that was built at once.
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

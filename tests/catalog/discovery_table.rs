@@ -1,4 +1,4 @@
-//! The ranking on five public query sets has to stay as good as it was measured.
+//! The ranking on five public query sets must keep its measured quality.
 
 use crate::discovery::sets::set;
 use skills_discovery::{EvalOptions, eval};

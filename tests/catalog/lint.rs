@@ -191,7 +191,7 @@ fn fix_repairs_every_finding_marked_fixable() {
     }
 }
 
-/// Frontmatter as people write it, with its defects, and cuts and insertions anywhere.
+/// Real frontmatter with defects, and with deletions and insertions at any position.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let mut files = Vec::new();
     main_files(&fixtures(), &mut files);

@@ -1,4 +1,4 @@
-//! The skills that come with the program: clean by the specification, of every kind there is, and
+//! The shipped skills: valid by the specification, of every kind, and
 //! with a golden set that is worth measuring against.
 
 use std::collections::{BTreeMap, BTreeSet};

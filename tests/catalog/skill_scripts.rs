@@ -246,7 +246,7 @@ fn licenses_are_evaluated_by_their_expression() {
 fn secrets_pause_the_run_and_are_never_printed() {
     let script = "secret-scan/scripts/secret_scan.py";
     let here = folder(&[]);
-    // Put together here, so that this file holds nothing that looks like a secret.
+    // Assembled here, so that this file contains nothing that looks like a secret.
     let key = ["-----BEGIN RSA PRIV", "ATE KEY-----"].concat();
     let value = ["Zk8fP0q", "Lm2Xy7wQ"].concat();
     let text = format!(

@@ -139,7 +139,7 @@ fn doctor_reports_damaged_pages_with_available_remedies() {
     }
     let sound = desk.run(&["doctor"]).stdout;
     assert!(sound.contains("3 runs: 3 completed; integrity check passed"), "{sound}");
-    // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
+    // Pages in the middle of the file: the header, and what lists read, are not changed.
     let store = desk.store();
     let connection = rusqlite::Connection::open(&store).unwrap();
     let page = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();

@@ -1,4 +1,4 @@
-//! What an operator does from the command line: launch, decide, signal, resume, cancel, fork, compare, by the real
+//! Commands of an operator: launch, decide, signal, resume, cancel, fork, compare, by the real
 //! binary over skills with contracts.
 
 use crate::binary;

@@ -54,7 +54,7 @@ fn a_script_needs_confirmation_and_can_fail() {
     assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
 }
 
-/// The digest of what a command would run; none where this machine isolates nothing.
+/// The digest of what a command would run; none if this machine has no isolation.
 fn reviewed(home: &Home, run: &[&str]) -> Option<String> {
     let unconfirmed = home.run(&[run, &["--yes", "--json"]].concat());
     let error: serde_json::Value = serde_json::from_str(&unconfirmed.stderr).unwrap();

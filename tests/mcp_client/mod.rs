@@ -26,7 +26,7 @@ use crate::binary::Home;
 /// How long anything is waited for.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a client heard of its server.
+/// What a client received from its server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientEvent {
     Elicitation(String),
@@ -185,7 +185,7 @@ impl Client {
         (serde_json::from_str(&said(0).unwrap()).unwrap(), said(1).unwrap_or_default())
     }
 
-    /// The next thing heard that is wanted.
+    /// The next received event that matches.
     pub async fn receive<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
         let waiting = async {
             loop {

@@ -71,7 +71,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-/// Makes faults until the time is over; answers how many of each.
+/// Injects faults until the time has passed; returns the number of each.
 fn make_faults(
     fleet: &mut Fleet,
     effects: &Effects,

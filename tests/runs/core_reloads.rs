@@ -1,4 +1,4 @@
-//! The core in this process keeps up: what changes on disk is found by the next request, and a second
+//! The core in this process follows changes: what changes on disk is found by the next request, and a second
 //! start takes the index from its cache.
 
 use std::fs;
@@ -30,7 +30,7 @@ async fn best(core: &Local, intent: &str) -> Option<String> {
     answer.results.first().map(|hit| hit.skill_id.to_string())
 }
 
-/// Waits for news until the condition holds.
+/// Waits for events until the condition holds.
 async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut condition: F) {
     let mut news = core.events();
     let waited = tokio::time::timeout(Duration::from_secs(60), async {

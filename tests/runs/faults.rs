@@ -81,7 +81,7 @@ points! {
     killed_after_a_decision_before_it_is_answered: "command-after-commit" 4;
 }
 
-/// A generator of the same numbers every time (xorshift, G. Marsaglia 2003), so that a failure can be looked into.
+/// A generator of the same numbers every time (xorshift, G. Marsaglia 2003), so that a failure can be reproduced.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -122,7 +122,7 @@ fn killed_at_random_moments_with_fifty_runs_in_flight() {
 #[test]
 fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
     let orders = Orders { runs: 3, fault: "stop 2" };
-    // Who falls asleep within a commit keeps everybody out, whatever its lease: that is another story.
+    // A process suspended within a commit blocks all others, whatever its lease: `leases.rs` tests that.
     let (folder, mut sleeper, pid) = loop {
         let folder = tempfile::tempdir().unwrap();
         let mut sleeper = spawn(folder.path(), &orders);

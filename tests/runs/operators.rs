@@ -468,7 +468,7 @@ async fn views_facets_board_and_logs_are_returned() {
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 
-/// What `skills --plain runs` prints for these answers.
+/// The output of `skills --plain runs` for these replies.
 fn run_dialog(place: &Place, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};

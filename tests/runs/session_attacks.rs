@@ -63,7 +63,7 @@ async fn a_hostile_body_stays_inside_its_element() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha", "beta"]})).await;
     let text = core.compose(&id, false).await.unwrap().composed.text;
-    // What a parser sees outside of CDATA.
+    // The text that a parser reads outside of CDATA.
     let mut outside = String::new();
     let mut rest = text.as_str();
     while let Some(start) = rest.find("<![CDATA[") {

@@ -284,7 +284,7 @@ async fn another_client_names_the_skills_it_omits() {
     assert_eq!(reasons, [(6, true), (1, false)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
     assert_eq!(again.since.unwrap().describe(|many| many.to_string()), Vec::<String>::new());
-    // Of a loaded skill the reason is reported, however many others there are for the same one.
+    // The reason of a loaded skill is reported, however many others share it.
     call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
     let named = core.compose(&id, false).await.unwrap().not_listed;
     let deep = named.iter().find(|group| group.why.contains("too deep")).unwrap();

@@ -1,4 +1,4 @@
-//! The embedded store: the kit on a file and in memory, and what a file can suffer.
+//! The embedded store: the requirements on a file and in memory, and faults of files.
 use crate::store_kit;
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The workers of a process: what they claim, how they keep it, and how they let go of it.
+//! The workers of a process: claiming, keeping and releasing runs.
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

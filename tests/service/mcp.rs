@@ -218,7 +218,7 @@ async fn session_ends_with_its_connection_and_can_be_resumed() {
         assert_eq!(json_of(&ran)["stdout"], "hello you\n");
     }
     drop(client);
-    // Another connection, whose client cannot be asked.
+    // Another connection, whose client does not support elicitation.
     let client = Client::of(&home, &["--session", &session], ProtocolVersion::V_2026_07_28, None).await;
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["skill"], "pdf-tables");
@@ -311,7 +311,7 @@ async fn user_invocable_skills_are_prompts() {
         "Say hello to $0.\n",
     );
     client.receive("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
-    // The end of the first scan is news as well, so that the first of them may come too early.
+    // The end of the first scan is an event too, so that the first event may be too early.
     let prompts = loop {
         client.receive("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
         let prompts = client.peer.list_all_prompts().await.unwrap();

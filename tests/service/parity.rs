@@ -13,7 +13,7 @@ use skills_api::operations::{normalize_volatile_fields, operation};
 struct Case {
     operation: &'static str,
     arguments: Value,
-    /// Nothing where the command line has no command that is this one call.
+    /// None if the command line has no command for this call.
     cli: Option<Vec<String>>,
     /// The code of the error that it is, if it is one.
     error: Option<&'static str>,

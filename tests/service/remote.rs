@@ -53,7 +53,7 @@ fn steady(mut value: Value) -> Value {
             for name in ["took_us", "curl", "attached_at", "uptime_seconds", "resident_bytes", "operations"] {
                 fields.remove(name);
             }
-            // Whose account is offered on a sheet depends on where it is shown.
+            // The suggested account in a decision depends on the process that shows it.
             if fields.contains_key("headline") {
                 fields.remove("approver");
             }
@@ -255,7 +255,7 @@ async fn wrong_key_error_states_what_to_set() {
     assert!(there.list(ListFilter::default()).await.is_ok());
 }
 
-/// An address where everything is answered with this page.
+/// An address that responds to every request with this page.
 async fn foreign_server(page: &'static str) -> Address {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
@@ -289,7 +289,7 @@ async fn other_services_and_versions_are_distinguished() {
 async fn slow_service_times_out() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
-    // Long enough for an answer of a busy machine.
+    // Long enough for a response of a busy machine.
     let there = Remote::connect_within(Duration::from_secs(3), address, None, None).await.unwrap();
     service.mishap("agent.list", Mishap::Hangs);
     let error = there.agents().await.unwrap_err();
@@ -371,7 +371,7 @@ fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
     command
 }
 
-/// What it answers: exit code, output, errors.
+/// Its result: exit code, output, errors.
 fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
     let ran = command(place, service, arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

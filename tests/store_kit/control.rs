@@ -1,4 +1,4 @@
-//! Checks of what a sidecar does to the run it watches.
+//! Checks of control requests of sidecars.
 
 use skills_store::{Control, ControlOutcome};
 

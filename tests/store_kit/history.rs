@@ -1,4 +1,4 @@
-//! Checks of what is kept of runs: resuming, branching, events, lists.
+//! Checks of stored runs: resuming, branching, events, lists.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! Requirements of every store. A store passes when [`run_all`] returns; its test
-//! file brings a factory that makes an empty store with a clock the kit can move.
+//! file provides a factory that creates an empty store with a clock that the tests advance.
 
 mod control;
 mod copy;
@@ -123,7 +123,7 @@ async fn claimed(store: &dyn Store, name: &str) -> Claimed {
 async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerReport) {
     let run = &claim.run.id;
     for _ in 0..2 {
-        // The second time as after an answer that was lost.
+        // The second time as after a lost response.
         store.record_intent(run, claim.fence, 1, intent("one")).await.unwrap();
     }
     store
@@ -474,7 +474,7 @@ async fn gate_is_decided_once(store: &dyn Store, _: &Time) {
     };
     assert_eq!((first.decision.verdict, &first.by), (Verdict::Approve, &by));
 
-    // The next gate of the run: what was decided before is answered as it was, and decides nothing there.
+    // The next gate of the run: an earlier decision returns its result again and does not decide this gate.
     let claim = claimed(store, "w2").await;
     let gate = Gate::human("three", "d3", ApprovalReason::Confirmation);
     let wait = Command::Work { fence: claim.fence, report: WorkerReport::Wait(gate.clone()) };

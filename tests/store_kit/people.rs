@@ -1,4 +1,4 @@
-//! Checks of what people share through a store: several approvals of one gate, annotations, documents, retention.
+//! Checks of shared data of a store: several approvals of one gate, annotations, documents, retention.
 
 use super::*;
 
@@ -223,7 +223,7 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
     }
 }
 
-/// `\u0000` is the escape of NUL in JSON, and a text that a person can write.
+/// `\u0000` is the escape of NUL in JSON, and a text that users can enter.
 pub async fn texts_like_nul_escapes_are_preserved(store: &dyn Store, _: &Time) {
     for (n, text) in (0..).zip(["x", "\\u0000", "\\\\u0000", "\u{0}", "\\\u{0}\\"]) {
         let options = RunOptions {

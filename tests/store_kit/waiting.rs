@@ -1,4 +1,4 @@
-//! Checks of claims by name, waits that end, corrections, and of what keeps a store in order.
+//! Checks of claims by name, expiring waits, corrections, and maintenance.
 
 use skills_model::Expiry;
 
@@ -113,7 +113,7 @@ pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
         data: json!({"stream": "stdout", "text": text}),
     };
     for _ in 0..2 {
-        // The second time as after an answer that was lost.
+        // The second time as after a lost response.
         store.append(&claim.run.id, claim.fence, 1, vec![line("a"), line("b")]).await.unwrap();
         assert_eq!(kinds(store, &claim.run.id).await, ["run.created", "run.claimed", "step.log", "step.log"]);
     }

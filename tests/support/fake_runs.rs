@@ -1,4 +1,4 @@
-//! Runs in memory, without anything that is executed: orders move them by the state machine's own table, and a
+//! Runs in memory that are not executed: commands change them by the table of the state machine, and a
 //! test moves them on by hand.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
@@ -31,11 +31,11 @@ use super::run_samples::{self, NOW_MS};
 pub struct FakeRuns {
     book: Mutex<Book>,
     news: Notify,
-    /// Orders in the order in which they came, with the run as it was named.
+    /// Received commands in order, each with the run as it was named.
     pub orders: Mutex<Vec<(String, RunCommand)>>,
     /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
-    /// Attachments that were carried out, in order.
+    /// Executed attachments in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
     /// The response to every launch, attachment and command, if a test rejects them.
     pub refusal: Mutex<Option<Error>>,
@@ -55,7 +55,7 @@ pub struct Book {
     pub contracts: Vec<ContractView>,
     pub capabilities: Vec<CapabilityExplanation>,
     pub choices: Vec<(AttachTarget, TargetChoice)>,
-    /// What a preview answers instead of "everything holds".
+    /// The result of a preview instead of passed checks.
     pub preview: Option<AttachPreview>,
     made: usize,
 }
@@ -70,7 +70,7 @@ impl FakeRuns {
         fake
     }
 
-    /// Everything stored, to look at and to change.
+    /// Everything stored, to inspect and change.
     pub fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap()
     }

@@ -87,7 +87,7 @@ impl Pty {
         self
     }
 
-    /// Lets the program come to rest: nothing written for that long.
+    /// Waits until the program is idle: nothing written for that long.
     pub fn rest(&mut self, quiet: Duration) -> &mut Self {
         while let Ok(bytes) = self.bytes.recv_timeout(quiet) {
             self.take(&bytes);
@@ -110,7 +110,7 @@ impl Pty {
         }
     }
 
-    /// Reads on until the program has ended; answers its exit code.
+    /// Continues to read until the program has exited; returns its exit code.
     pub fn wait_for_end(&mut self) -> u32 {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {

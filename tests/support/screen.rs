@@ -8,7 +8,7 @@ use skills_tui::glyphs::{ASCII, Glyphs, UNICODE};
 use skills_tui::pane::{Draw, Effect, Pane};
 use skills_tui::theme::{Depth, Role, Theme};
 
-/// A size, a theme, a set of signs.
+/// A size, a theme, a set of glyphs.
 pub struct Screen {
     pub width: u16,
     pub height: u16,

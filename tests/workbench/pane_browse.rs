@@ -42,7 +42,7 @@ steps:
   - {id: book, uses: ledger.rows.book, input: {cells: vars.cells}, output: {rows: outputs.rows}}
 ";
 
-/// Answers effects as the core would, from the values made by hand, until nothing more is asked.
+/// Responds to effects as the core would, with prepared values, until there are none.
 fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
     while let Some(effect) = effects.pop() {
         let message = match effect {

@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Answers effects as the core would, until nothing more is asked.
+    /// Responds to effects as the core would, until there are none.
     fn serve(&self, pane: &mut Browse, mut effects: Vec<Effect>) {
         while let Some(effect) = effects.pop() {
             let message = match effect {

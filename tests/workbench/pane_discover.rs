@@ -200,7 +200,7 @@ fn results_of_an_incomplete_index_are_provisional_and_refreshed() {
     assert!(pane.message(&index(9, true)).is_empty(), "the answer is complete");
 }
 
-/// The answers that come while roots are read and indexed: another one is first now, bodies are missing.
+/// Results while roots are read and indexed: another one is first now, bodies are missing.
 fn with_new_first(missing: usize) -> Answer {
     let mut answer = fits();
     answer.results.swap(0, 1);
@@ -245,7 +245,7 @@ fn selected_bundle_is_kept_when_its_id_moves() {
     pane.message(&Message::Catalog(Arc::new(before.clone())));
     pane.act(Action::Down);
 
-    // Another root turns out to come first: its bundle is `xlsx` now, the chosen one has a longer id.
+    // Another root has precedence: its bundle is `xlsx` now, the selected one has a longer id.
     let chosen = Arc::clone(&before.entries[place].skill);
     let (mut first, mut second) = ((*chosen).clone(), (*chosen).clone());
     first.location = "/elsewhere/xlsx/SKILL.md".into();
@@ -363,7 +363,7 @@ fn wide_screen_requests_levels_and_shows_body_matches() {
     insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
 }
 
-/// An answer with `total` results, of which the first page is loaded.
+/// A result list with `total` results, of which the first page is loaded.
 fn long(total: usize) -> Answer {
     let mut answer = fits();
     answer.results = (0..total.min(40)).map(|n| numbered(n, &answer)).collect();
@@ -379,7 +379,7 @@ fn numbered(n: usize, from: &Answer) -> Hit {
     hit
 }
 
-/// Answers the requests of the last frame, as a core with `total` results would.
+/// Responds to the requests of the last frame, as a core with `total` results would.
 fn serve(pane: &mut Discover, screen: &mut Screen, total: usize) -> Vec<Request> {
     let (_, wanted) = screen.draw(pane);
     let mut served = Vec::new();

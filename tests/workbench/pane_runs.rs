@@ -1,4 +1,4 @@
-//! What an operator sees and does in Runs, by keys, over a core that holds runs in memory.
+//! The pane Runs, driven by keys, over a core with runs in memory.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! What an operator sees in Runs while a remote core cannot be reached: commands are refused, and dialogs keep their
+//! The pane Runs while a remote core cannot be reached: commands are refused, and dialogs keep their
 //! contents.
 
 use crate::support;

@@ -45,7 +45,7 @@ fn reader_follows_the_run() {
         let log = json!({ "stream": "stdout", "text": format!("page {page} of 40") });
         client.runs.work(&id(3), "step.log", log, |_| {});
     }
-    // The end of the text was in sight, and stays in sight.
+    // The end of the text was visible, and stays visible.
     harness.wait_for("page 40 of 40");
     harness.press("g").wait_for("outputs");
     client.runs.work(&id(3), "step.log", json!({ "stream": "stdout", "text": "page 41" }), |_| {});

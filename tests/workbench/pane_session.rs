@@ -407,7 +407,7 @@ fn edited_file_is_marked_and_reloaded_by_a_key() {
         screen.press("l").wait_for("reload: changed on disk").type_text("beta").press("enter");
         screen.wait_until("what is there now is loaded", |text| !text.contains('✎'));
         screen.press("tab").wait_for("Beta two");
-        // What the folder holds is counted again, and nothing is counted for ever.
+        // The content of the folder is counted again, and counting ends.
         screen.press("]").wait_for("L3 when read");
         std::fs::write(ours.join("beta/references/more.md"), "more\n").unwrap();
         bundle(&ours, "beta", "# Third");

@@ -365,7 +365,7 @@ fn light_terminal_selects_the_light_theme_even_late() {
     let queried = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
     let mut pty = Pty::spawn(command("plain"), 80, 24);
     pty.wait_until("the question", queried).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
-    // On a busy machine this answer is late, too.
+    // On a busy machine this response is late, too.
     pty.wait_for(": commands").wait_until("the light theme", |pty| background(pty) == LIGHT);
 
     let mut pty = started();
@@ -416,7 +416,7 @@ fn binary_starts_ranks_idles_and_exits() {
     pty.wait_for("21 skills").wait_for("csv-profile");
     pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
     pty.wait_until("the index", |pty| !pty.screen().contains("indexed"));
-    // A busy machine may draw late; what never rests fails.
+    // A busy machine may draw late; a screen that never becomes idle fails.
     let rests = (0..5).any(|_| pty.written_within(Duration::from_secs(2)) == 0);
     assert!(rests, "{}", pty.screen());
     pty.send("\x1b").wait_for("? help").send(">q");

@@ -197,7 +197,7 @@ async fn swap_after_the_last_check_runs_nothing() {
     let error = call(&broker, launched()).await.unwrap_err();
     assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
     call(&broker, Call { pins: Some(broker.pins("text.classify")), ..bench.call("x") }).await.unwrap();
-    // Of a run that an earlier version launched, only what was looked at before counts.
+    // For a run that an earlier version launched, only what was checked before counts.
     let earlier = pins.keys().map(|part| (part.clone(), "0".repeat(64))).collect();
     call(&broker, Call { pins: Some(earlier), ..bench.call("x") }).await.unwrap();
     // The binding was added to a run that had none to pin.

@@ -71,7 +71,7 @@ async fn permanent_failure_is_not_retried() {
     bench.fake.on("x.flaky", |_| Err(CallError::new(CallFailure::InvalidRequest, "no such field")));
     assert_eq!(failed(&bench.run(RETRY, json!({})).await.1).1, "no such field");
     assert_eq!(bench.fake.made().len(), 1);
-    // It may have acted before the answer was lost, and twice would not be as once.
+    // It may have acted before the response was lost, and it is not idempotent.
     bench.declare_unsafe("x.flaky");
     bench.fake.on("x.flaky", |_| Err(CallError::new(CallFailure::UpstreamTimeout, "no answer")));
     assert_eq!(failed(&bench.run(RETRY, json!({})).await.1).0, "upstream_timeout");

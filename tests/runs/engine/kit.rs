@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 pub const LEASE: u64 = 30_000;
 
-/// What one call answers.
+/// The result of one call.
 pub type Answer = Result<Value, CallError>;
 type Act = Arc<dyn Fn(RecordedCall, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync>;
 
@@ -49,7 +49,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// Answers with a function of the inputs and of how often it was called.
+    /// Returns a function of the inputs and of the number of calls.
     pub fn on(&self, capability: &str, act: impl Fn(RecordedCall) -> Answer + Send + Sync + 'static) {
         self.does(capability, move |made, _, _| {
             let answer = act(made);
@@ -65,7 +65,7 @@ impl Fake {
         self.acts.lock().unwrap().insert(capability.to_owned(), Arc::new(act));
     }
 
-    /// Never answers; ends when it is canceled.
+    /// Never returns; ends when it is canceled.
     pub fn block_forever(&self, capability: &str) {
         self.does(capability, |_, _, cancel| {
             Box::pin(async move {
@@ -75,7 +75,7 @@ impl Fake {
         });
     }
 
-    /// As any other capability: answers its inputs.
+    /// As any other capability: returns its inputs.
     pub fn heals(&self, capability: &str) {
         self.acts.lock().unwrap().remove(capability);
     }
@@ -113,7 +113,7 @@ impl Drop for Inside {
     }
 }
 
-/// The caller of a bench.
+/// The caller of a fixture.
 pub struct FakeCaller {
     pub fake: Arc<Fake>,
     me: std::sync::Weak<FakeCaller>,
@@ -224,7 +224,7 @@ impl Bench {
         Self::with(|clock| Sqlite::open(&path, clock).unwrap().store)
     }
 
-    /// With a clock that moves whenever it is looked at, so that each transaction has its own moment.
+    /// With a clock that advances whenever it is read, so that each transaction has its own time.
     pub fn ticking() -> Self {
         Self::timed(|clock| Sqlite::in_memory(clock).unwrap(), 1)
     }
@@ -287,7 +287,7 @@ impl Bench {
         self.launch_plan(self.plan(text).to_value(), inputs).await
     }
 
-    /// Launches a run of a plan as it is kept.
+    /// Launches a run of a stored plan.
     pub async fn launch_plan(&self, plan: Value, inputs: Value) -> RunId {
         let digest = skills_runs::digest_of(&plan);
         let plan = Plan::from_value(&plan, &digest).unwrap();
@@ -335,7 +335,7 @@ impl Bench {
         }
     }
 
-    /// Executes until a step was called `times` times, then loses the worker: nothing more is recorded.
+    /// Executes until a step was called `times` times, then abandons the worker: nothing more is recorded.
     pub async fn work_until(&self, run: &RunId, step: &str, times: usize) {
         let claimed = self.claim(run).await;
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What has to hold of a store and of the outside world, whatever was lost when.
+//! Invariants of a store and of its side effects after any loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The process that is lost: it launches and executes runs, answers their gates, and ends itself where configured.
+//! The process that is killed: it launches and executes runs, decides their gates, and exits where configured.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -217,7 +217,7 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
     workers.shutdown().await;
 }
 
-/// What people do to a waiting run: yes to every gate; an unknown outcome is run again or skipped, by turns.
+/// Decisions on a waiting run: every gate is approved; an unknown outcome is alternately rerun or skipped.
 async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
     let command = match &run.gate {
         Some(Gate::Human { step, inputs_digest, why, .. }) => {
@@ -242,7 +242,7 @@ async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
         Command::Decide(decision) => Some(decision.step.clone()),
         _ => None,
     };
-    // Another process may have answered in the same moment; then the state has moved and this is refused.
+    // Another process may have decided at the same time; then the state has changed and this is rejected.
     if store.command(&run.id, command, None, None, Some(json!({}))).await.is_ok()
         && let Some(step) = decided
     {

@@ -19,7 +19,7 @@ pub fn fits(schema: &Value, value: &Value, what: &str) {
     assert!(wrong.is_empty(), "{what} is not as the document says:\n{}\n{value}", wrong.join("\n"));
 }
 
-/// Calls operations and holds their answers against the document.
+/// Calls operations and compares their responses with the document.
 struct Checked {
     house: TestServer,
     called: BTreeSet<&'static str>,

@@ -208,7 +208,7 @@ async fn open_stream_has_the_current_rights_of_its_key() {
     assert_ne!(demoted, line(&boss.line()));
     let files = (place.path("new.yaml"), place.path("keys.yaml"));
     let house = TestServer::over(place, core, settings).await;
-    // Replaced as a whole: a service that reads it half written would end the stream.
+    // Replaced atomically: a service that reads a partial file would end the stream.
     let write = |lines: &[&str]| {
         std::fs::write(&files.0, format!("keys:\n{}", lines.concat())).unwrap();
         std::fs::rename(&files.0, &files.1).unwrap();
@@ -274,7 +274,8 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
         .unwrap();
 }
 
-/// A service whose key file has an approver, and what replaces that file as a whole with other scopes of the approver.
+/// A service whose key file has an approver, and a function that replaces that file atomically with other scopes of the
+/// approver.
 async fn revocable() -> (TestServer, String, impl Fn(&str)) {
     let place = Place::new();
     let (key, approver) = new_key("approver", [Scope::Read, Scope::Run, Scope::Decide].into()).unwrap();
@@ -347,7 +348,7 @@ async fn late_request_body_uses_the_current_rights() {
     assert_eq!((answer.status, answer.code().as_str()), (403, "forbidden"), "{}", answer.body);
 }
 
-/// A service that answers every request with an error that holds a secret.
+/// A service that responds to every request with an error that contains a secret.
 async fn failing_upstream() -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -377,7 +378,7 @@ async fn other_pages_cannot_use_a_service_without_keys() {
     }
 }
 
-/// The weak tag of an answer, whose head was read in lower case.
+/// The weak tag of a response, whose head was converted to lower case.
 fn weak(answer: &Answer) -> String {
     format!("W/{}", answer.header("etag").unwrap().strip_prefix("w/").unwrap())
 }
@@ -506,7 +507,7 @@ async fn large_responses_are_compressed_on_request() {
     while let Some(line) = stream.line().await.filter(|line| !line.is_empty()) {
         assert!(!line.to_ascii_lowercase().starts_with("content-encoding"), "{line}");
     }
-    // One tag names the answer in either form.
+    // One tag identifies the response in either form.
     let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
     let (one, other) = (list(&[]).await, list(&gzip).await);
     let tag = &weak(&one);

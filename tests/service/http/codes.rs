@@ -132,7 +132,7 @@ async fn skills_and_runs(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>)
     seen.call(house, tools, Code::TargetNotFound, "skill.attach", attach("watch")).await;
 }
 
-/// Nothing is accepted, and readiness is taken back, once the file of the store is gone.
+/// Nothing is accepted, and the service is not ready, once the file of the store is deleted.
 async fn lost_store(seen: &mut Seen, house: &TestServer) {
     assert_eq!(house.get("/readyz").await.status, 200);
     let store = house.place.path("home/.local/share/skill-workbench/runs.db");
@@ -224,7 +224,7 @@ async fn crowd(seen: &mut Seen, house: &TestServer) {
     assert_eq!(shown["transcript"].as_array().unwrap().len(), taken, "nothing is lost or there twice");
 }
 
-/// What does not come in time: a body, and the first scan of a service that has just started.
+/// Timeouts: a body, and the first scan of a service that has just started.
 async fn slow(seen: &mut Seen) {
     let house = TestServer::with(hasty()).await;
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\

@@ -93,7 +93,7 @@ async fn connections_over_the_limit_wait() {
     for _ in 0..100 {
         idle.push(house.connect().await);
     }
-    // The idle ones are cut, and make room.
+    // The idle ones are closed for others.
     assert_eq!(house.get("/livez").await.status, 200);
 }
 

@@ -72,7 +72,7 @@ impl TestServer {
         (Self::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -112,7 +112,7 @@ impl TestServer {
     /// Sends bytes as they are and reads until the connection ends.
     pub async fn send(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect().await;
-        // A service that has heard enough may close while more is sent.
+        // A service may close the connection while more is sent.
         let _ = stream.write_all(bytes).await;
         let mut received = Vec::new();
         let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut received))

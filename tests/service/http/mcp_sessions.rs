@@ -15,7 +15,7 @@ use crate::runs_place::Place;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// A handshake without its last message; answers the session's id.
+/// A handshake without its last message; returns the session's id.
 pub async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
     initialize_with(house, key, json!({})).await
 }

@@ -191,7 +191,7 @@ async fn launches_accept_no_server_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_locations_are_looked_up_only() {
     let house = house().await;
-    // Whether a file is there makes no difference to the answer: nothing is opened.
+    // The response is the same whether or not a file exists: nothing is opened.
     let missing = house.place.path("work/missing").display().to_string();
     let there = house.place.path("work/key").display().to_string();
     for name in ["skill.describe", "skill.contract", "skill.file", "skill.lines", "skill.levels"] {

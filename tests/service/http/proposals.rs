@@ -1,4 +1,4 @@
-//! Proposals over HTTP and MCP: what they have to fit, what an approval has to name, and what is written when.
+//! Proposals over HTTP and MCP: validity, required fields of an approval, and writing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Files and folders of a bundle are swapped for links while every route reads them: nothing from outside is answered.
+//! Files and folders of a bundle are swapped for links while every route reads them: nothing from outside is returned.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Drop for Swapping {
     }
 }
 
-/// Reads by a route, until it was tried often enough while names were swapped; none may answer the secret.
+/// Reads by a route, often enough while names are swapped; no response may contain the secret.
 async fn raced<F: Future<Output = Result<String, String>>>(house: &TestServer, read: impl Fn() -> F) {
     let swapping = Swapping::begin(house);
     let (mut good, mut refused) = (0, 0);

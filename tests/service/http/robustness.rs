@@ -1,4 +1,4 @@
-//! Bytes that are not requests, bodies that are not JSON, clients that do not read: each one is answered or
+//! Bytes that are not requests, bodies that are not JSON, clients that do not read: each one gets a response or is
 //! disconnected, without effect on others.
 
 use std::collections::BTreeSet;

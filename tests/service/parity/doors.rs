@@ -94,7 +94,7 @@ impl Doors {
             let mut line = String::new();
             assert!(self.mcp_out.read_line(&mut line).unwrap() > 0, "the MCP server ended");
             let answer: Value = serde_json::from_str(&line).unwrap();
-            // News of the server come in between.
+            // Notifications of the server may arrive in between.
             if answer["id"] == json!(self.last_id) {
                 return answer;
             }
@@ -177,7 +177,7 @@ impl Doors {
 impl Drop for Doors {
     fn drop(&mut self) {
         for child in [&mut self.server, &mut self.mcp] {
-            // Gone already is as good.
+            // It may be deleted already.
             drop(child.kill());
             drop(child.wait());
         }

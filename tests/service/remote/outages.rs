@@ -1,4 +1,4 @@
-//! What becomes of waiting, deciding and launching when the service dies or its answers are lost.
+//! Waiting, deciding and launching when the service crashes or its responses are lost.
 
 use super::*;
 
@@ -284,7 +284,7 @@ async fn launch_without_a_connection_is_rejected_and_not_queued() {
         (service.calls("skill.execute_async"), here.runs(RunFilter::default()).await.unwrap().runs.len()),
         (0, 0)
     );
-    // Sent, and the service dies before it answers: the same launch is sent again when it is back.
+    // Sent, and the service crashes before it responds: the same launch is sent again when it is back.
     service.mishap("skill.execute_async", Mishap::Hangs);
     let there = Arc::new(there);
     let launcher = Arc::clone(&there);
