@@ -39,10 +39,10 @@ fn binding(id: &str, capability: &str, script: &str) -> String {
 
 impl RunsFixture {
     pub fn new() -> Self {
-        let desk = Self { home: Home::empty() };
-        desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
-        desk.skills();
-        desk
+        let created = Self { home: Home::empty() };
+        created.home.config(&format!("trust: [\"{}\"]\n", created.home.skills().display()));
+        created.skills();
+        created
     }
 
     fn skills(&self) {

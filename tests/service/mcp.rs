@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tool_results_match_schemas_and_errors_match_the_cli() {
-    let desk = RunsFixture::new();
+    let fixture = RunsFixture::new();
     let client =
-        Client::of(&desk.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
+        Client::of(&fixture.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
             .await;
     let tools = client.peer.list_all_tools().await.unwrap();
     assert_eq!(tools.len(), 31);
@@ -89,7 +89,7 @@ async fn tool_results_match_schemas_and_errors_match_the_cli() {
         ),
     ] {
         let failure = client.fails(tool, arguments).await;
-        let said = desk.run(&[line, &["--json"]].concat()).error();
+        let said = fixture.run(&[line, &["--json"]].concat()).error();
         assert_eq!(without_trace(failure), without_trace(said), "{tool}");
     }
     assert_eq!(client.fails("skill.list", json!({ "qury": "x" })).await["error"]["code"], "invalid_request");
@@ -130,8 +130,8 @@ async fn large_catalog_is_listed_in_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_does_what_its_scopes_allow() {
-    let desk = RunsFixture::new();
-    let client = Client::of(&desk.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;
+    let fixture = RunsFixture::new();
+    let client = Client::of(&fixture.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;
     assert_eq!(client.works("runtime.health", json!({})).await["status"], "ok");
     for (tool, arguments) in [
         ("skill.execute", json!({ "skill_id": "words", "inputs": { "text": "a" } })),
@@ -145,8 +145,9 @@ async fn a_client_does_what_its_scopes_allow() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_in_the_client_continues_the_run() {
     for version in [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28] {
-        let desk = RunsFixture::new();
-        let mut client = Client::of(&desk.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
+        let fixture = RunsFixture::new();
+        let mut client =
+            Client::of(&fixture.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
         let answer =
             client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
         assert_eq!(answer["run"]["outputs"]["sent"], "to ana", "{version}");
@@ -158,20 +159,20 @@ async fn an_approval_in_the_client_continues_the_run() {
             "{}",
             elicitations[0]
         );
-        let run = desk.json(&["runs", "show", answer["run"]["id"].as_str().unwrap()]);
+        let run = fixture.json(&["runs", "show", answer["run"]["id"].as_str().unwrap()]);
         let decided = &run["decisions"][0];
         let notes = decided["record"]["notes"].as_str().or(decided["notes"].as_str()).unwrap();
         assert!(notes.contains("looks right") && notes.contains("desk 1.0"), "{decided}");
-        assert_eq!(desk.mails(), ["to ana"], "sent once");
+        assert_eq!(fixture.mails(), ["to ana"], "sent once");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn denial_cancels_and_no_response_leaves_the_run_waiting() {
-    let desk = RunsFixture::new();
+    let fixture = RunsFixture::new();
     let arguments = json!({ "skill_id": "send", "inputs": { "to": "ana" } });
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
-        let of = |answer| Client::of(&desk.home, &[], version.clone(), answer);
+        let of = |answer| Client::of(&fixture.home, &[], version.clone(), answer);
         let failure =
             of(Some(ElicitationAction::Decline)).await.fails("skill.execute", arguments.clone()).await;
         let error = &failure["error"];
@@ -187,7 +188,7 @@ async fn denial_cancels_and_no_response_leaves_the_run_waiting() {
             assert_eq!(failure["error"]["reason"]["state"], "waiting_for_human");
         }
     }
-    assert!(desk.mails().is_empty());
+    assert!(fixture.mails().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,8 +335,8 @@ async fn user_invocable_skills_are_prompts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_steps_of_a_run_are_progress_notifications() {
-    let desk = RunsFixture::new();
-    let mut client = Client::new(&desk.home, Some(ElicitationAction::Accept)).await;
+    let fixture = RunsFixture::new();
+    let mut client = Client::new(&fixture.home, Some(ElicitationAction::Accept)).await;
     client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
     let progress = client.receive("progress", |heard| match heard {
         ClientEvent::Progress(done, total, message) => Some((done, total, message)),
@@ -346,8 +347,8 @@ async fn the_steps_of_a_run_are_progress_notifications() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn canceled_call_does_not_end_its_run() {
-    let desk = RunsFixture::new();
-    desk.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
+    let fixture = RunsFixture::new();
+    fixture.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
     for (file, text) in [
         (
             "skill.yaml",
@@ -366,9 +367,9 @@ async fn canceled_call_does_not_end_its_run() {
         ),
         ("scripts/wait.py", "import time\ntime.sleep(2)\nprint('{\"done\": \"yes\"}')\n"),
     ] {
-        desk.home.file(&format!("slow/{file}"), text);
+        fixture.home.file(&format!("slow/{file}"), text);
     }
-    let client = Client::new(&desk.home, None).await;
+    let client = Client::new(&fixture.home, None).await;
     let params = CallToolRequestParams::new("skill.execute")
         .with_arguments(json!({ "skill_id": "slow" }).as_object().unwrap().clone());
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -376,7 +377,7 @@ async fn canceled_call_does_not_end_its_run() {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     let wait_for_state = |wanted: &[&str]| {
         loop {
-            let list = desk.json(&["runs", "list", "--skill", "slow"]);
+            let list = fixture.json(&["runs", "list", "--skill", "slow"]);
             let state = list["runs"][0]["state"].as_str().unwrap_or("none").to_owned();
             if wanted.contains(&state.as_str()) {
                 return state;

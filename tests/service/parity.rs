@@ -336,21 +336,21 @@ fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
 }
 
 fn doors() -> Doors {
-    let desk = RunsFixture::new();
-    desk.home.skill(
+    let fixture = RunsFixture::new();
+    fixture.home.skill(
         "pdf-tables",
         "description: Extracts tables from PDF files into spreadsheets. Use when a request names a PDF with tables.\n\
          tags: [pdf, tables]\ndomain: documents",
         "# PDF tables\n\nA table in a PDF must become rows of a spreadsheet.\n",
     );
-    desk.home.file("pdf-tables/references/layout.md", "How tables are laid out.\n");
-    desk.home.skill(
+    fixture.home.file("pdf-tables/references/layout.md", "How tables are laid out.\n");
+    fixture.home.skill(
         "csv-tools",
         "description: Cleans and joins CSV files.\nmetadata:\n  classification:\n    role: utility",
         "# CSV\n\nJoin, filter, clean.\n",
     );
-    desk.home.skill("old-pdf", "description: Reads tables from PDF files.\nstatus: deprecated", "# Old\n");
-    Doors::open(desk)
+    fixture.home.skill("old-pdf", "description: Reads tables from PDF files.\nstatus: deprecated", "# Old\n");
+    Doors::open(fixture)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::net::TcpSocket;
 use super::connections::hasty;
 use super::errors::is;
 use super::events::Stream;
-use super::house::{TestServer, WAIT_TIMEOUT};
+use super::test_server::{TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 /// The method and the path of an operation, with something in the place of each parameter.
@@ -25,7 +25,7 @@ fn somewhere(operation: &Operation) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operations_reject_bodies_that_are_not_objects() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let deep = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     let bodies: Vec<&[u8]> = vec![
         b"{",
@@ -56,7 +56,7 @@ async fn operations_reject_bodies_that_are_not_objects() {
             )
             .into_bytes();
             request.extend_from_slice(body);
-            let answer = house.send(&request).await;
+            let answer = test_server.send(&request).await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
             assert_eq!(answer.status, 400, "{method} {path} {shown}: {}", answer.body);
             is(&answer, 400, "invalid_request");
@@ -64,12 +64,12 @@ async fn operations_reject_bodies_that_are_not_objects() {
         }
     }
     assert!(tried > 300, "{tried}");
-    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_http_is_rejected_without_smuggling() {
-    let house = TestServer::with(hasty()).await;
+    let test_server = TestServer::with(hasty()).await;
     let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
     let far = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1 << 20));
@@ -96,7 +96,7 @@ async fn invalid_http_is_rejected_without_smuggling() {
         negative.as_bytes(),
     ];
     for bytes in rough {
-        let mut stream = house.connect().await;
+        let mut stream = test_server.connect().await;
         let _ = stream.write_all(bytes).await;
         let mut received = Vec::new();
         // Rejected or closed; either way the connection ends, and what followed is not a request.
@@ -113,7 +113,7 @@ async fn invalid_http_is_rejected_without_smuggling() {
             usize::from(!received.is_empty()),
             "{shown}: {received}"
         );
-        assert_eq!(house.get("/livez").await.status, 200, "after {shown}");
+        assert_eq!(test_server.get("/livez").await.status, 200, "after {shown}");
     }
 }
 
@@ -129,7 +129,7 @@ async fn every_operation_requires_a_key_and_its_scope() {
     place.write("keys.yaml", &format!("keys:\n{one}{two}"));
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(
+    let test_server = TestServer::over(
         place,
         core,
         Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() },
@@ -141,7 +141,7 @@ async fn every_operation_requires_a_key_and_its_scope() {
         for (method, path) in
             routes.map(|route| (route.method.to_string(), route.path.replace(['{', '}'], "")))
         {
-            let anonymous = house.ask(&method, &path, &[], "").await;
+            let anonymous = test_server.ask(&method, &path, &[], "").await;
             if anonymous.status != 401 {
                 open.insert(path);
                 continue;
@@ -150,8 +150,8 @@ async fn every_operation_requires_a_key_and_its_scope() {
             // A key with other scopes, and the same key truncated.
             let key = if operation.scope == Some(Scope::Read) { &decider } else { &reader };
             let half = &key[..key.len() - 1];
-            is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
-            let known = house.ask(&method, &path, &[("x-api-key", key)], "{}").await;
+            is(&test_server.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
+            let known = test_server.ask(&method, &path, &[("x-api-key", key)], "{}").await;
             let received = known.json()["error"]["message"].clone();
             assert!(
                 known.status == 403 && received.as_str().is_some_and(|received| received.contains("scope")),
@@ -165,23 +165,28 @@ async fn every_operation_requires_a_key_and_its_scope() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_monitor_blocks_no_other_and_misses_nothing() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     // A small receive buffer, so that unread data soon fills the server's send buffer.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut lazy =
-        Stream::over(socket.connect(house.address).await.unwrap(), &house, "/v1/events?after=0", "").await;
-    let mut awake = Stream::open(&house, "/v1/events?after=0", None).await;
+    let mut lazy = Stream::over(
+        socket.connect(test_server.address).await.unwrap(),
+        &test_server,
+        "/v1/events?after=0",
+        "",
+    )
+    .await;
+    let mut awake = Stream::open(&test_server, "/v1/events?after=0", None).await;
     let mut seen = 0;
     while seen < 200 {
-        house.waiting().await;
-        let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
+        test_server.waiting().await;
+        let newest = test_server.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
         while seen < newest {
             seen += 1;
             assert_eq!(awake.run().await.id, Some(seen), "a client that reads gets events at once");
         }
     }
-    let mut back = Stream::open(&house, "/v1/events", Some(1)).await;
+    let mut back = Stream::open(&test_server, "/v1/events", Some(1)).await;
     for number in 2..=seen {
         assert_eq!(back.run().await.id, Some(number));
     }
@@ -220,13 +225,13 @@ async fn deeply_nested_folders_are_handled() {
             place.config.trust.clear();
         }
         let core = place.open_with(CoreParts::Index).await;
-        let house = TestServer::over(place, core, Settings::default()).await;
-        assert_eq!(house.get("/v1/skills/governance").await.status, 200);
-        assert_eq!(house.get("/v1/skills/ledger/describe").await.status, 200);
+        let test_server = TestServer::over(place, core, Settings::default()).await;
+        assert_eq!(test_server.get("/v1/skills/governance").await.status, 200);
+        assert_eq!(test_server.get("/v1/skills/ledger/describe").await.status, 200);
         let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
-        let launched = house.call("skill.execute", ledger).await;
+        let launched = test_server.call("skill.execute", ledger).await;
         assert_eq!(launched.code(), code, "{}", launched.body);
-        assert_eq!(house.get("/livez").await.status, 200);
+        assert_eq!(test_server.get("/livez").await.status, 200);
     }
 }
 
@@ -239,8 +244,8 @@ fn threads() -> usize {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn measurements_of_disconnected_callers_use_no_threads() {
-    let house = TestServer::open().await;
-    let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
+    let test_server = TestServer::open().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
     let fit = operation("skill.budget.fit").unwrap();
     let query =
         |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": ["ledger"] });
