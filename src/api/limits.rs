@@ -186,8 +186,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn limiter_admits_exactly_the_limit_and_states_retry_after() {
-        let rig = Fixture::new();
-        let limiter = rig.instance(50);
+        let fixture = Fixture::new();
+        let limiter = fixture.instance(50);
         // 1,000 s is 40 s into its window of 60.
         for n in 1..=50 {
             let admission = limiter.admit("ana").await;
@@ -200,21 +200,21 @@ mod tests {
         assert_eq!(refused.header(), "\"default\";r=0;t=20");
         assert_eq!(limiter.limit().policy_header(), "\"default\";q=50;w=60");
         assert!(limiter.admit("bo").await.allowed, "budgets are each principal's own");
-        rig.time.fetch_add(20_000, Ordering::SeqCst);
+        fixture.time.fetch_add(20_000, Ordering::SeqCst);
         assert_eq!(limiter.admit("ana").await.remaining, 49, "a new window");
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn two_instances_share_one_budget_within_a_batch() {
-        let rig = Fixture::new();
-        let (one, other) = (rig.instance(200), rig.instance(200));
+        let fixture = Fixture::new();
+        let (one, other) = (fixture.instance(200), fixture.instance(200));
         let mut through = 0;
         for _ in 0..400 {
             through +=
                 u64::from(one.admit("ana").await.allowed) + u64::from(other.admit("ana").await.allowed);
         }
         assert_eq!(through, 200, "asked in turns, nothing is left in a batch");
-        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        fixture.time.fetch_add(60_000, Ordering::SeqCst);
         assert!(other.admit("ana").await.allowed);
         let mut alone = 0;
         while one.admit("ana").await.allowed {
@@ -226,8 +226,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn concurrent_tasks_do_not_exceed_the_limit() {
-        let rig = Fixture::new();
-        let limiter = Arc::new(rig.instance(120));
+        let fixture = Fixture::new();
+        let limiter = Arc::new(fixture.instance(120));
         let ask = |_| {
             let limiter = limiter.clone();
             tokio::spawn(async move { limiter.admit("ana").await.allowed })
@@ -242,12 +242,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn principals_of_past_windows_are_removed() {
-        let rig = Fixture::new();
-        let limiter = rig.instance(10);
+        let fixture = Fixture::new();
+        let limiter = fixture.instance(10);
         for n in 0..MAX_PRINCIPALS {
             limiter.share(&format!("p{n}"), 960_000);
         }
-        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        fixture.time.fetch_add(60_000, Ordering::SeqCst);
         assert!(limiter.admit("new").await.allowed);
         assert_eq!(limiter.shares.lock().unwrap().len(), 1);
     }

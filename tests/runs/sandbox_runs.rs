@@ -1,11 +1,11 @@
 //! Running a script of a bundle: its inputs, its outputs, and the reported isolation.
-use crate::sandbox_attacks::arena;
+use crate::sandbox_attacks::attack_setup;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arena::{Bundle, open_folder, sandboxes};
+use attack_setup::{Bundle, open_folder, sandboxes};
 use skills_sandbox::{Contents, End, Guarantee, InputFile, Level, Sandbox, SandboxError, Setup, Verify};
 use tokio_util::sync::CancellationToken;
 

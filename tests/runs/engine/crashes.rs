@@ -10,8 +10,8 @@ use skills_model::{Choice, Verdict};
 use skills_runs::{CallError, CallFailure, LogLine};
 use skills_store::{EventKind, RunId};
 
+use super::fixture::{Bench, completed, pending_step};
 use super::flow::OUTER;
-use super::kit::{Bench, completed, pending_step};
 
 /// Loses the worker at the nth call of a step, which hangs then, and continues; returns the outputs and every call.
 async fn lose(
@@ -175,7 +175,7 @@ steps:
             if made.nth == 2 {
                 cancel.cancelled().await;
             }
-            if made.nth < 4 { super::kit::failing("busy") } else { Ok(json!({})) }
+            if made.nth < 4 { super::fixture::failing("busy") } else { Ok(json!({})) }
         })
     });
     bench.work_until(&run, "a", 2).await;

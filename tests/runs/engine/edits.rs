@@ -6,7 +6,7 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Ve
 use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
 
-use super::kit::{Bench, completed, pending_step};
+use super::fixture::{Bench, completed, pending_step};
 
 const SEND: &str = "
 id: demo.send

@@ -4,7 +4,7 @@ use serde_json::json;
 use skills_runs::{CallError, CallFailure};
 use skills_store::StepStatus;
 
-use super::kit::{Bench, completed, failed, failing};
+use super::fixture::{Bench, completed, failed, failing};
 
 #[tokio::test]
 async fn step_with_a_false_condition_is_skipped() {

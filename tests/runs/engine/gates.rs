@@ -5,7 +5,7 @@ use skills_model::{RunState, Verdict};
 use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 
-use super::kit::{Bench, completed, failed, failing, pending_step};
+use super::fixture::{Bench, completed, failed, failing, pending_step};
 
 const SEND: &str = "
 id: demo.send

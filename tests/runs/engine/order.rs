@@ -8,7 +8,7 @@ use skills_model::RunState;
 use skills_runs::{ExecutionEnd, LogLine, PARALLEL, idempotency_key};
 use skills_store::{AuditMode, StepStatus};
 
-use super::kit::{Bench, completed, failed, failing, pending_step};
+use super::fixture::{Bench, completed, failed, failing, pending_step};
 
 const LINEAR: &str = "
 id: demo.linear

@@ -8,7 +8,7 @@ use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
-use super::kit::{Bench, LEASE, completed, failed, pending_step};
+use super::fixture::{Bench, LEASE, completed, failed, pending_step};
 
 const CLOSE: &str = "
 id: demo.close

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use skills_sandbox::Guarantee;
 
-use super::arena::{Attack, AttackSetup, Victim, open_folder, soon, text};
+use super::attack_setup::{Attack, AttackSetup, Victim, open_folder, soon, text};
 
 #[tokio::test]
 async fn a_secret_outside_stays_secret() {

@@ -3,7 +3,7 @@
 use skills_sandbox::{Enforcement, Guarantee, Outcome, Sandbox, Setup};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, AttackSetup, Bundle, Victim, sandboxes, soon};
+use super::attack_setup::{Attack, AttackSetup, Bundle, Victim, sandboxes, soon};
 
 #[tokio::test]
 async fn another_process_is_not_killed() {

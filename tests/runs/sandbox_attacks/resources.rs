@@ -6,7 +6,7 @@ use std::time::Duration;
 use skills_sandbox::{DiskLimit, End, Enforcement, ExceededLimit, Guarantee, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, AttackSetup, Bundle, sandboxes, soon};
+use super::attack_setup::{Attack, AttackSetup, Bundle, sandboxes, soon};
 
 #[tokio::test]
 async fn two_gibibytes_of_private_memory_are_refused() {
