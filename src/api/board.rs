@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::distinction::tell_apart;
+use super::distinction::distinguishing_texts;
 use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::{RunId, RunRecord, failure_kind};
@@ -119,7 +119,7 @@ impl Board {
         board.ended.sort_by_key(|run| -run.since_ms);
         board.ended_runs = board.ended.len() as u64;
         board.ended.truncate(MAX_ENDED);
-        board.tell_apart(runs);
+        board.distinguish(runs);
         board.failed = failures
             .into_values()
             .map(|(of_reason, skills)| BoardFailures { skills: skills.len() as u64, ..of_reason })
@@ -129,12 +129,12 @@ impl Board {
     }
 
     /// Adds what distinguishes the first runs of each list that have the same title.
-    fn tell_apart(&mut self, runs: &[RunRecord]) {
+    fn distinguish(&mut self, runs: &[RunRecord]) {
         let mut listed = [&mut self.waiting, &mut self.running, &mut self.ended];
         let first = listed.iter().flat_map(|group| group.iter().take(MAX_DISTINGUISHED));
         let ids: HashSet<&RunId> = first.map(|run| &run.run).collect();
         let runs: Vec<&RunRecord> = runs.iter().filter(|run| ids.contains(&run.id)).collect();
-        let rows = tell_apart(&runs, "  ");
+        let rows = distinguishing_texts(&runs, "  ");
         let mut rows: HashMap<&RunId, String> = runs.iter().map(|run| &run.id).zip(rows).collect();
         for run in listed.iter_mut().flat_map(|group| group.iter_mut()) {
             run.distinction = rows.remove(&run.run).unwrap_or_default();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn facets_are_fields_that_group_runs_and_their_terms_select_them() {
+    fn facet_terms_select_the_runs_of_their_group() {
         let names = ["a", "bb", "c", "dd", "e", "ff", "g", "hh"];
         let runs =
             names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn other_settings_of_a_client_stay() {
+    fn other_client_settings_are_preserved() {
         let overrides = CLAUDE_CODE.overrides(Path::new("/h"), &[skill(FitLevel::NameOnly)]);
         let present = r#"{"model": "x", "skillOverrides": {"csv": "off", "pdf": "off"}}"#;
         let text = with_overrides(present, &overrides).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn codex_skills_are_turned_off_at_the_end_of_its_file() {
+    fn codex_skills_are_disabled_at_the_end_of_the_file() {
         let overrides = CODEX.overrides(Path::new("/h"), &[skill(FitLevel::Off)]);
         assert_eq!(overrides.file, Path::new("/h/.codex/config.toml"));
         let text = with_overrides("model = \"x\"\n", &overrides).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_skills_in_another_notation_is_not_extended() {
+    fn skill_list_in_another_notation_is_not_extended() {
         let overrides = CODEX.overrides(Path::new("/h"), &[skill(FitLevel::Off)]);
         let inline = "skills.config = [{ name = \"pdf\", enabled = true }]\n";
         let refused = with_overrides(inline, &overrides).unwrap_err();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settings_file_that_is_missing_is_created() {
+    fn missing_settings_file_is_created() {
         let home = tempfile::tempdir().unwrap();
         let overrides = CLAUDE_CODE.overrides(home.path(), &[skill(FitLevel::Manual)]);
         write_overrides(&overrides).unwrap();

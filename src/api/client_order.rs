@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_come_before_letters_and_accents_and_case_decide_last() {
+    fn punctuation_sorts_first_and_accents_and_case_last() {
         let mut names = vec!["Zeta", "é-accent", "beta", "alpha2", "Alpha", "1num", "_x"];
         names.sort_by(|a, b| english(a, b));
         assert_eq!(names, ["_x", "1num", "Alpha", "alpha2", "beta", "é-accent", "Zeta"]);

@@ -140,7 +140,7 @@ impl ClientFolder {
         self.real.as_deref().unwrap_or(&self.path)
     }
 
-    /// Returns whether a link leads out of the folder.
+    /// Returns whether a link points outside the folder.
     pub fn left_by(&self, real: &Path) -> bool {
         self.real.as_ref().is_none_or(|root| !real.starts_with(root))
     }

@@ -310,7 +310,7 @@ fn check_patterns(lengths: impl Iterator<Item = usize>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a name fits a pattern: `*` stands for any number of characters, `?` for one
+/// Returns whether a name fits a pattern: `*` matches any number of characters, `?` one
 /// (<https://opencode.ai/v1/docs/permissions>). A ` *` at the end of the pattern can be missing in the name
 /// (`packages/opencode/src/util/wildcard.ts` of <https://github.com/anomalyco/opencode>).
 fn matches(pattern: &str, name: &str) -> bool {
@@ -532,7 +532,7 @@ mod tests {
     use super::{MAX_PATTERN_BYTES, MAX_PATTERNS, check_patterns, matches};
 
     #[test]
-    fn a_pattern_stands_for_names() {
+    fn pattern_matches_names() {
         let fitting = [
             ("a", "a"),
             ("*", ""),

@@ -145,7 +145,7 @@ impl Candidate<'_> {
 struct Known<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a RejectedBundle>,
-    /// Links that lead out of the roots: their targets are not read here.
+    /// Links that point outside the roots: their targets are not read here.
     links: Vec<&'a RejectedBundle>,
 }
 
@@ -372,7 +372,7 @@ fn candidate<'a>(
             return one;
         }
     };
-    // Behind a link that leads out of the folder only frontmatter is read, never the text of an arbitrary file.
+    // Behind a link that points outside the folder only frontmatter is read, never the text of an arbitrary file.
     let outside = place.left_by(&one.found.real);
     if outside && !file.has_fields() {
         let why = "a link out of the folder to a file without readable frontmatter".to_owned();
@@ -391,7 +391,7 @@ fn candidate<'a>(
                 (None, Some(how)) => ClientViewState::Repaired(how.clone()),
                 (None, None) => ClientViewState::Found,
             };
-            // The client reads the file; whether it gives it to the model is unknown.
+            // The client reads the file; whether it passes the text to the model is unknown.
             one.setting = read.undocumented_key.as_ref().map(|key| format!("`{key}` in {SKILL_FILE}"));
             one.read = read;
             let is_repaired = matches!(one.state, ClientViewState::Repaired(_));

@@ -90,7 +90,7 @@ fn the_rule_that_skips_a_skill_is_reported() {
 }
 
 #[test]
-fn openclaw_takes_the_first_200_of_a_folder() {
+fn openclaw_reads_the_first_200_entries_of_a_folder() {
     let home = Home::new();
     let skills = (0..205).map(|n| home.skill(&format!("repo/skills/s{n:03}"), &format!("s{n:03}"))).collect();
     let whys = home.whys("openclaw", skills);
@@ -100,7 +100,7 @@ fn openclaw_takes_the_first_200_of_a_folder() {
 }
 
 #[test]
-fn the_clients_order_decides_who_wins_not_ours() {
+fn precedence_follows_the_order_of_the_client() {
     let home = Home::new();
     // This catalog has the user's folder first; the client takes the project's.
     let user = Arc::new(home.skill(".agents/skills/a", "a"));
@@ -140,7 +140,7 @@ fn unpublished_facts_are_reported_as_unknown() {
 }
 
 #[test]
-fn reasons_are_counted_without_what_is_particular_to_one_skill() {
+fn reasons_are_counted_without_details_of_one_skill() {
     let home = Home::new();
     let reason = |length: usize| {
         let skill = home.skill("repo/.github/skills/a", "a");
@@ -154,7 +154,7 @@ fn reasons_are_counted_without_what_is_particular_to_one_skill() {
 }
 
 #[test]
-fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
+fn codex_built_in_skills_are_read_from_its_folder() {
     let home = Home::new();
     let own = |home: &Home| {
         let catalog = Catalog::default();
@@ -179,7 +179,7 @@ fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
 }
 
 #[test]
-fn what_codex_has_unpacked_is_listed_as_its_own() {
+fn unpacked_codex_skills_are_listed_as_built_in() {
     let home = Home::new();
     let own = home.skill(".codex/skills/.system/imagegen", "imagegen");
     let users_only = home.skill(".codex/skills/.system/installer", "installer");
@@ -203,7 +203,7 @@ fn what_codex_has_unpacked_is_listed_as_its_own() {
 }
 
 #[test]
-fn a_dropped_file_outside_the_catalog_has_no_id_of_it() {
+fn dropped_file_outside_the_catalog_has_no_id() {
     let home = Home::new();
     let good = home.skill("repo/.agents/skills/tool", "tool");
     let bad = home.skill("repo/.agents/skills/node_modules/tool", "tool");
@@ -244,7 +244,7 @@ fn shipped_skills_replace_folders_without_a_skill() {
 }
 
 #[test]
-fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
+fn openclaw_follows_external_links_of_user_folders_only() {
     let home = Home::new();
     for (folder, target) in [(".agents/skills", "out/personal"), ("repo/.agents/skills", "out/project")] {
         home.skill(target, target.rsplit('/').next().unwrap());
@@ -260,7 +260,7 @@ fn openclaw_follows_links_out_of_a_folder_of_the_user_only() {
 }
 
 #[test]
-fn only_the_first_folders_behind_links_are_searched() {
+fn only_the_first_linked_folders_are_searched() {
     let home = Home::new();
     home.skill("out/a/first", "first");
     home.skill("out/z/last", "last");
@@ -291,7 +291,7 @@ fn only_the_first_folders_behind_links_are_searched() {
 }
 
 #[test]
-fn a_file_that_becomes_a_pipe_is_not_waited_for() {
+fn file_replaced_by_a_pipe_does_not_block() {
     let home = Home::new();
     let pipe = home.path("repo/.claude/skills/a/SKILL.md");
     fs::create_dir_all(pipe.parent().unwrap()).unwrap();
@@ -309,7 +309,7 @@ fn a_file_that_becomes_a_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn claude_code_shows_a_name_that_no_other_skill_has_after_the_folders() {
+fn claude_code_shows_unique_names_after_their_folder() {
     let home = Home::new();
     for (folder, name) in [("aa", "same"), ("bb", "same"), ("cc", "dd"), ("dd", "dd"), ("ee", "with blank")] {
         home.skill(&format!("repo/.claude/skills/{folder}"), name);
@@ -357,7 +357,7 @@ fn opencode_enters_hidden_folders_of_other_clients_only() {
 }
 
 #[test]
-fn behind_a_link_no_text_without_frontmatter_is_read() {
+fn linked_file_without_frontmatter_is_not_read() {
     let home = Home::new();
     fs::write(home.path("secret"), "the secret line\n").unwrap();
     fs::create_dir_all(home.path("repo/.claude/skills/a")).unwrap();
@@ -373,7 +373,7 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
 }
 
 #[test]
-fn what_only_the_client_finds_has_its_state() {
+fn skill_found_only_by_the_client_has_its_state() {
     let home = Home::new();
     home.skill("repo/skills/pdf", "pdf");
     let broken = home.skill("repo/skills/broken", "broken");

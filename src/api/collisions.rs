@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_keeps_the_part_of_a_skill() {
+    fn filter_keeps_the_collisions_of_a_skill() {
         let skill = SkillId::new("c");
         let report = CollisionFilter::default().report(&map(), Some(&skill));
         assert_eq!(

@@ -31,7 +31,7 @@ pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
 ///
 /// # Errors
 /// Returns `target_not_found` if it is not a regular file in the folder, or `payload_too_large`.
-pub fn read_beneath(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
+pub fn read_inside(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
     folder.read(path, MAX_FILE_BYTES).map_err(|refusal| match refusal {
         OpenError::TooLarge { .. } => too_large(shown),
         OpenError::NotFound { .. } => {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_comes_as_what_it_is() {
+    fn content_encoding_follows_the_file() {
         let of = of_bytes;
         let json = of("a.json", b"{\"rows\": [1, 2]}");
         assert_eq!((json["encoding"].as_str(), &json["content"]["rows"][1]), (Some("json"), &json!(2)));
@@ -128,11 +128,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::File::create(dir.path().join("large")).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
         let folder = Folder::follow(dir.path()).unwrap();
-        assert_eq!(read_beneath(&folder, "large", "large").unwrap_err().code, Code::PayloadTooLarge);
+        assert_eq!(read_inside(&folder, "large", "large").unwrap_err().code, Code::PayloadTooLarge);
     }
 
     #[test]
-    fn a_cut_value_says_how_much_is_missing() {
+    fn truncated_value_states_the_omitted_length() {
         let many: Vec<Value> = (0..60).map(Value::from).collect();
         let short = cut(&json!({ "rows": many, "text": "x".repeat(2500) }));
         assert_eq!(short["rows"][50], "… 10 more");

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leaves_the_bundle_is_refused_and_a_near_one_offered() {
+    fn path_outside_the_bundle_is_rejected_with_a_suggestion() {
         let (_dir, skill) = bundle(&[("references/layout.md", b"x")]);
         assert_eq!(read_file(&skill, "../x").unwrap_err().code, Code::PathEscape);
         let error = read_file(&skill, "references/layuot.md").unwrap_err();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_text_is_cut_at_a_character() {
+    fn large_text_is_truncated_between_characters() {
         let text_value = "é".repeat(10);
         assert_eq!(as_text(text_value.as_bytes()[..5].to_vec(), 20), FileText::Text("éé".into()));
         assert!(matches!(as_text(text_value.as_bytes()[..5].to_vec(), 5), FileText::Binary(_)));

@@ -44,7 +44,7 @@ fn line(row: &[String], between: &str) -> String {
 /// Returns for each run of a list what distinguishes it from those with the same title, on one line; empty if it has none
 /// or a unique one.
 #[must_use]
-pub fn tell_apart(runs: &[&RunRecord], between: &str) -> Vec<String> {
+pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
     let mut same: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, title) in runs.iter().enumerate().filter_map(|(at, run)| Some((at, run.title()?))) {
         same.entry(title).or_default().push(at);
@@ -157,7 +157,8 @@ impl<'v> Differences<'v> {
                 *counts.entry(value).or_default() += 1;
             }
             // A value that two fields have does not tell which of them the title means.
-            let is_told = |value: &str| counts[value] == 1 && title.is_some_and(|title| says(title, value));
+            let is_told =
+                |value: &str| counts[value] == 1 && title.is_some_and(|title| contains_word(title, value));
             let own = fields.iter().filter(|(name, value)| !value.is_empty() && self.has(name));
             differing.extend(own.filter(|(_, value)| !is_told(value)).map(|(name, _)| *name));
         }
@@ -239,7 +240,7 @@ fn named(name: &str, text: &str, same: usize) -> String {
 }
 
 /// Returns whether a title contains a value as a word.
-fn says(title: &str, value: &str) -> bool {
+fn contains_word(title: &str, value: &str) -> bool {
     // A period joins the parts of a version, and a hyphen those of a name: `eu-central-1`.
     let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || "._-".contains(c));
     !value.is_empty()
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_replace_only_the_inputs_that_all_of_them_say() {
+    fn titles_replace_only_inputs_that_all_titles_contain() {
         let rows = |runs: &[(Value, &str)]| {
             let mut differences = Differences::of(&runs.iter().map(|(inputs, _)| inputs).collect::<Vec<_>>());
             differences.omit_told(runs.iter().map(|(inputs, title)| (inputs, Some(*title))));
@@ -339,20 +340,20 @@ mod tests {
         };
         let runs = [note("is late"), note("was paid"), run("pay", "Pay 3", json!({"amount": 3}))];
         assert_eq!(
-            tell_apart(&runs.iter().collect::<Vec<_>>(), "  "),
+            distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  "),
             ["text=Dear supplie…last week is late", "text=Dear supplie…last week was paid", ""]
         );
         let runs = [run("pay", "Pay", json!({"n": 1, "to": "ana"})), run("send", "Pay", json!({"n": 1}))];
-        assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
+        assert_eq!(distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ")[1], "send, n=1");
         let runs = [run("pay", "Pay", json!({"n": 1})), run("pay", "Pay", json!({"n": 1}))];
-        assert_eq!(tell_apart(&runs.iter().collect::<Vec<_>>(), "  "), ["", ""], "nothing differs");
+        assert_eq!(distinguishing_texts(&runs.iter().collect::<Vec<_>>(), "  "), ["", ""], "nothing differs");
     }
 
     #[test]
     fn many_runs_are_compared_in_one_pass() {
         let inputs = |n: usize| json!({"n": n, "to": "ana", format!("note{n}"): format!("{n}.{n}")});
         let runs: Vec<RunRecord> = (0..20_000).map(|n| run("pay", "Pay", inputs(n))).collect();
-        let rows = tell_apart(&runs.iter().collect::<Vec<_>>(), ", ");
+        let rows = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ");
         assert_eq!(rows[7], "n=7, note7=7.7");
         let mut differences = Differences::of(&runs.iter().map(|run| &run.inputs).collect::<Vec<_>>());
         assert_eq!((differences.names.len(), differences.common()), (20_001, "to=ana".to_owned()));

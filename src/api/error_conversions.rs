@@ -106,7 +106,7 @@ mod tests {
     use skills_store::RunId;
 
     #[test]
-    fn a_refused_command_says_what_the_run_takes_instead() {
+    fn rejected_command_lists_the_available_commands() {
         let refusal = TransitionError::Invalid {
             command: "approve".to_owned(),
             state: RunState::Completed,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_used_for_another_payload_names_its_run() {
+    fn error_of_a_reused_key_names_its_run() {
         let error = StoreError::IdempotencyConflict { key: "k".to_owned(), run: RunId("r-1".to_owned()) };
         let error = Error::from(error);
         assert_eq!((error.code, error.reason), (Code::IdempotencyConflict, Some(json!({ "run": "r-1" }))));

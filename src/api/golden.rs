@@ -226,7 +226,7 @@ pub struct GoldenReport {
 pub struct GoldenExplainRequest {
     /// The query with what should happen.
     pub query: GoldenQuery,
-    /// Queries in addition to those of the roots, by which advice is judged.
+    /// Queries in addition to those of the roots, by which advice is evaluated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2_000))]
     pub queries: Vec<GoldenQuery>,
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_queries_come_first_with_what_won_instead() {
+    fn failing_queries_come_first_with_their_winner() {
         use GoldenState::{FalseTrigger, Lost, Rejected, Won};
         let queries = vec![
             query("extract the tables of a pdf", &["pdf"], None),
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn one_skill_has_its_own_figures() {
+    fn figures_of_one_skill_cover_its_queries_only() {
         let queries = vec![
             query("extract the tables of a pdf", &["pdf"], None),
             query("send short mails", &["mail"], None),

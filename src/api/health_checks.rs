@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_a_problem_only_when_it_was_asked_for() {
+    fn missing_folder_is_a_problem_only_if_configured() {
         let user = RootOrigin::User { client: "codex".into() };
         let catalog = catalog(vec![
             root("./nowhere", RootOrigin::Argument, RootState::Missing),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_root_says_what_to_do() {
+    fn unreadable_root_has_help() {
         let state = RootState::Unreadable("permission denied".into());
         let checks = roots(&catalog(vec![root("/skills", RootOrigin::Argument, state)]), true);
         assert!(checks[0].found.contains("permission denied") && checks[0].advice.is_some());

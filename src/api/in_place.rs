@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn other_tasks_run_meanwhile() {
+    async fn other_tasks_run_during_the_computation() {
         let ran = AtomicBool::new(false);
         let computing = async {
             // The task is started by this thread, which is the only one.

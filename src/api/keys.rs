@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_right_says_where_and_why() {
+    fn invalid_file_is_rejected_with_location_and_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.yaml");
         let message_of = |text: &str| {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_words_with_commas() {
+    fn scopes_are_separated_by_commas() {
         assert_eq!(scopes("read, run").unwrap(), BTreeSet::from([Scope::Read, Scope::Run]));
         assert!(scopes("read,write").unwrap_err().contains("decide"));
     }

@@ -58,7 +58,7 @@ mod tests {
     const CONTRACT: &str = "id: a\nsteps:\n  - { id: one, uses: x.y }\n";
 
     #[test]
-    fn a_contract_that_comes_or_goes_is_seen_at_once() {
+    fn added_and_removed_contracts_are_detected_immediately() {
         let bundle = tempfile::tempdir().unwrap();
         let file = bundle.path().join("skill.yaml");
         let known = KnownContracts::default();
@@ -73,7 +73,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_at_rest_is_read_once() {
+    fn unchanged_file_is_read_once() {
         let bundle = tempfile::tempdir().unwrap();
         let file = bundle.path().join("skill.yaml");
         fs::write(&file, CONTRACT).unwrap();

@@ -68,7 +68,7 @@ impl Admission {
 /// The part of one principal's window that an instance has.
 #[derive(Debug, Default)]
 struct WindowLease {
-    began_ms: i64,
+    started_ms: i64,
     /// Requests taken from the store and not used.
     left: u64,
     /// Requests taken by all instances, at the last write.
@@ -103,11 +103,11 @@ impl Limiter {
     pub async fn admit(&self, principal: &str) -> Admission {
         let now = (self.now)();
         let window = self.limit.window_ms();
-        let began_ms = now - now.rem_euclid(window);
-        let share = self.share(principal, began_ms);
+        let started_ms = now - now.rem_euclid(window);
+        let share = self.share(principal, started_ms);
         let mut share = share.lock().await;
-        if share.began_ms < began_ms {
-            *share = WindowLease { began_ms, ..WindowLease::default() };
+        if share.started_ms < started_ms {
+            *share = WindowLease { started_ms, ..WindowLease::default() };
         }
         if share.left == 0 && !share.used_up {
             self.take(principal, &mut share).await;
@@ -115,7 +115,7 @@ impl Limiter {
         let allowed = share.left > 0;
         share.left = share.left.saturating_sub(1);
         self.metrics.limited(allowed);
-        let until = share.began_ms.saturating_add(window).saturating_sub(now);
+        let until = share.started_ms.saturating_add(window).saturating_sub(now);
         Admission {
             allowed,
             limit: self.limit.requests,
@@ -124,21 +124,21 @@ impl Limiter {
         }
     }
 
-    fn share(&self, principal: &str, began_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
+    fn share(&self, principal: &str, started_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(principal) {
             return Arc::clone(share);
         }
         if shares.len() >= MAX_PRINCIPALS {
             // An entry in use is kept, or its principal would start over with a full window.
-            shares.retain(|_, share| share.try_lock().map_or(true, |share| share.began_ms >= began_ms));
+            shares.retain(|_, share| share.try_lock().map_or(true, |share| share.started_ms >= started_ms));
         }
         Arc::clone(shares.entry(principal.to_owned()).or_default())
     }
 
     async fn take(&self, principal: &str, share: &mut WindowLease) {
         let (batch, limit) = (self.limit.batch(), self.limit.requests);
-        match self.counts.allowance(principal, share.began_ms, batch, limit).await {
+        match self.counts.allowance(principal, share.started_ms, batch, limit).await {
             Ok(allowance) => {
                 share.left = allowance.granted;
                 share.taken = allowance.taken;
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_instance_lets_exactly_the_limit_through_and_says_when_to_come_back() {
-        let rig = Fixture::new();
-        let limiter = rig.instance(50);
+    async fn limiter_admits_exactly_the_limit_and_states_retry_after() {
+        let fixture = Fixture::new();
+        let limiter = fixture.instance(50);
         // 1,000 s is 40 s into its window of 60.
         for n in 1..=50 {
             let admission = limiter.admit("ana").await;
@@ -200,21 +200,21 @@ mod tests {
         assert_eq!(refused.header(), "\"default\";r=0;t=20");
         assert_eq!(limiter.limit().policy_header(), "\"default\";q=50;w=60");
         assert!(limiter.admit("bo").await.allowed, "budgets are each principal's own");
-        rig.time.fetch_add(20_000, Ordering::SeqCst);
+        fixture.time.fetch_add(20_000, Ordering::SeqCst);
         assert_eq!(limiter.admit("ana").await.remaining, 49, "a new window");
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn two_instances_share_one_budget_within_a_batch() {
-        let rig = Fixture::new();
-        let (one, other) = (rig.instance(200), rig.instance(200));
+        let fixture = Fixture::new();
+        let (one, other) = (fixture.instance(200), fixture.instance(200));
         let mut through = 0;
         for _ in 0..400 {
             through +=
                 u64::from(one.admit("ana").await.allowed) + u64::from(other.admit("ana").await.allowed);
         }
         assert_eq!(through, 200, "asked in turns, nothing is left in a batch");
-        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        fixture.time.fetch_add(60_000, Ordering::SeqCst);
         assert!(other.admit("ana").await.allowed);
         let mut alone = 0;
         while one.admit("ana").await.allowed {
@@ -225,9 +225,9 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn many_tasks_at_once_get_no_more_than_the_limit() {
-        let rig = Fixture::new();
-        let limiter = Arc::new(rig.instance(120));
+    async fn concurrent_tasks_do_not_exceed_the_limit() {
+        let fixture = Fixture::new();
+        let limiter = Arc::new(fixture.instance(120));
         let ask = |_| {
             let limiter = limiter.clone();
             tokio::spawn(async move { limiter.admit("ana").await.allowed })
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn principals_of_past_windows_are_forgotten() {
-        let rig = Fixture::new();
-        let limiter = rig.instance(10);
+    async fn principals_of_past_windows_are_removed() {
+        let fixture = Fixture::new();
+        let limiter = fixture.instance(10);
         for n in 0..MAX_PRINCIPALS {
             limiter.share(&format!("p{n}"), 960_000);
         }
-        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        fixture.time.fetch_add(60_000, Ordering::SeqCst);
         assert!(limiter.admit("new").await.allowed);
         assert_eq!(limiter.shares.lock().unwrap().len(), 1);
     }

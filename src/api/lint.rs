@@ -739,7 +739,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_held_against_their_capabilities() {
+    fn calls_are_checked_against_their_capabilities() {
         let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
         let folder = dir.path().join("capabilities");
         fs::create_dir(&folder).unwrap();
@@ -860,7 +860,7 @@ steps:
     }
 
     #[test]
-    fn files_beside_a_contract_are_checked_where_they_are() {
+    fn files_next_to_a_contract_are_checked() {
         let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
         let write = |name: &str, text: &str| {
             let path = dir.path().join("notes").join(name);
@@ -910,7 +910,7 @@ steps:
     }
 
     #[test]
-    fn skills_that_a_contract_runs_are_looked_up() {
+    fn skills_run_by_a_contract_are_resolved() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, contract: &str| {
             let folder = dir.path().join(name);
@@ -973,7 +973,7 @@ steps:
     }
 
     #[test]
-    fn contracts_that_run_too_much_are_found() {
+    fn contracts_with_too_many_nested_steps_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, steps: usize, next: &str| {
             let folder = dir.path().join(name);
@@ -1016,7 +1016,7 @@ steps:
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_that_differs_by_case_is_ignored_aloud() {
+    fn file_name_in_other_case_is_ignored_with_a_finding() {
         let (_dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
         fs::write(path.with_file_name("skill.md"), "other").unwrap();
         let report = files(&[path]);
@@ -1025,7 +1025,7 @@ steps:
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_contract_with_another_name_is_ignored_aloud() {
+    fn contract_with_another_name_is_ignored_with_a_finding() {
         let (_dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
         let messages = |path: &Path| {
             let found = files(&[path.to_owned()]).findings;

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_finds_words_of_descriptions_behind_names() {
+    fn query_matches_descriptions_after_names() {
         let mut catalog = catalog(&[("a", "a"), ("log-sum", "log-sum"), ("c", "c")]);
         for (entry, text) in catalog.entries.iter_mut().zip(["Reads log files", "Sums", "Catalogs books"]) {
             std::sync::Arc::make_mut(&mut entry.skill).description = text.to_owned();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_join_and_do_not_mind_case() {
+    fn filters_combine_and_ignore_case() {
         let mut catalog = catalog(&[("a", "a"), ("b", "b")]);
         std::sync::Arc::make_mut(&mut catalog.entries[1].skill).domain =
             Some(WithOrigin::written("Docs".into()));
@@ -270,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_reader_filled_in_is_said() {
+    fn values_added_by_the_parser_are_reported() {
         let catalog = catalog(&[("a", "a")]);
         let list = list(&catalog, &ListFilter::default()).unwrap();
         assert_eq!(list.skills[0].inferred, ["role", "invocation", "effect_mode", "status", "kind"]);
     }
 
     #[test]
-    fn a_page_counts_all_and_names_what_was_refused_behind_the_last_skill() {
+    fn page_counts_all_skills_and_lists_rejected_bundles_last() {
         let mut catalog = catalog(&[("a", "a"), ("b", "b"), ("c", "c")]);
         catalog.refused.push(refused("broken", "there is no description"));
         let page = |limit: Option<usize>, cursor: Option<String>| {

@@ -63,7 +63,7 @@ impl LocalFiles {
         let opened = Folder::follow(&folder).map_err(|error| {
             Error::new(Code::TargetNotFound, format!("cannot open {}: {error}", folder.display()))
         })?;
-        let content = content::read_beneath(&opened, &name, &shown)?;
+        let content = content::read_inside(&opened, &name, &shown)?;
         Ok(LocalFile { name, path, content })
     }
 

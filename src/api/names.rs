@@ -146,7 +146,7 @@ mod tests {
     use crate::testing::{catalog, refused};
 
     #[test]
-    fn an_id_wins_over_a_name_and_a_name_over_nothing() {
+    fn id_has_precedence_over_name() {
         let catalog = catalog(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
         assert_eq!(resolve(&catalog, "pdf-tables", None).unwrap().name, "PDF Tables");
         assert_eq!(resolve(&catalog, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_offers_near_ones() {
+    fn unknown_name_suggests_similar_ones() {
         let catalog = catalog(&[("pdf-tables", "pdf-tables"), ("invoice", "invoice")]);
         let error = resolve(&catalog, "pdf-tabels", None).unwrap_err();
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_skills_are_advised_only_among_others() {
+    fn shipped_skills_are_suggested_only_with_others() {
         let message = |catalog: &Catalog| resolve(catalog, "log-digest", None).unwrap_err().message;
         let mut catalog = catalog(&[("pdf", "pdf")]);
         assert!(message(&catalog).contains("--demo"), "{}", message(&catalog));
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_is_offered_once_though_its_name_and_its_id_are_near() {
+    fn skill_with_similar_name_and_id_is_suggested_once() {
         let catalog = catalog(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
         let error = resolve(&catalog, "PDF Procesing", None).unwrap_err();
         assert_eq!(error.suggestions, ["pdf-processing", "pdf-process"]);
     }
 
     #[test]
-    fn a_folder_that_is_a_link_names_the_skill_it_leads_to() {
+    fn linked_folder_resolves_to_its_target() {
         let mut catalog = catalog(&[("beta", "beta")]);
         let same_as = catalog.entries[0].skill.location.clone();
         let location = "/skills/linked/SKILL.md".into();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_bundle_says_why_instead_of_not_found() {
+    fn rejected_bundle_is_reported_with_its_reason() {
         let mut catalog = catalog(&[]);
         catalog.refused.push(refused("broken", "there is no description"));
         let error = resolve(&catalog, "broken", None).unwrap_err();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_what_a_browser_sends_and_nothing_wider() {
+    fn only_origins_that_browsers_send_are_valid() {
         for fits in
             ["https://docs.example", "http://localhost:3000", "http://127.0.0.1:8081", "http://[::1]:3000"]
         {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_hold_everything_once_and_the_last_one_leads_nowhere() {
+    fn pages_contain_every_entry_once() {
         assert_eq!(pages(&["a", "b", "c", "d"], 2), [["a", "b"], ["c", "d"]]);
         assert_eq!(pages(&["a", "b", "c"], 2), [vec!["a", "b"], vec!["c"]]);
         // Two copies of a shadowed bundle have the same id.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_finds_its_place_again_in_a_list_that_changed() {
+    fn cursor_keeps_its_position_in_a_changed_list() {
         let (_, next) = part(3, |at| ["a", "b", "c"][at], Some(2), None).unwrap();
         let grown = ["0", "a", "b", "c"];
         let (page, _) = part(4, |at| grown[at], Some(2), next.as_deref()).unwrap();

@@ -203,7 +203,7 @@ pub struct PolicyRule {
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// Skills of the catalog that it matches, of a rule for labeled runs apart from their labels.
+    /// Skills of the catalog that it matches; a rule for labeled runs is compared without its labels.
     pub skills: usize,
     /// Labels that a run needs to match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_followed_while_it_is_edited_and_a_mistake_refuses() {
+    fn edited_policy_is_reloaded_and_an_invalid_one_denies() {
         let dir = tempfile::tempdir().unwrap();
         let policy = file(dir.path());
         assert!(policy.current().unwrap().is_empty(), "none is none");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_the_settings_name_has_to_be_there() {
+    fn configured_policy_file_must_exist() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config::defaults(dir.path(), &Env::at(dir.path()));
         config.policy_file = Some(dir.path().join("none.yaml"));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn control_sequences_are_no_words_and_places_stay() {
+    fn control_sequences_are_not_words_and_offsets_stay() {
         let words = |text: &str| -> Vec<String> {
             let text_only = intent(text).unwrap();
             assert_eq!(text_only.len(), text.len());

@@ -100,7 +100,7 @@ pub async fn manifest(core: &SharedClient, skill: &Arc<Skill>) -> Result<SkillMa
 /// Returns a complete file of a skill.
 ///
 /// # Errors
-/// Returns `path_escape` for a path that is hidden or leads out of the skill; `not_found`; `payload_too_large`;
+/// Returns `path_escape` for a path that is hidden or points outside the skill; `not_found`; `payload_too_large`;
 /// `not_implemented` if the core is remote.
 pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
     here(core)?;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_promised_once_and_nothing_hidden_or_outside() {
+    fn every_visible_file_of_the_bundle_is_listed_once() {
         let (_dir, skill) = bundle("SKILL.md");
         assert_eq!(paths(&skill).unwrap(), ["SKILL.md", "inner/SKILL.md", "inside.md", "references/a.md"]);
         for path in ["outside", ".git/config", "../x", "references/.secret"] {
@@ -263,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn a_main_file_of_another_spelling_is_served_under_its_right_name() {
+    fn main_file_in_other_case_has_its_standard_name() {
         let (_dir, skill) = bundle("skill.md");
         assert_eq!(paths(&skill).unwrap()[0], "SKILL.md");
         assert!(!bytes(&skill, "SKILL.md", 100).unwrap().is_empty());
     }
 
     #[test]
-    fn a_folder_shows_its_children_and_no_more() {
+    fn folder_lists_its_direct_children_only() {
         let files = ["SKILL.md", "a/b.md", "a/c/d.png", "a/c/e.png"].map(str::to_owned);
         let shown = |folder: &str| -> Vec<(String, bool)> {
             within(&files, folder).into_iter().map(|child| (child.path, child.folder)).collect()

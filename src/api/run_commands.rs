@@ -84,7 +84,7 @@ mod tests {
     use skills_store::{NewEvent, RunId};
 
     #[test]
-    fn every_order_names_who_gave_it() {
+    fn every_command_names_its_sender() {
         let expected = [
             ("run.canceled", json!({"by": "ana"})),
             ("run.canceled", json!({"by": "bo", "reason": "denied"})),

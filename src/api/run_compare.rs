@@ -62,7 +62,7 @@ pub struct StepComparison {
 }
 
 impl StepComparison {
-    /// Returns whether the step is the same in both, apart from timing.
+    /// Returns whether the step is the same in both, except for timing.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.differences().is_empty()
@@ -100,7 +100,7 @@ pub struct RunComparison {
     pub right: ComparedRun,
     /// Whether both run the same contract.
     pub same_contract: bool,
-    /// Whether nothing but timing differs.
+    /// Whether only timing differs.
     pub same: bool,
     /// The first difference as text, in execution order.
     pub first: Option<String>,
@@ -164,8 +164,8 @@ fn side(detail: &RunDetail) -> ComparedRun {
 
 /// Returns the digests of the inputs of a run's steps, from the last time that each started.
 fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
-    let begun = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
-    begun
+    let started = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
+    started
         .filter_map(|event| Some((event.event.step.as_deref()?, event.event.data["inputs_digest"].as_str()?)))
         .collect()
 }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_named_by_their_place() {
+    fn differences_are_named_by_path() {
         let left = json!({ "a": 1, "list": [1, 2], "same": { "x": null }, "a/b": 1 });
         let right = json!({ "a": 2, "list": [1], "same": { "x": null }, "new": true });
         let change = |path: &str, left, right| Change { path: path.to_owned(), left, right };
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_one_run_alone_stands_where_it_ran() {
+    fn step_of_one_run_only_is_listed_in_order() {
         let view = |step: &str| StepView {
             p95_ms: None,
             step: step.to_owned(),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nul_is_named_by_its_field() {
+    fn nul_error_names_its_field() {
         let check = |value: Value| ensure_without_nul("inputs", value.as_object().unwrap());
         assert!(check(json!({ "q": ["\\u0000", { "a": 1 }], "n": null })).is_ok());
         for (value, name) in [
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_short_and_visible_and_a_wait_has_a_length() {
+    fn keys_and_waits_have_limits() {
         let with =
             |key: &str| ExecutionOptions { idempotency_key: Some(key.to_owned()), ..Default::default() };
         assert!(with("order-7").check().is_ok());

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_named_by_its_place() {
+    fn difference_is_named_by_path() {
         let (a, b) = (r#"{"x": {"y": [1, 2]}}"#, r#"{"x": {"y": [1, 3]}}"#);
         assert_eq!(schema_drift(a, b).unwrap().as_deref(), Some("/x/y/1 differs"));
         assert_eq!(schema_drift(r#"{"x": {}}"#, b).unwrap().as_deref(), Some("/x/y is missing"));

@@ -33,12 +33,12 @@ impl<T: Clone> SingleFlight<T> {
     {
         let question = &self.ask(name);
         // If that caller is dropped, another one reads.
-        let began = || async move {
+        let start = || async move {
             let _turn = question.turn.lock().await;
             question.begin();
             look().await
         };
-        question.answer.get_or_init(began).await.clone()
+        question.answer.get_or_init(start).await.clone()
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<String, InFlight<T>>> {
@@ -98,19 +98,19 @@ mod tests {
 
     struct Fixture {
         flights: SingleFlight<usize>,
-        begun: AtomicUsize,
+        started: AtomicUsize,
         end: Notify,
     }
 
     impl Fixture {
         fn new() -> Self {
-            Self { flights: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
+            Self { flights: SingleFlight::default(), started: AtomicUsize::new(0), end: Notify::new() }
         }
 
         /// Makes a request; returns the number of the read.
         async fn ask(&self, name: &str) -> usize {
             let look = || async {
-                let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
                 self.end.notified().await;
                 number
             };
@@ -119,37 +119,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_during_a_look_shares_the_next_one() {
-        let rig = Fixture::new();
-        let mut first = Box::pin(rig.ask("a"));
+    async fn calls_during_a_request_share_the_next_one() {
+        let fixture = Fixture::new();
+        let mut first = Box::pin(fixture.ask("a"));
         assert!(poll!(&mut first).is_pending());
-        let mut later: Vec<_> = (0..50).map(|_| Box::pin(rig.ask("a"))).collect();
+        let mut later: Vec<_> = (0..50).map(|_| Box::pin(fixture.ask("a"))).collect();
         for question in &mut later {
             assert!(poll!(question).is_pending());
         }
-        assert_eq!(rig.begun.load(Ordering::SeqCst), 1, "one look at a time");
-        rig.end.notify_one();
+        assert_eq!(fixture.started.load(Ordering::SeqCst), 1, "one look at a time");
+        fixture.end.notify_one();
         assert_eq!(first.await, 1, "no caller gets the result of a call that began before its request");
-        rig.end.notify_one();
+        fixture.end.notify_one();
         assert_eq!(futures::future::join_all(later).await, [2; 50]);
-        assert!(rig.flights.in_flight().is_empty());
+        assert!(fixture.flights.in_flight().is_empty());
     }
 
     #[tokio::test]
-    async fn other_names_do_not_wait_and_who_gives_up_holds_nobody_up() {
-        let rig = Fixture::new();
-        let mut gone = Box::pin(rig.ask("a"));
-        let mut stays = Box::pin(rig.ask("a"));
-        let mut other = Box::pin(rig.ask("b"));
+    async fn other_keys_and_canceled_calls_do_not_block() {
+        let fixture = Fixture::new();
+        let mut gone = Box::pin(fixture.ask("a"));
+        let mut stays = Box::pin(fixture.ask("a"));
+        let mut other = Box::pin(fixture.ask("b"));
         assert!(poll!(&mut gone).is_pending() && poll!(&mut stays).is_pending());
         assert!(poll!(&mut other).is_pending());
-        assert_eq!(rig.begun.load(Ordering::SeqCst), 2);
+        assert_eq!(fixture.started.load(Ordering::SeqCst), 2);
         drop(gone);
-        rig.end.notify_waiters();
+        fixture.end.notify_waiters();
         assert_eq!(other.await, 2);
         assert!(poll!(&mut stays).is_pending());
-        rig.end.notify_one();
+        fixture.end.notify_one();
         assert_eq!(stays.await, 3, "it looked for itself");
-        assert!(rig.flights.in_flight().is_empty());
+        assert!(fixture.flights.in_flight().is_empty());
     }
 }

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_the_shape_of_the_recommendation_and_differ() {
+    fn trace_ids_are_valid_and_unique() {
         let ids =
             [trace_id(1, 1, 0), trace_id(1, 1, 1), trace_id(1, 2, 0), trace_id(2, 1, 0), new_trace_id()];
         for (i, id) in ids.iter().enumerate() {

@@ -254,10 +254,12 @@ pub struct WhyRanking {
     pub rank: Option<usize>,
     /// Its score.
     pub score: Option<f64>,
-    /// The first result; the second, where the skill itself is first.
-    pub rival: Option<SkillId>,
-    /// The rival's score.
-    pub rival_score: Option<f64>,
+    /// The result to compare with: the first; the second, if the skill itself is first.
+    #[serde(rename = "rival")]
+    pub other: Option<SkillId>,
+    /// The score of that result.
+    #[serde(rename = "rival_score")]
+    pub other_score: Option<f64>,
     /// The verdict about the first result.
     pub verdict: String,
     /// The terms of the request without stop words.
@@ -269,9 +271,10 @@ pub struct WhyRanking {
     /// The skill as a result; none if it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<WhyHit>,
-    /// The rival as a result.
+    /// The result to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rival_hit: Option<WhyHit>,
+    #[serde(rename = "rival_hit")]
+    pub other_hit: Option<WhyHit>,
     /// A change of the description that wins the request, measured by a draft; none if none was found or needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
@@ -706,9 +709,9 @@ async fn ranked(
     let hit = own.results.first();
     let rank = hit.map(|hit| hit.rank.unwrap_or(1));
     let winner = first.results.first().filter(|winner| winner.skill_id != subject.id);
-    let rival = winner.or_else(|| first.results.get(1));
+    let other = winner.or_else(|| first.results.get(1));
     let terms = terms(intent, &first, hit, winner);
-    let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
+    let mut checks = vec![rank_check(subject, &own, &first, rank, other)];
     let wins = rank == Some(1) && first.fit != Fit::None;
     let stated = with_when_to_use(&subject.description, subject.when_to_use.as_deref());
     let clause = match hit {
@@ -734,13 +737,13 @@ async fn ranked(
     let ranking = WhyRanking {
         fit_threshold: first.confidence.as_ref().map(|confidence| confidence.fit_threshold),
         own: hit.zip(rank).map(|(hit, rank)| WhyHit::of(hit, rank)),
-        // If the skill itself is first, the rival is second.
-        rival_hit: rival.map(|rival| WhyHit::of(rival, if winner.is_some() { 1 } else { 2 })),
+        // If the skill itself is first, the other result is second.
+        other_hit: other.map(|other| WhyHit::of(other, if winner.is_some() { 1 } else { 2 })),
         advice,
         rank,
         score: hit.map(|hit| hit.score),
-        rival: rival.map(|rival| rival.skill_id.clone()),
-        rival_score: rival.map(|rival| rival.score),
+        other: other.map(|other| other.skill_id.clone()),
+        other_score: other.map(|other| other.score),
         verdict: first.verdict.sentence.clone(),
         terms,
     };
@@ -790,7 +793,7 @@ fn rank_check(
     own: &Answer,
     first: &Answer,
     rank: Option<usize>,
-    rival: Option<&Hit>,
+    other: Option<&Hit>,
 ) -> WhyCheck {
     let kind = CheckKind::Rank;
     let Some((rank, hit)) = rank.zip(own.results.first()) else {
@@ -812,7 +815,7 @@ fn rank_check(
             ),
             (None, None) => WhyCheck::fail(
                 kind,
-                match rival {
+                match other {
                     Some(winner) => format!(
                         "not ranked: no term of the request matches the skill; {} is first with {:.2}",
                         winner.skill_id, winner.score
@@ -824,7 +827,7 @@ fn rank_check(
         };
     };
     let score = hit.score;
-    match (rank, rival) {
+    match (rank, other) {
         (1, _) if first.fit == Fit::None => {
             let (refused, advice) = match first.verdict.reason {
                 VerdictReason::BelowThreshold => {

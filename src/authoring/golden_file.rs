@@ -97,7 +97,7 @@ pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> R
         GoldenEdit::Replace(at, case) => GoldenEdit::Replace(present(*at)?, case.clone()),
         GoldenEdit::Remove(at) => GoldenEdit::Remove(present(*at)?),
     };
-    let written = edited(&text, &edit)?;
+    let written = apply_edit(&text, &edit)?;
     if let Some(real) = real {
         replace_real_file(&real, text.as_bytes(), written.as_bytes())?;
     } else {
@@ -156,7 +156,7 @@ pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
 /// # Errors
 /// Returns an error if the text is not a golden set, has no query at that position, or the result would not parse to
 /// exactly the intended queries.
-pub fn edited(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
+pub fn apply_edit(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
     let before = if is_empty(text) { Vec::new() } else { golden_yaml(text)? };
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let items = items(text);
@@ -176,7 +176,7 @@ pub fn edited(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
             }
             let indent = items.first().map_or("", |item| item.indent);
             for case in cases {
-                out.push_str(&rendered(case, indent, line_end));
+                out.push_str(&render_case(case, indent, line_end));
             }
             wanted.extend(cases.iter().cloned());
         }
@@ -296,7 +296,7 @@ impl Item<'_> {
             }
         }
         if !is_complete {
-            out.replace_range(self.lines.clone(), &rendered(new, self.indent, line_end));
+            out.replace_range(self.lines.clone(), &render_case(new, self.indent, line_end));
             return;
         }
         changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
@@ -306,7 +306,7 @@ impl Item<'_> {
     }
 }
 
-fn rendered(case: &Case, indent: &str, line_end: &str) -> String {
+fn render_case(case: &Case, indent: &str, line_end: &str) -> String {
     let (key, expected) = expectation(&case.expect);
     let query = scalar(&case.query);
     format!("{indent}- query: {query}{line_end}{indent}  {key}: {expected}{line_end}")
@@ -375,53 +375,53 @@ mod tests {
     #[test]
     fn an_added_query_is_appended() {
         let new = vec![case("is it 5: yes", Expect::Not(SkillId::new("clock"))), case("no", Expect::Nothing)];
-        let out = edited(TEXT, &GoldenEdit::Add(new)).unwrap();
+        let out = apply_edit(TEXT, &GoldenEdit::Add(new)).unwrap();
         let added = "- query: \"is it 5: yes\"\n  not: clock\n- query: \"no\"\n  expect: none\n";
         assert_eq!(out, format!("{TEXT}{added}"));
         assert_eq!(
-            edited("# Empty.\n[]\n", &GoldenEdit::Add(vec![case("q", any(&["a"]))])).unwrap(),
+            apply_edit("# Empty.\n[]\n", &GoldenEdit::Add(vec![case("q", any(&["a"]))])).unwrap(),
             "# Empty.\n- query: q\n  expect: [a]\n"
         );
         let indented = "  - query: q\r\n    expect: [a]\r\n";
-        let out = edited(indented, &GoldenEdit::Add(vec![case("r", Expect::Nothing)])).unwrap();
+        let out = apply_edit(indented, &GoldenEdit::Add(vec![case("r", Expect::Nothing)])).unwrap();
         assert_eq!(out, "  - query: q\r\n    expect: [a]\r\n  - query: r\r\n    expect: none\r\n");
     }
 
     #[test]
     fn a_replaced_query_keeps_comments_and_order() {
         let new = case("every table of a pdf", any(&["pdf-tables", "xlsx"]));
-        let out = edited(TEXT, &GoldenEdit::Replace(0, new)).unwrap();
+        let out = apply_edit(TEXT, &GoldenEdit::Replace(0, new)).unwrap();
         let wanted = TEXT
             .replace("a table from a pdf ", "every table of a pdf ")
             .replace("[pdf-tables]", "[pdf-tables, xlsx]");
         assert_eq!(out, wanted);
         let out =
-            edited(TEXT, &GoldenEdit::Replace(1, case("what's the time: now", any(&["clock"])))).unwrap();
+            apply_edit(TEXT, &GoldenEdit::Replace(1, case("what's the time: now", any(&["clock"])))).unwrap();
         assert_eq!(out, TEXT.replace("expect: none", "expect: [clock]"));
-        let out = edited(
+        let out = apply_edit(
             TEXT,
             &GoldenEdit::Replace(1, case("what's the time: now", Expect::Not(SkillId::new("x")))),
         )
         .unwrap();
         assert_eq!(out, TEXT.replace("expect: none", "not: x"));
-        let out = edited(TEXT, &GoldenEdit::Replace(2, case("one line", any(&["c"])))).unwrap();
+        let out = apply_edit(TEXT, &GoldenEdit::Replace(2, case("one line", any(&["c"])))).unwrap();
         assert_eq!(golden_yaml(&out).unwrap()[2], case("one line", any(&["c"])));
         assert!(out.starts_with("# The golden set of the team.\n- query: a table from a pdf   # the usual"));
     }
 
     #[test]
     fn a_removed_query_leaves_the_comments_around_it() {
-        let out = edited(TEXT, &GoldenEdit::Remove(1)).unwrap();
+        let out = apply_edit(TEXT, &GoldenEdit::Remove(1)).unwrap();
         assert!(out.contains("# Out of scope.\n-\n  query: >-"), "{out}");
         assert_eq!(golden_yaml(&out).unwrap().len(), 2);
-        let out = edited("- query: q\n  expect: none\n", &GoldenEdit::Remove(0)).unwrap();
+        let out = apply_edit("- query: q\n  expect: none\n", &GoldenEdit::Remove(0)).unwrap();
         assert_eq!(out, "");
     }
 
     #[test]
     fn a_list_in_flow_style_is_refused() {
         let flow = "[{query: q, expect: none}]\n";
-        assert!(matches!(edited(flow, &GoldenEdit::Remove(0)), Err(EditError::NotExact)));
+        assert!(matches!(apply_edit(flow, &GoldenEdit::Remove(0)), Err(EditError::NotExact)));
     }
 
     #[test]
@@ -443,7 +443,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn edits_at_once_lose_nothing() {
+    fn concurrent_edits_lose_nothing() {
         const EDITS: usize = 16;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("golden.yaml");

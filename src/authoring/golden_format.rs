@@ -10,7 +10,7 @@ use skills_discovery::{Case, Expect, GoldenError, golden_yaml, skill_evals};
 use skills_skill::SkillId;
 use strum::{Display, EnumString};
 
-use crate::golden_file::{GoldenEdit, edited};
+use crate::golden_file::{GoldenEdit, apply_edit};
 
 /// A file format of a golden set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
@@ -202,7 +202,7 @@ pub fn format_golden(
     match format {
         GoldenFormat::Yaml => {
             let all = GoldenEdit::Add(cases.to_vec());
-            edited("", &all).map_err(|error| match error {
+            apply_edit("", &all).map_err(|error| match error {
                 crate::golden_file::EditError::Invalid(error) => error.into(),
                 other => GoldenError::Yaml(other.to_string()).into(),
             })
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_queries_are_read_back() {
         for format in [GoldenFormat::Yaml, GoldenFormat::Jsonl, GoldenFormat::Csv] {
             let text = format_golden(format, &cases(), None).unwrap();
             assert_eq!(parse_golden(format, &text, None).unwrap(), cases(), "{format}: {text}");

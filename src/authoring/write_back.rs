@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_comments_and_line_ends_stay() {
+    fn styles_comments_and_line_endings_are_preserved() {
         let new = "Reads PDFs, and says why.";
         for (source, expected) in [
             (
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_plain_style_cannot_hold_is_quoted() {
+    fn text_invalid_in_plain_style_is_quoted() {
         let source = "---\nname: a\ndescription: Old.\n---\nBody\n";
         let new = "Reads: PDFs # and \"more\"";
         let out = write(source, new).unwrap();

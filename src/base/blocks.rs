@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_one_after_the_other() {
+    fn records_are_read_in_sequence() {
         let records: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; usize::from(n) * 997]).collect();
         let mut out = Vec::new();
         let mut writer = BlockWriter::new(&mut out);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_noticed_when_its_block_is_read_and_a_cut_at_once() {
+    fn flipped_bit_is_detected_on_read_and_truncation_on_open() {
         let content = vec![7; 2 * BLOCK];
         let intact = written(&content);
         let mut flipped = intact.clone();

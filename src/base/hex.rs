@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_survive_both_directions() {
+    fn bytes_round_trip() {
         assert_eq!(encode(&[0, 0x1f, 0xff]), "001fff");
         assert_eq!(decode("001fFF"), Some(vec![0, 0x1f, 0xff]));
         for wrong in ["", "0", "0g", "+1", "é1"] {

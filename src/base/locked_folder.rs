@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_processes_that_are_gone_are_cleared() {
+    fn folders_of_ended_processes_are_removed() {
         let base = tempfile::tempdir().unwrap();
         let stale = base.path().join(format!("{PREFIX}stale"));
         fs::create_dir_all(stale.join("artifacts")).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_that_is_interrupted_is_finished_by_the_next_start() {
+    fn interrupted_removal_is_completed_at_the_next_start() {
         let base = tempfile::tempdir().unwrap();
         let folder = LockedFolder::create_in(base.path(), PREFIX, false).unwrap();
         fs::write(folder.path().join("file"), "x").unwrap();
@@ -230,7 +230,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_or_a_link_in_the_place_of_the_lock_is_not_waited_for() {
+    fn pipe_or_link_as_lock_file_does_not_block() {
         let base = tempfile::tempdir().unwrap();
         let pipe = base.path().join(format!("{PREFIX}pipe"));
         fs::create_dir(&pipe).unwrap();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_separators_and_the_right_number() {
+    fn counts_have_separators_and_correct_plurals() {
         assert_eq!([0, 312, 14_639, 1_000_000].map(grouped), ["0", "312", "14,639", "1,000,000"]);
         assert_eq!([0, 1, 3_755].map(|n| counted(n, "skill")), ["0 skills", "1 skill", "3,755 skills"]);
         assert_eq!([1, 2].map(|n| counted(n, "query")), ["1 query", "2 queries"]);

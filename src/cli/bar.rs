@@ -84,7 +84,7 @@ mod tests {
     const PLAIN: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
 
     #[test]
-    fn cells_are_the_scores_share_of_the_scale() {
+    fn bar_length_is_proportional_to_the_score() {
         assert_eq!(
             stacked(&[0.5, 0.5, 0.25, 0.25, 0.25], 1.75, 3.5, Some(2.8), 20, PLAIN),
             "███▓▓▓▒▒░·      ┊   "
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_signals_take_no_cell_and_low_scores_stay_left_of_the_mark() {
+    fn negative_components_have_no_cell() {
         let look = TerminalCaps { unicode: false, ..PLAIN };
         assert_eq!(stacked(&[-1.0, 0.35, 0.0, 0.0, 0.0], 0.35, 3.5, Some(1.4), 10, look), "d   :     ");
     }

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gathered_rows_keep_the_columns_sum() {
+    fn merged_rows_keep_the_column_sum() {
         let words: Vec<WordRow> = (0..30)
             .map(|i| {
                 let value = f64::from(i) / 10.0;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_under_each_other() {
+    fn numbers_are_aligned() {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         assert_eq!((number(0.0, look).chars().count(), number(-1.234, look)), (9, "    −1.23".to_owned()));
     }

@@ -34,14 +34,14 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
         !fit.descriptions.is_empty() || fit.clients.iter().any(|client| client.overrides.is_some());
     if !fit.fits {
         if args.write {
-            cx.reporter().say("nothing is written: a list does not fit or a golden query is lost");
+            cx.reporter().print_line("nothing is written: a list does not fit or a golden query is lost");
         }
         return Ok(Exit::ChecksFailed);
     }
     if !has_changes {
-        cx.reporter().say("nothing to change: every list fits already");
+        cx.reporter().print_line("nothing to change: every list fits already");
     } else if !args.write {
-        cx.reporter().say("nothing is written; --write applies the change");
+        cx.reporter().print_line("nothing is written; --write applies the change");
     }
     if !args.write {
         return Ok(Exit::Success);
@@ -64,7 +64,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
         };
         match saved {
             SavedDescription::Written(location, ..) => {
-                cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+                cx.reporter()
+                    .print_line(&format!("wrote {}", safe_text::line(&location.display().to_string())));
             }
             SavedDescription::Proposed(view, obstacle) => {
                 cx.reporter().warn(&format!("not written: {}", safe_text::line(&obstacle)));
@@ -74,7 +75,8 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
     }
     for overrides in fit.clients.iter().filter_map(|client| client.overrides.as_ref()) {
         write_overrides(overrides)?;
-        cx.reporter().say(&format!("wrote {}", safe_text::line(&overrides.file.display().to_string())));
+        cx.reporter()
+            .print_line(&format!("wrote {}", safe_text::line(&overrides.file.display().to_string())));
     }
     Ok(Exit::Success)
 }

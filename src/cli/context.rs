@@ -24,7 +24,7 @@ impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 
 /// The core of a command: in this process, or on a remote service.
 pub enum Backend {
-    /// In this process. With `json`, notices are only logged: standard error holds nothing but a JSON error.
+    /// In this process. With `json`, notices are only logged: standard error holds only a JSON error.
     Here { local: Box<Local>, json: bool },
     /// On a remote service.
     There(Box<Remote>),

@@ -25,7 +25,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     ///
     /// # Errors
     /// Returns an error if the output is closed.
-    pub fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+    pub fn print_line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         writeln!(self.output, "{}", line.as_ref()).map_err(Failure::from)
     }
 
@@ -34,7 +34,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     /// # Errors
     /// Returns an error if the output is closed or the input cannot be read.
     pub fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
-        self.say(prompt)?;
+        self.print_line(prompt)?;
         write!(self.output, "> ").map_err(Failure::from)?;
         self.output.flush().map_err(Failure::from)?;
         let mut line = String::new();

@@ -110,7 +110,7 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
         counted(answer.skills, "skill"),
         elapsed_micros(answer.took_us)
     );
-    for line in readings(answer, &request.intent).iter().chain(&troubles(answer)) {
+    for line in readings(answer, &request.intent).iter().chain(&limitations(answer)) {
         let _ = writeln!(
             out,
             "{}",
@@ -165,7 +165,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
 }
 
 /// Describes matchers that failed or were skipped.
-fn troubles(answer: &Answer) -> Vec<String> {
+fn limitations(answer: &Answer) -> Vec<String> {
     let mut lines: Vec<String> = answer
         .matchers
         .iter()

@@ -1,4 +1,4 @@
-//! `skills doctor`: checks this installation, and says what to do about problems.
+//! `skills doctor`: checks this installation, and says how to fix problems.
 
 use std::fmt::Write as _;
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_without_a_name_is_a_problem_and_a_pipe_is_none() {
+    fn unnamed_terminal_is_a_problem_but_a_pipe_is_not() {
         let look = TerminalCaps { color: true, unicode: true, width: 80, terminal: true };
         assert_eq!(terminal(look, Some("dumb"), None)[0].health, Health::Problem);
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_stands_below_what_was_found() {
+    fn advice_follows_the_finding() {
         let look = TerminalCaps { color: false, unicode: true, width: 60, terminal: true };
         let checks =
             [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];

@@ -75,7 +75,8 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
                     cx.out.raw(format!("\n{}", diff(&old, &new, cx.out.look)).as_bytes())?;
                 }
                 let done = if old == new { "unchanged:" } else { "wrote" };
-                cx.reporter().say(&format!("{done} {}", safe_text::line(&location.display().to_string())));
+                cx.reporter()
+                    .print_line(&format!("{done} {}", safe_text::line(&location.display().to_string())));
             }
             SavedDescription::Proposed(view, obstacle) => {
                 if !cx.out.json {

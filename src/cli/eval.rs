@@ -89,7 +89,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
                 before = Some(evaluation);
             }
             // A file may be incomplete, or invalid until the next change.
-            Err(error) if before.is_some() => cx.reporter().say(&safe_text::line(&error.message)),
+            Err(error) if before.is_some() => cx.reporter().print_line(&safe_text::line(&error.message)),
             Err(error) => return Err(error.into()),
         }
         let files = before.as_ref().map(|before| before.golden.clone()).unwrap_or_default();

@@ -98,14 +98,14 @@ pub fn end(result: Result<Exit, Failure>, json: bool, look: TerminalCaps) -> Exi
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {
             let error = Error::new(Code::InternalError, format!("cannot write the output: {error}"));
-            say(&error, json, look)
+            report_error(&error, json, look)
         }
-        Err(Failure::Core(error)) => say(&error, json, look),
+        Err(Failure::Core(error)) => report_error(&error, json, look),
     }
 }
 
 /// Writes an error to standard error and returns its exit code.
-pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
+pub fn report_error(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
     // Only internal errors are logged; user errors are not bugs of the program.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn text_names_the_failure_and_the_near_names() {
+    fn text_names_the_failure_and_similar_names() {
         assert_eq!(
             as_text(&unknown(), false),
             "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n"
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_one_shape_of_errors() {
+    fn json_has_the_common_error_shape() {
         insta::assert_snapshot!(as_json(&unknown(), "4bf92f3577b34da6a3ce929d0e0e4736".to_owned()).trim_end(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}"#);
     }
 }

@@ -350,7 +350,7 @@ fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) ->
     if cx.out.json {
         cx.out.value(value)?;
     } else {
-        cx.reporter().say(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
+        cx.reporter().print_line(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
     }
     Ok(Exit::Success)
 }

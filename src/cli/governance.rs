@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_and_one_skill_as_they_are_read() {
+    fn list_and_single_skill_are_rendered() {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let skills = vec![
             governed("pdf-tables", QualityState::Recommended, &[]),

@@ -26,8 +26,9 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Exit, Failure> {
         cx.out.value(&json!({ "key": key, "stored": stored }))?;
     } else {
         cx.out.line(&key)?;
-        cx.reporter().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
-        cx.reporter().say(&format!("  {}", stored.line()));
+        cx.reporter()
+            .print_line("The key above is shown only once. Add this line to the key file, under `keys:`:");
+        cx.reporter().print_line(&format!("  {}", stored.line()));
     }
     Ok(Exit::Success)
 }

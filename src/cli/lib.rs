@@ -131,7 +131,11 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
                 ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|tail| text.find(tail)).min();
             text.get(..end.unwrap_or(text.len())).unwrap_or(text).trim().to_owned()
         };
-        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_caps(true));
+        return failure::report_error(
+            &Error::new(Code::InvalidRequest, message),
+            true,
+            output::stderr_caps(true),
+        );
     }
     let text = error.render();
     let look = if is_requested { output::stdout_caps(no_color) } else { output::stderr_caps(no_color) };

@@ -88,18 +88,18 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 
     fn results(&mut self, intent: &str, answer: &Answer) -> Result<(), Failure> {
-        self.say("")?;
-        self.say(format!("Request: {}.", clean(intent).trim_end_matches('.')))?;
-        self.say(format!("Verdict: {}.", clean(&answer.verdict.sentence)))?;
+        self.print_line("")?;
+        self.print_line(format!("Request: {}.", clean(intent).trim_end_matches('.')))?;
+        self.print_line(format!("Verdict: {}.", clean(&answer.verdict.sentence)))?;
         let total = answer.results.len() + answer.below_limit;
-        self.say(format!("Results: {total}, best first."))?;
+        self.print_line(format!("Results: {total}, best first."))?;
         for (at, hit) in answer.results.iter().enumerate() {
             let id = clean(hit.skill_id.as_str());
             let reason = clean(&hit.reason);
-            self.say(format!("{}. {id}. Score {:.2}. {}.", at + 1, hit.score, capitalized(&reason)))?;
+            self.print_line(format!("{}. {id}. Score {:.2}. {}.", at + 1, hit.score, capitalized(&reason)))?;
         }
         if answer.below_limit > 0 {
-            self.say(format!("{} more.", answer.below_limit))?;
+            self.print_line(format!("{} more.", answer.below_limit))?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         };
         let prompt = format!("Choose {numbers}why SKILL, r another request, l list, h help, q quit.");
         loop {
-            self.say("")?;
+            self.print_line("")?;
             let Some(line) = self.ask(&prompt)? else { return Ok(false) };
             match Reply::of(&line, listed) {
                 Reply::Quit => return Ok(false),
@@ -136,33 +136,35 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                     let request =
                         WhyRequest { skill_id: skill, intent: Some(intent.to_owned()), clients: Vec::new() };
                     match why(&**client, &request).await {
-                        Ok(report) => self.say(checks(&report).trim_end())?,
-                        Err(error) => self.say(format!("Error: {}.", clean(&error.message)))?,
+                        Ok(report) => self.print_line(checks(&report).trim_end())?,
+                        Err(error) => self.print_line(format!("Error: {}.", clean(&error.message)))?,
                     }
                 }
                 Reply::Help => {
-                    self.say("NUMBER: the score of a result by words.")?;
-                    self.say("why NUMBER or why SKILL: all checks of a skill, from its file to its rank.")?;
-                    self.say("r: another request. l: the results again. q: quit.")?;
+                    self.print_line("NUMBER: the score of a result by words.")?;
+                    self.print_line(
+                        "why NUMBER or why SKILL: all checks of a skill, from its file to its rank.",
+                    )?;
+                    self.print_line("r: another request. l: the results again. q: quit.")?;
                 }
-                Reply::Unknown => self.say("Unknown command. h: help.")?,
+                Reply::Unknown => self.print_line("Unknown command. h: help.")?,
             }
         }
     }
 
     fn breakdown(&mut self, rank: usize, hit: &Hit) -> Result<(), Failure> {
-        self.say("")?;
-        self.say(format!("{}. Rank {rank}, score {:.2}.", clean(hit.skill_id.as_str()), hit.score))?;
-        self.say(format!("Description: {}", clean(&hit.description)))?;
-        self.say("Words, and the points of each:")?;
+        self.print_line("")?;
+        self.print_line(format!("{}. Rank {rank}, score {:.2}.", clean(hit.skill_id.as_str()), hit.score))?;
+        self.print_line(format!("Description: {}", clean(&hit.description)))?;
+        self.print_line("Words, and the points of each:")?;
         for row in &hit.breakdown.words {
             let signals = by_signal(&row.by_signal);
-            self.say(
+            self.print_line(
                 format!("  {}: {:.2}. {}", clean(&row.label), row.sum, capitalized(&signals)).trim_end(),
             )?;
         }
         let sums = by_signal(&hit.breakdown.signals);
-        self.say(format!("  sum: {:.2}. {}", hit.score, capitalized(&sums)).trim_end())
+        self.print_line(format!("  sum: {:.2}. {}", hit.score, capitalized(&sums)).trim_end())
     }
 }
 
@@ -215,10 +217,10 @@ pub fn checks(report: &WhyReport) -> String {
         }
     }
     if let Some(ranking) = &report.ranking {
-        let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
-        let _ = writeln!(out, "\nWords: this skill{}.", rival.map(|_| ", first result").unwrap_or_default());
+        let other = ranking.other.as_ref().filter(|_| ranking.rank != Some(1));
+        let _ = writeln!(out, "\nWords: this skill{}.", other.map(|_| ", first result").unwrap_or_default());
         for term in &ranking.terms {
-            let theirs = rival.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
+            let theirs = other.map(|_| format!(", {:.2}", term.winner_points)).unwrap_or_default();
             let missing = if term.fields.is_empty() { " Not in this skill." } else { "" };
             let _ = writeln!(out, "  {}: {:.2}{theirs}.{missing}", clean(&term.label()), term.points);
         }
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_named_by_signal() {
+    fn points_are_grouped_by_component() {
         assert_eq!(by_signal(&[0.0, 1.25, 0.0, -0.5, 0.001]), "description 1.25, meaning -0.50.");
         assert_eq!(by_signal(&[0.0; 5]), "");
     }

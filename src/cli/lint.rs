@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
 async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
     let path = cx.cwd.join(wanted);
     let error = match path.metadata() {
-        // A contract belongs to the skill beside it, as in the folder.
+        // A contract belongs to the skill next to it, as in the folder.
         Ok(_) if path.file_name().is_some_and(|name| name == "skill.yaml") && has_instructions(&path) => {
             return Ok(path.parent().map(Path::to_owned).unwrap_or(path));
         }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clean_run_says_so() {
+    fn clean_result_is_stated() {
         let report = LintReport { skills: 16, ..LintReport::default() };
         assert_eq!(summary(&report, false), "16 skills: no findings");
     }

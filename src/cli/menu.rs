@@ -18,7 +18,7 @@ pub fn run(cx: &mut Context) -> Result<Exit, Failure> {
             Ok(_) => {}
             Err(Failure::Core(error)) => {
                 let message = clean(error.message.trim_end_matches('.'));
-                Dialog::of_terminal().say(format!("Error: {message}."))?;
+                Dialog::of_terminal().print_line(format!("Error: {message}."))?;
             }
             Err(failure) => return Err(failure),
         }
@@ -29,7 +29,7 @@ pub fn run(cx: &mut Context) -> Result<Exit, Failure> {
 fn choose() -> Result<Option<Vec<String>>, Failure> {
     let mut dialog = Dialog::of_terminal();
     loop {
-        dialog.say("")?;
+        dialog.print_line("")?;
         let Some(answer) =
             dialog.ask("Menu. 1. Runs. 2. Discover. 3. Why. 4. Skills. q. Quit. Choose 1 to 4, or q.")?
         else {
@@ -41,7 +41,7 @@ fn choose() -> Result<Option<Vec<String>>, Failure> {
         let entry = ENTRIES.iter().find(|(number, _)| *number == answer);
         let Some((_, words)) = entry else {
             if !answer.is_empty() {
-                dialog.say(format!("Unknown command: {}.", clean(&answer)))?;
+                dialog.print_line(format!("Unknown command: {}.", clean(&answer)))?;
             }
             continue;
         };

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_follow_locale_and_console() {
+    fn glyphs_follow_locale_and_console() {
         assert!(around(true, "xterm").look().unicode);
         assert!(!around(true, "linux").look().unicode);
         assert!(!TerminalEnvironment { locale: Some("C"), ..around(true, "xterm") }.look().unicode);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_are_cut_and_filled_by_cells() {
+    fn wide_characters_are_truncated_and_padded_by_cells() {
         assert_eq!(cut("表データ抽出", 7, true), "表デー…");
         assert_eq!(fit("表", 4, true), "表  ");
         assert_eq!(cut("abcdef", 5, false), "ab...");

@@ -57,7 +57,7 @@ pub fn report_created(cx: &Context, view: &ProposalView) {
     } else {
         format!("to approve it, run: {}", Caller::of(&cx.global).line(&["proposals", "approve", id]))
     };
-    cx.reporter().say(&format!("created proposal {}; {next}", safe_text::line(id)));
+    cx.reporter().print_line(&format!("created proposal {}; {next}", safe_text::line(id)));
 }
 
 /// Runs `skills proposals`.
@@ -143,7 +143,7 @@ async fn decide(
     };
     if open && !(args.yes && named) {
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.reporter().look);
-        cx.reporter().say(&text);
+        cx.reporter().print_line(&text);
         if args.yes {
             let message = format!(
                 "no decision made: --yes requires --proposal-digest and --base-digest. To approve, run: {command}"

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_folder_names_those_nearly_called_the_same() {
+    fn missing_folder_error_suggests_similar_names() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("skills")).unwrap();

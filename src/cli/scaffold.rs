@@ -102,7 +102,7 @@ fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
                 "python" => break Some(ScriptLanguage::Python),
                 "node" => break Some(ScriptLanguage::Node),
                 "shell" => break Some(ScriptLanguage::Shell),
-                _ => say("python, node, shell or none")?,
+                _ => print_line("python, node, shell or none")?,
             }
         },
     };
@@ -137,7 +137,7 @@ fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     })
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+fn print_line(text: &str) -> Result<(), Failure> {
     writeln!(io::stderr(), "  {text}")?;
     Ok(())
 }
@@ -165,7 +165,7 @@ fn word<T: FromStr + ToString + Copy>(value: Option<T>, question: &str, usual: T
         }
         match answer.parse() {
             Ok(word) => return Ok(word),
-            Err(_) => say("choose one of the values above")?,
+            Err(_) => print_line("choose one of the values above")?,
         }
     }
 }
@@ -176,7 +176,7 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
         let words = answer.split([',', ' ']).filter(|word| !word.is_empty()).map(str::parse);
         match words.collect::<Result<Vec<AttachTarget>, _>>() {
             Ok(targets) if !targets.is_empty() => return Ok(targets),
-            _ => say("choose one or more of the values above")?,
+            _ => print_line("choose one or more of the values above")?,
         }
     }
 }

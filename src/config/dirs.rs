@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_expanded_and_shown_the_way_a_person_writes_it() {
+    fn path_is_expanded_and_abbreviated() {
         let (cwd, home) = (Path::new("/home/ann/work"), Path::new("/home/ann"));
         for (written, absolute, back) in [
             ("~", "/home/ann", "~"),

@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mistake_names_line_column_and_what_is_allowed() {
+    fn every_error_names_line_column_and_allowed_values() {
         let file = Path::new("/h/config.yaml");
         let seen: Vec<String> = [
             "watch: true\nwach: 1\n",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_and_one_of_comments_say_nothing() {
+    fn empty_and_comment_only_files_set_nothing() {
         for text in ["", "# nothing\n", "---\n"] {
             let layer = parse(Path::new("f"), text).unwrap();
             assert!(layer.roots.is_none() && layer.watch.is_none() && layer.keys.is_none());

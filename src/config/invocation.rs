@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_names_what_this_process_was_called_with_and_that_once() {
+    fn command_repeats_the_options_of_this_process_once() {
         let line = called().completed("skills runs show 0198");
         assert_eq!(line, "skills --store 'sqlite:my runs.db' runs show 0198");
         assert_eq!(called().completed(&line), line);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_for_the_machine_of_the_service_is_not_called_with_its_address() {
+    fn command_for_the_service_host_has_no_address() {
         let called = Invocation::with(["--connect", "http://gate:1"].map(str::to_owned).into());
         assert_eq!(
             called.completed_in("cannot be reached; is `skills serve` running there? (skills runs list)"),

@@ -34,13 +34,13 @@ impl LocationInFile {
         Config::load(&self.cwd(), &self.env, arguments)
     }
 
-    fn said(&self, error: &ConfigError) -> String {
+    fn message(&self, error: &ConfigError) -> String {
         error.to_string().replace(&*self.dir.path().to_string_lossy(), "")
     }
 }
 
 #[test]
-fn the_project_wins_over_the_user_the_environment_over_both_and_arguments_over_all() {
+fn arguments_override_environment_project_and_user() {
     let mut place = LocationInFile::new();
     place.user("watch: false\nlimit: 5\ntheme: light\npolicy: strict\nlinks: {typo: false}\n");
     place.write("repo/.skill-workbench.yaml", "limit: 7\nlinks: {semantic: false}\nclient: codex\n");
@@ -57,7 +57,7 @@ fn the_project_wins_over_the_user_the_environment_over_both_and_arguments_over_a
 }
 
 #[test]
-fn roots_are_joined_nearest_first_and_relative_to_the_file_that_names_them() {
+fn roots_are_merged_nearest_first_relative_to_their_file() {
     let mut place = LocationInFile::new();
     place.user("roots:\n  - ~/mine\n  - {path: rel, label: relative}\n");
     place.write("repo/.skill-workbench.yaml", "roots: [skills]\n");
@@ -72,7 +72,7 @@ fn roots_are_joined_nearest_first_and_relative_to_the_file_that_names_them() {
 }
 
 #[test]
-fn keys_keep_the_place_they_were_written_at() {
+fn keys_keep_their_source_location() {
     let place = LocationInFile::new();
     place.user("keys:\n  global:\n    quit: [q, ctrl-q]\n    help: F1\n");
     let config = place.load(&Arguments::default()).unwrap();
@@ -88,7 +88,7 @@ fn a_project_cannot_choose_the_editor() {
     place.write("repo/.skill-workbench.yaml", "editor: rm -rf ~\n");
     let error = place.load(&Arguments::default()).unwrap_err();
     assert_eq!(
-        place.said(&error),
+        place.message(&error),
         "/repo/.skill-workbench.yaml:1:9: `editor` in a project's file would let a repository choose what \
          runs on your machine; only allowed in your own config.yaml"
     );
@@ -101,7 +101,7 @@ fn a_project_can_raise_the_conformance_level_but_not_lower_it() {
         place.user(own);
         place.write("repo/.skill-workbench.yaml", project);
         let level = place.load(&Arguments::default()).map(|config| config.conformance.to_string());
-        level.map_err(|error| place.said(&error))
+        level.map_err(|error| place.message(&error))
     };
     assert_eq!(read("", "conformance: strict\n"), Ok("strict".to_owned()));
     assert_eq!(read("conformance: experimental\n", "conformance: standard\n"), Ok("standard".to_owned()));
@@ -122,13 +122,13 @@ fn a_project_cannot_choose_the_keys_that_approve() {
         let text = format!("keys:\n  {context}: {{approve-now: esc}}\n");
         place.write("repo/.skill-workbench.yaml", &text);
         let error = place.load(&Arguments::default()).unwrap_err();
-        assert!(place.said(&error).contains("only allowed in your own config.yaml"), "{context}");
+        assert!(place.message(&error).contains("only allowed in your own config.yaml"), "{context}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_project_file_that_never_ends_is_refused() {
+fn endless_project_file_is_rejected() {
     let place = LocationInFile::new();
     let file = place.dir.path().join("repo/.skill-workbench.yaml");
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
@@ -142,7 +142,7 @@ fn a_project_file_that_never_ends_is_refused() {
 }
 
 #[test]
-fn a_store_is_named_from_where_one_stands_and_a_demo_keeps_nothing() {
+fn store_path_is_relative_and_demo_store_in_memory() {
     let place = LocationInFile::new();
     let store = |demo, store: Option<&str>| {
         let arguments = Arguments { demo, store: store.map(str::to_owned), ..Arguments::default() };
@@ -160,7 +160,7 @@ fn check_names_every_file_and_variable_that_is_wrong() {
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
     let wrong = check(&place.cwd(), &place.env).0;
-    let said: Vec<_> = wrong.iter().map(|error| place.said(error)).collect();
+    let said: Vec<_> = wrong.iter().map(|error| place.message(error)).collect();
     insta::assert_snapshot!(said.join("\n"));
 }
 
@@ -214,7 +214,7 @@ fn check_reports_the_first_errors_of_a_file() {
 }
 
 #[test]
-fn the_template_says_nothing_until_a_line_is_uncommented_and_every_line_can_be() {
+fn template_sets_nothing_and_every_uncommented_line_is_valid() {
     let place = LocationInFile::new();
     place.user(crate::TEMPLATE);
     let config = place.load(&Arguments::default()).unwrap();

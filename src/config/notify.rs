@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn reminders_are_off_until_somebody_wants_them() {
+    fn reminders_are_off_by_default() {
         assert!(!Notify::default().is_on());
         let wanted = read(
             "notify: {bell: true, webhook: {url: 'https://hooks.example.com/a?b=1', secret_env: HOOK_KEY}}\n",

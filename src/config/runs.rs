@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_place_and_what_is_allowed() {
+    fn errors_name_location_and_allowed_values() {
         for (text, message) in [
             ("runs:\n  expires_in: soon\n", ":2:15: `runs.expires_in` is `soon`; allowed: a duration"),
             ("runs: {columns: [state, size]}\n", "unknown column `size`; expected one of: state, title"),

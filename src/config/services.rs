@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_in_a_service_names_its_line_and_what_is_allowed() {
+    fn every_service_error_names_line_and_allowed_values() {
         let seen: Vec<String> = [
             ("services:\n  a: {}\n", ""),
             ("services:\n  a: {url: 'ftp://x'}\n", ""),

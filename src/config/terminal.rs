@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_are_known_by_their_environment() {
+    fn terminals_are_detected_by_environment() {
         let term = ("TERM", "xterm-256color");
         assert_eq!(features(&[term]), (false, false));
         assert_eq!(features(&[term, ("TERM_PROGRAM", "ghostty")]), (true, true));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn hyperlinks_can_be_forced_and_refused() {
+    fn hyperlinks_can_be_forced_and_disabled() {
         assert!(features(&[("TERM", "xterm"), ("FORCE_HYPERLINK", "1")]).0);
         assert!(!features(&[("TERM", "xterm-kitty"), ("FORCE_HYPERLINK", "0")]).0);
     }

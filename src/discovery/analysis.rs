@@ -9,7 +9,7 @@ use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
 use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_clauses, phrasing, without};
-use super::tokenize::{Word, Words, is_cut_by_markup, whole_word};
+use super::tokenize::{Word, Words, is_split_by_markup, whole_word};
 use super::weights::{Limits, Weights};
 use skills_skill::{prefix, slice};
 
@@ -255,7 +255,7 @@ impl Counting {
             return *number;
         }
         let number = self.number(word.stem, form.clone());
-        if !is_cut_by_markup(text, range) {
+        if !is_split_by_markup(text, range) {
             self.forms.insert(form, (number, is_part));
         }
         number
@@ -313,7 +313,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn places_are_unpacked_as_they_were_packed(places: Vec<(u32, u16, u16)>) {
+        fn packed_positions_round_trip(places: Vec<(u32, u16, u16)>) {
             let places: Vec<Place> =
                 places.into_iter().map(|(what, start, end)| Place { what, start, end }).collect();
             let packed = PackedPlaces::pack(places.iter().copied());

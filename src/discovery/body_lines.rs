@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_with_most_words_come_in_order_and_code_does_not_count() {
+    fn lines_with_most_words_are_in_order_without_code() {
         let words = Words::new(HashSet::new());
         let body = "# Tables\nNothing here.\n```\ntables in a pdf\n```\nA table of a PDF.\nThe pdf.\n";
         let stems = ["tabl", "pdf"].into();

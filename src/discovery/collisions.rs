@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_named_by_what_tells_them_apart() {
+    fn clusters_are_named_by_distinguishing_words() {
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = [
             ("using-stripe", "Use Stripe to bill customers with subscriptions and invoices."),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_map_is_none_and_a_complete_one_counts_every_skill() {
+    fn canceled_map_is_absent_and_complete_map_counts_all() {
         let done = AtomicUsize::new(0);
         assert_eq!(router().collision_map(&done, &AtomicBool::new(true)), None);
         router().collision_map(&done, &AtomicBool::new(false)).unwrap();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_never_outgrows_the_screen() {
+    fn cluster_size_is_limited() {
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         let skills = (0..60).map(|n| {
             let text = format!(
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn similarity_is_that_of_the_meaning() {
+    fn similarity_is_semantic() {
         let router = router();
         let id = |text: &str| SkillId::new(text);
         let of = |a: &str, b: &str| router.similarity(&id(a), &id(b)).unwrap();

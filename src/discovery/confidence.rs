@@ -109,20 +109,20 @@ mod tests {
     }
 
     #[test]
-    fn each_threshold_changes_the_word() {
+    fn each_threshold_changes_the_confidence() {
         let fit = |z| confidence(&FITTED, z, 1.0, 0.0).fit;
         assert_eq!([1.19, 1.2, 1.6, 2.0].map(fit), [Fit::None, Fit::Low, Fit::Medium, Fit::High]);
         assert!((confidence(&FITTED, 1.66, 1.0, 0.16).p_fit - 0.5).abs() < 1e-12);
     }
 
     #[test]
-    fn a_near_second_makes_it_ambiguous() {
+    fn close_second_result_is_ambiguous() {
         assert_eq!(confidence(&FITTED, 2.0, 0.29, 0.0).lead, Margin::Ambiguous);
         assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY, 0.0).lead, Margin::Clear);
     }
 
     #[test]
-    fn a_known_curve_is_found_again() {
+    fn known_curve_is_fitted() {
         // 100 draws at each z, with the proportion of fits given by the curve.
         let mut pairs = Vec::new();
         for step in 0..20 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_kept() {
+    fn threshold_keeps_the_requested_share() {
         assert_eq!(keeps(&[5.0, 1.0, 2.0, 3.0, 4.0], 0.8), Some(2.0));
         assert_eq!(keeps(&[], 0.8), None);
     }

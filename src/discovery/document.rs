@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_fact_or_a_missing_digest_is_not_the_same() {
+    fn changed_fact_or_missing_digest_is_a_difference() {
         let skill = |text: &str| {
             let text = format!("---\nname: a\ndescription: {text}\n---\n");
             skills_skill::parse(std::path::Path::new("/a/SKILL.md"), text.as_bytes(), 0).unwrap()

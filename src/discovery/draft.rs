@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_answers_as_an_index_made_anew() {
+    fn draft_ranks_like_a_rebuilt_index() {
         let router = router();
         let draft =
             Document::new("skill-0", "skill-0", "Reads stripe receipts into a spreadsheet. Not for tables.");
@@ -715,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_and_contractions_are_no_advice() {
+    fn amounts_and_contractions_are_not_suggested() {
         for word in ["20k", "5M", "2,000", "3.5x", "50%", "we're", "don’t"] {
             assert!(!is_describing(word), "{word}");
         }

@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn known_texts_have_the_pieces_and_vectors_of_the_original() {
+    fn tokens_and_vectors_match_the_reference() {
         check(include_str!("../../tests/fixtures/discovery/vectors.json"));
     }
 
     #[test]
-    fn all_test_vectors_hold() {
+    fn all_test_vectors_match() {
         match std::env::var_os("SKILLS_TEST_DATA") {
             Some(dir) => {
                 let path = std::path::Path::new(&dir).join("embedding/test-vectors.json");

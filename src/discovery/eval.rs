@@ -201,7 +201,7 @@ pub fn outcomes(router: &Router, cases: &[Case], options: EvalOptions) -> Result
     cases.par_iter().map(|case| outcome(router, case, options)).collect()
 }
 
-/// Ranks the queries of all cases one after the other, so that latencies are those of single requests, and computes
+/// Ranks the queries of all cases one at a time, so that latencies are those of single requests, and computes
 /// the report.
 ///
 /// # Errors
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_present_threshold_is_that_of_the_collection() {
+    fn current_threshold_is_that_of_the_collection() {
         let router = router();
         let threshold = |queries: &[&str], options| {
             let cases: Vec<Case> =
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_fell_further_than_the_tolerance_is_a_regression() {
+    fn only_drops_beyond_the_tolerance_are_regressions() {
         let mut now = eval(&router(), &[], EvalOptions::default()).unwrap();
         (now.p_at_1, now.hit_at_5, now.mrr_at_10) = (0.70, 0.90, 0.80);
         let near = |routed| Some(NearMisses { queries: 10, forbidden_first: 9, routed });

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_come_back_and_large_ones_are_cut() {
+    fn counts_round_trip_and_large_ones_are_capped() {
         let c = Counts::pack([1, 14, 2, 7, 30]);
         assert_eq!([0, 1, 2, 3, 4].map(|f| c.of(f)), [1, 14, 2, 7, 30]);
         let c = Counts::pack([900, 900, 900, 900, 900]);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_to_stand_somewhere() {
+    fn every_filter_word_must_match() {
         let filter = Filter::new("  PDF  table ");
         assert!(filter.matches(&["pdf-tools", "Extracts Tables."]));
         assert!(!filter.matches(&["pdf-tools", "Fills forms."]));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bytes_of_the_text_in_any_script() {
+    fn positions_are_byte_offsets_in_any_script() {
         assert_eq!(Filter::new("über ta").ranges("Über TABLES: Überblick, ta"), [0..5, 6..8, 14..19, 26..28]);
         assert_eq!(Filter::new("表").ranges("日本語の表"), vec![12..15]);
         assert_eq!(Filter::new("table tab").ranges("tables"), vec![0..5]);

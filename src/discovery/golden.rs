@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_give_skills_and_requests() {
+    fn json_lines_contain_skills_and_requests() {
         let skills = skills_jsonl(
             "{\"id\":\"a\",\"name\":\"A\",\"description\":\"d\",\"tags\":[\"t\"],\"headings\":[\"H\"],\"body\":\"b\"}\n\n\
              {\"id\":\"b\",\"name\":\"B\",\"description\":\"d\",\"tags\":[]}\n",

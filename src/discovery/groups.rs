@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn two_texts_are_no_template() {
+    fn two_texts_are_not_a_template() {
         let text = |word: &str| format!("Reads the {word} file of the project and prints its keys.");
         let documents = [Document::new("a", "a", text("lock")), Document::new("b", "b", text("manifest"))];
         assert_eq!(found(&documents), []);

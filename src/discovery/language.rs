@@ -257,8 +257,8 @@ pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Op
 }
 
 /// Detects the language of a request with `unknown` unknown content words; returns `None` for English and if there is
-/// too little evidence. The function words of names are not evidence beside English words (`slides about Rio de
-/// Janeiro`); `is_known` tells whether the skills or the embedding have a word.
+/// too little evidence. The function words of names are not evidence next to English words (`slides about Rio de
+/// Janeiro`); `is_known` returns whether the skills or the embedding have a word.
 pub(crate) fn of_request(
     text: &str,
     unknown: usize,
@@ -280,7 +280,7 @@ pub(crate) fn of_request(
     };
     let without_names = words_and_names(text, lexicon).iter().any(is_english);
     let evidence = Evidence::new(text, without_names, words, lexicon);
-    // Beside an English word, a few function words may be those of a name in lower case.
+    // Next to an English word, a few function words may be those of a name in lower case.
     let has_content = words_and_names(text, lexicon).iter().any(|word| {
         is_known(word) && !words.is_stop(&word.lower) && !lexicon.function_words.contains_key(&word.lower)
     });

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_is_what_the_ranking_leaves_out() {
+    fn matched_clause_is_excluded_from_the_ranking() {
         // A word of a compound, of a quote or of a condition is not an exclusion, nor is the rest of its sentence.
         for text in [
             "Keeps the books of not for profit organizations.",

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn openings_are_dropped_and_exclusions_claim_nothing() {
+    fn openings_and_exclusions_make_no_probe() {
         let found = probes(
             "Makes charts of sales. Use when the user asks to plot revenue by month. Not for maps of countries.",
             9,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_examples_are_requests_as_they_are() {
+    fn quoted_examples_are_unchanged_requests() {
         assert!(
             texts("Use for requests such as \"merge my two invoices\".")
                 .contains(&"merge my two invoices".to_owned())

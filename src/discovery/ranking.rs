@@ -67,7 +67,7 @@ pub(crate) struct Order {
     pub verdict: Verdict,
     /// The thresholds in force.
     pub confidence: Option<Confidence>,
-    /// The threshold of the collection, apart from what the request adds to or takes off it.
+    /// The threshold of the collection, except for what the request adds to or takes off it.
     pub threshold: f64,
 }
 
@@ -339,7 +339,7 @@ fn limit_stop_words(query: &QueryContext<'_>, terms: &mut [ScoreTerm]) {
     }
 }
 
-/// Returns the stems of the index that a word of the request may stand for.
+/// Returns the stems of the index that a word of the request may match.
 fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
     if read.completions.is_empty() {
         cx.index.vocabulary.find(&read.word.stem).into_iter().collect()

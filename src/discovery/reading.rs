@@ -164,7 +164,7 @@ impl Reading {
         self.stems()[self.row(word)].1
     }
 
-    /// Returns whether a word says what the request is about: neither a stop word nor a contraction with `not`.
+    /// Returns whether a word is about the subject of the request: neither a stop word nor a contraction with `not`.
     pub fn is_evidence(&self, word: usize) -> bool {
         self.is_content(word) && !self.words[word].word.text.ends_with(NEGATION)
     }
@@ -243,7 +243,7 @@ impl Reading {
             if *other != self.written(word).to_lowercase())
     }
 
-    /// Returns the words for an answer; `known` tells whether a word is known.
+    /// Returns the words for an answer; `known` returns whether a word is known.
     pub fn shown(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
         self.words
             .iter()

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_characters_are_no_words() {
+    fn character_pairs_are_not_words() {
         let body = reason("コードレビューをお願いします", "Plans gardens.", "コードを書きます。");
         assert!(body.contains("characters of “コードレビューをお願いします”"), "{body}");
         assert!(!body.contains("lacks"), "{body}");

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_put_together_are_the_whole_list() {
+    fn joined_pages_equal_the_complete_list() {
         let router = router();
         let all = ask(&router, |r| r.limit = 1000);
         let mut pages = Vec::new();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_skill_is_ranked_left_out_attachable_or_absent() {
+    fn skill_is_ranked_excluded_attachable_or_absent() {
         let router = router();
         let all = ask(&router, |r| r.limit = 1000);
         let alone = |id: &str| ask(&router, |r| (r.skill, r.limit) = (Some(SkillId::new(id)), 1));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn sidecars_know_how_many_results_stand_before_them() {
+    fn sidecars_count_the_results_before_them() {
         let all = ask(&router(), |r| r.limit = 1000);
         let [audit] = &all.attachable[..] else { panic!("{:?}", all.attachable) };
         let before = all.results.iter().filter(|hit| hit.score > audit.score).count();

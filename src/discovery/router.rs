@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_panics_is_reported_and_the_others_go_on() {
+    fn panicking_matcher_is_reported_and_others_continue() {
         let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         router.matchers.insert(0, Box::new(Broken));
         let (first, states) = first_and_states(&router, "tables of a pdf");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_model_leaves_out_what_needs_it() {
+    fn damaged_model_disables_its_matchers() {
         let damaged = Embedding::parse(b"SKEMB".to_vec()).map(Arc::new);
         let router = filled(Router::with_model(Weights::shipped().unwrap(), damaged));
         let (first, states) = first_and_states(&router, "tables of a pdf");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_past_its_budget_is_left_out() {
+    fn matcher_over_its_time_budget_is_skipped() {
         let yaml = include_str!("../../assets/ranker/weights.yaml").replace("budget_ms: 20", "budget_ms: 0");
         let router = filled(Router::new(Weights::parse(&yaml).unwrap()));
         let (first, states) = first_and_states(&router, "tables of a pdf");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_link_cannot_be_switched_off() {
+    fn unknown_matcher_cannot_be_disabled() {
         let error = Router::new(Weights::shipped().unwrap().with_generous_time_limits())
             .without_matchers(["lexicon"])
             .unwrap_err();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_index_answers_alike_and_knows_what_is_current() {
+    fn restored_index_ranks_the_same_and_detects_changes() {
         let skill = |description: &str| {
             let text = format!("---\nname: pdf-tables\ndescription: {description}\n---\n");
             skills_skill::parse(std::path::Path::new("/pdf/SKILL.md"), text.as_bytes(), 0).unwrap()
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_in_one_piece_answers_alike_and_goes_on_changing() {
+    fn merged_index_ranks_the_same_and_accepts_changes() {
         let skill = |n: usize, more: &str| {
             let text = format!("Extracts tables number {n} from PDF files {more}.");
             Document::new(format!("s{n}"), format!("tables-{n}"), text)
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_snapshots_are_refused_and_the_index_stays() {
+    fn damaged_snapshots_are_rejected_and_the_index_is_kept() {
         let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         let bytes = written(&router);
         for cut in [0, 5, 20, bytes.len() / 2, bytes.len() - 1] {
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_behind_what_is_read_at_once_is_noticed_by_the_request_that_meets_it() {
+    fn damage_in_lazily_read_blocks_is_detected_on_access() {
         let skill = |n: usize| {
             let mut skill =
                 Document::new(format!("s{n}"), format!("tables-{n}"), format!("Extracts table {n}."));

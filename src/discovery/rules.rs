@@ -43,7 +43,7 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
 }
 
 /// Returns the largest sum of [`terms`].
-pub(crate) fn most_terms(rules: &Rules) -> f64 {
+pub(crate) fn max_terms_sum(rules: &Rules) -> f64 {
     let (role, status) = (&rules.role, &rules.status);
     role.procedure.max(role.utility).max(role.sidecar)
         + status.stable.max(status.experimental).max(status.other)

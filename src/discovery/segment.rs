@@ -135,7 +135,7 @@ impl Segment {
         self.slots.len() - self.dead.len()
     }
 
-    /// Merges segments into one without dead documents. `lives` tells whether the document in a slot is alive.
+    /// Merges segments into one without dead documents. `lives` returns whether the document in a slot is alive.
     pub fn merge(parts: &[&Self], lives: impl Fn(u32, usize) -> bool) -> Self {
         let (mut out, mut slots) = (Owned::default(), Vec::new());
         let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_stems_pairs_and_pieces_never_meet() {
+    fn keys_of_stems_pairs_and_pieces_never_collide() {
         assert!(Key::stem(u32::MAX) < Key::pair(0, 0));
         assert!(Key::pair(1 << 30, u32::MAX) < Key::word_piece(0));
         assert!(Key::word_piece(u16::MAX) < Key::verb(0));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_drops_the_dead_and_keeps_the_order() {
+    fn merging_drops_deleted_documents_and_keeps_order() {
         let one = Segment::build(
             vec![(Key(5), posting(1, 7)), (Key(5), posting(0, 3)), (Key(2), posting(1, 1))],
             vec![10, 11],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_are_not_counted() {
+    fn deleted_documents_are_not_counted() {
         let entries = (0..10).map(|local| (Key(5), posting(local, 1))).collect();
         let mut segment = Segment::build(entries, (0..10).collect());
         segment.bury(3);

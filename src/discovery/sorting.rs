@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::index::{Facts, Index};
 use super::matcher::{Column, matched};
 use super::ranking::{QueryContext, strict};
-use super::rules::{most_terms, role_rank, terms};
+use super::rules::{max_terms_sum, role_rank, terms};
 use skills_skill::{Role, Status};
 
 /// Number of first results used for the verdict, plus a margin for those whose order changes with the exact score.
@@ -184,7 +184,7 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
 /// The rules of a request that selects no domain or role, under the blended policy, without adjustments.
 struct DefaultRules {
     /// The largest sum of rule terms.
-    most_terms: f64,
+    max_terms_sum: f64,
 }
 
 impl DefaultRules {
@@ -194,12 +194,12 @@ impl DefaultRules {
             && query.adjustments.is_empty()
             && request.domain.is_empty()
             && request.role_filter.is_none();
-        is_default.then(|| Self { most_terms: most_terms(&query.cx.weights.rules) })
+        is_default.then(|| Self { max_terms_sum: max_terms_sum(&query.cx.weights.rules) })
     }
 
     /// Returns the largest score that a candidate can have.
     fn most(&self, z: f64) -> f64 {
-        z + self.most_terms
+        z + self.max_terms_sum
     }
 }
 

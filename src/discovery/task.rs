@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_are_cut_out_and_all_else_stays() {
+    fn only_exclusions_are_removed() {
         let (_, lexicon) = tools();
         let left = |text: &str| {
             let ranges = exclusion_ranges(text, &lexicon);
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_inside_a_sentence_are_cut_out() {
+    fn exclusions_inside_a_sentence_are_removed() {
         let (_, lexicon) = tools();
         let excluded = |text: &str| {
             let ranges = exclusion_ranges(text, &lexicon).into_iter();
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_skill_is_for_stays_in_the_index() {
+    fn purpose_of_a_skill_stays_in_the_index() {
         let (_, lexicon) = tools();
         let excluded = |text: &str| {
             let ranges = exclusion_ranges(text, &lexicon).into_iter();

@@ -315,7 +315,7 @@ pub(crate) fn whole_word(text: &str, word: Range<usize>) -> &str {
 }
 
 /// Returns whether emphasis inside a word cuts it off from the rest: `nalyze` in `**A**nalyze`.
-pub(crate) fn is_cut_by_markup(text: &str, word: Range<usize>) -> bool {
+pub(crate) fn is_split_by_markup(text: &str, word: Range<usize>) -> bool {
     const MARKS: [char; 3] = ['*', '~', '`'];
     let (before, after) = (slice(text, ..word.start), slice(text, word.end..));
     let (left, right) = (before.trim_end_matches(MARKS), after.trim_start_matches(MARKS));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn camel_case_falls_apart_and_spans_stay_true() {
+    fn camel_case_is_split_and_spans_stay_correct() {
         assert_eq!(
             words("parseJSONFile from YouTube"),
             ["parse/pars", "JSON/json", "File/file", "from/from", "You/you", "Tube/tube"]
@@ -382,12 +382,12 @@ mod tests {
     }
 
     #[test]
-    fn languages_with_signs_keep_a_name() {
+    fn language_names_keep_their_symbols() {
         assert_eq!(words("C++ and C#, f#."), ["C++/cpp", "and/and", "C#/csharp", "f#/fsharp"]);
     }
 
     #[test]
-    fn apostrophes_go_after_the_stop_list_was_asked() {
+    fn apostrophes_are_removed_after_the_stop_list() {
         assert_eq!(
             words("I’m on the user's team, don't"),
             ["I’m/i'm!", "on/on", "the/the!", "user's/user", "team/team", "don't/don't!"]
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn contractions_are_words_of_their_own() {
+    fn contractions_are_separate_words() {
         assert_eq!(
             words("We’d wed, she'll shell, can't cant, they've, O'Reilly"),
             [
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn plurals_of_abbreviations_are_whole() {
+    fn plurals_of_abbreviations_are_not_split() {
         assert_eq!(
             words("URLs, VMs' IDs; the PDFs_CTEs URLsFromHTML HTMLParser DNSes"),
             [
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_pairs() {
+    fn scripts_without_spaces_become_pairs() {
         assert_eq!(
             words("PDF表格提取 x字"),
             ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn accents_and_other_alphabets_stay_whole() {
+    fn accents_and_other_alphabets_are_not_split() {
         assert_eq!(words("São Paulo, отчёт"), ["São/sao", "Paulo/paulo", "отчёт/отчёт"]);
     }
 
@@ -499,9 +499,9 @@ mod tests {
     }
 
     #[test]
-    fn emphasis_inside_a_word_cuts_it() {
+    fn emphasis_inside_a_word_splits_it() {
         let text = "**A**nalyze *all* of it";
-        assert!(is_cut_by_markup(text, 2..3) && is_cut_by_markup(text, 5..11));
-        assert!(!is_cut_by_markup(text, 13..16) && !is_cut_by_markup(text, 18..20));
+        assert!(is_split_by_markup(text, 2..3) && is_split_by_markup(text, 5..11));
+        assert!(!is_split_by_markup(text, 13..16) && !is_split_by_markup(text, 18..20));
     }
 }

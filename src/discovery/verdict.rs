@@ -19,7 +19,7 @@ const SHARED_WORDS: f64 = 0.5;
 /// The same share for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
 
-/// Returns whether a word says nothing by itself: a short number, a year, a version, or a small letter.
+/// Returns whether a word has no meaning by itself: a short number, a year, a version, or a small letter.
 fn is_weak(reading: &Reading, at: usize) -> bool {
     let text = &*reading.words[at].word.text;
     let is_letter = |text: &str| text.chars().count() == 1 && text.chars().all(char::is_lowercase);
@@ -78,7 +78,8 @@ struct Evidence {
     found: BTreeSet<usize>,
     /// Whether at least half of them were read as others.
     is_mostly_corrected: bool,
-    /// Whether all content words that occur in the skill say nothing by themselves, and none is in its name or tags.
+    /// Whether all content words that occur in the skill have no meaning by themselves, and none is in its name or
+    /// tags.
     is_weak: bool,
 }
 
@@ -144,7 +145,7 @@ fn preferred(terms: &[ScoreTerm]) -> f64 {
     terms.iter().filter(|a| a.row == Row::Policy).map(|a| a.value).sum()
 }
 
-/// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` tells whether a
+/// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` returns whether a
 /// word is known.
 pub(crate) fn verdict(
     query: &QueryContext<'_>,
@@ -189,7 +190,7 @@ pub(crate) fn verdict(
     let own_words = Extent::of(reading, content.iter().copied().filter(|at| !is_function_word(*at)));
     let matched = evidence.matched_as_written;
     let shares_words = matched.words > 1 && shares(matched.halves, own_words.halves);
-    // Beside words with spaces, a run of characters without them counts as one word.
+    // Next to words with spaces, a run of characters without them counts as one word.
     let runs = content.iter().filter(|at| !reading.continues_run(**at)).count();
     let shares_spaced = shares(evidence.matched_spaced, runs.saturating_sub(of_language));
     // The first result is in the language of the request, which the embedding does not cover.
@@ -610,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn english_words_beside_a_foreign_name_leave_the_language_open() {
+    fn english_words_near_a_foreign_name_set_no_language() {
         let router = router(&[
             ("graphs", "Assembly of a graph, van der graph, slides and forces: asks about a book report."),
             ("tables", "Makes a table of a recipe."),
@@ -693,13 +694,13 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_without_a_match_are_not_said_to_match() {
+    fn stop_words_without_a_match_are_not_reported() {
         let verdict = ask(&router(&[]), "hello").verdict;
         assert_eq!(verdict.sentence, "no skill fits: the request contains only stop words");
     }
 
     #[test]
-    fn foreign_words_beside_product_names_are_not_certain() {
+    fn foreign_words_next_to_product_names_are_uncertain() {
         let router = router(&[
             ("pods", "Kubernetes pod security for a cluster: audits each Kubernetes pod."),
             ("redis", "Manages a Redis cache: Redis cache keys."),
@@ -720,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn english_words_beside_a_run_of_kana_count() {
+    fn english_words_next_to_kana_count() {
         let router = router(&[("code-review", "Code review of a pull request: reviews code.")]);
         let answer = ask(&router, "code review をお願いします");
         assert_eq!(answer.results[0].skill_id.as_str(), "code-review");
@@ -728,7 +729,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_runs_are_reported_as_a_whole() {
+    fn unknown_runs_are_reported_completely() {
         let intent = "write เขียนการทดสอบ zzqxy";
         let answer = ask(&router(&[]), intent);
         assert_eq!(answer.unknown_words(intent).collect::<Vec<_>>(), ["เขียนการทดสอบ", "zzqxy"]);

@@ -454,7 +454,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_file_is_read_and_checked() {
+    fn shipped_file_is_valid() {
         let w = Weights::shipped().unwrap();
         assert!((w.fields.name.weight - 2.0).abs() < 1e-9);
         assert!(w.stop_words.contains("i'm") && w.stop_words.contains("any"));

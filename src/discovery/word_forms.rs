@@ -91,7 +91,7 @@ fn distance(a: &str, b: &str, edits: usize) -> Option<usize> {
 
 impl Forms {
     /// Inserts a form, unless it contains other characters than letters, apostrophes and the signs of `c++` and `c#`;
-    /// `is_part` tells whether it is a part of a longer word there.
+    /// `is_part` returns whether it is a part of a longer word there.
     pub fn insert(&mut self, form: &str, stem: StemId, is_part: bool) {
         let length = form.chars().count();
         let is_word = form.chars().all(char::is_alphabetic);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_found_by_edits_in_any_place() {
+    fn forms_are_found_by_edits_at_any_position() {
         let mut forms = Forms::default();
         for (at, form) in ["accessible", "accessibility", "tables", "table", "kubernetes"].iter().enumerate()
         {

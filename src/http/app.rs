@@ -22,7 +22,9 @@ use super::listen::Timeouts;
 use super::problem::ErrorResponse;
 use skills_api::Origin;
 
-use super::{Authenticator, cors, dispatch, middleware, not_found, openapi, origin_check, page, revocation};
+use super::{
+    Authenticator, cors, dispatch, middleware, not_found, openapi, page, request_checks, revocation,
+};
 use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
@@ -91,7 +93,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     }
     let more = more
         .layer(from_fn(revocation::end_streams))
-        .layer(map_request(|request: Request| async { origin_check::own_page(request) }))
+        .layer(map_request(|request: Request| async { request_checks::own_page(request) }))
         .layer(from_fn(not_found::shaped));
     let router = router.merge(more).fallback(not_found::unknown);
     let router = router.layer(from_fn_with_state(Arc::clone(app), middleware::admit)).layer(compression());

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_known_is_not_sent_again() {
+    fn unchanged_response_is_not_sent_again() {
         let tag = Tagged::new("{}".into()).tag.to_str().unwrap().to_owned();
         let strong = tag.trim_start_matches("W/").to_owned();
         for known in [tag.clone(), strong.clone(), format!("\"x\" , {tag}"), "*".to_owned()] {

@@ -197,7 +197,7 @@ pub(super) fn broken() -> Error {
 fn json(status: u16, answer: Written) -> Response {
     let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    if let Some(run) = &answer.goes_on {
+    if let Some(run) = &answer.continuing_run {
         *response.status_mut() = StatusCode::ACCEPTED;
         if let Ok(place) = HeaderValue::from_str(&place_of(run)) {
             response.headers_mut().insert(header::LOCATION, place);
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_large_response_counts_until_its_last_piece_is_taken() {
+    async fn large_response_counts_until_its_last_chunk_is_read() {
         let principal = Principal { name: "responses".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
         let permit = response_permit(&caller, false).await.unwrap();

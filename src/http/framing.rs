@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sound_requests_pass_and_the_next_is_looked_at(
+        fn valid_requests_pass_and_the_next_is_checked(
             which in proptest::collection::vec(0..SOUND.len(), 0..6),
             chunk in 1_usize..50,
         ) {
@@ -220,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_looked_at(text in "[\r\n :0-9a-cGT/;]{0,200}", chunk in 1_usize..50) {
+        fn any_bytes_are_handled(text in "[\r\n :0-9a-cGT/;]{0,200}", chunk in 1_usize..50) {
             prop_assert!(refused(&text, chunk).is_none_or(|number| number > 0));
         }
     }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_changed_key_file_is_in_force_at_once_and_a_broken_one_changes_nothing() {
+    async fn key_file_changes_apply_immediately_unless_invalid() {
         let (first, stored_first) = new_key("first", BTreeSet::from([Scope::Read])).unwrap();
         let (second, stored_second) = new_key("second", BTreeSet::from([Scope::Read])).unwrap();
         let folder = tempfile::tempdir().unwrap();

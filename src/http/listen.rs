@@ -31,8 +31,8 @@ pub struct Timeouts {
     pub write: Duration,
     /// Maximum number of connections. At the limit, a new one replaces an idle one, or waits until one ends.
     pub connections: usize,
-    /// Maximum number of connections per address. At the limit, a new one replaces an idle one of the same address, or is closed.
-    /// If equal to `connections`, there is no separate limit.
+    /// Maximum number of connections per address. At the limit, a new one replaces an idle one of the same address, or
+    /// is closed. If equal to `connections`, there is no separate limit.
     pub per_address: usize,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Peer {
 pub(super) struct Activity {
     /// The rate-limit key of the peer: see [`neighborhood`].
     from: String,
-    began: Instant,
+    started: Instant,
     /// Requests in progress.
     busy: AtomicUsize,
     /// Number of requests received.
@@ -88,7 +88,7 @@ impl Activity {
     fn begin(from: String) -> Self {
         Self {
             from,
-            began: Instant::now(),
+            started: Instant::now(),
             busy: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             bare_line_feed: AtomicU64::new(0),
@@ -105,11 +105,11 @@ impl Activity {
     }
 
     fn moved(&self) -> Instant {
-        self.began + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
+        self.started + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
     }
 
     fn move_on(&self) {
-        let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let since = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.moved_ms.store(since, Ordering::Relaxed);
     }
 
@@ -320,7 +320,7 @@ impl Line {
             patience,
             framing: Framing::default(),
             evicted: Box::pin(activity.evicted.clone().cancelled_owned()),
-            alarm: Box::pin(tokio::time::sleep_until(activity.began + patience.head)),
+            alarm: Box::pin(tokio::time::sleep_until(activity.started + patience.head)),
             activity,
             lingering: None,
             stuck: None,

@@ -20,7 +20,7 @@ use super::listen::{Busy, Peer, neighborhood};
 use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
 use super::unread_body::SharedBody;
-use super::{cors, dispatch, origin_check};
+use super::{cors, dispatch, request_checks};
 use skills_api::operations::{Caller, Principal, operations};
 use skills_api::{Admission, Code, new_trace_id};
 
@@ -39,7 +39,7 @@ pub(super) async fn admit(
     // A client that waits for permission to send its body sends none after the response.
     let may_finish = !request.headers().contains_key(header::EXPECT);
     peer.activity.owes.store(false, Ordering::Relaxed);
-    let began = Instant::now();
+    let started = Instant::now();
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let path = request.uri().path().to_owned();
@@ -48,11 +48,11 @@ pub(super) async fn admit(
         Err(refusal) => (new_trace_id(), Err(refusal)),
     };
     let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
-    let line_ends = traced.and_then(|()| origin_check::line_ends(&peer.activity));
-    let addressed = line_ends.and_then(|()| origin_check::addressed(&request)).and_then(|()| {
+    let line_ends = traced.and_then(|()| request_checks::ensure_crlf(&peer.activity));
+    let addressed = line_ends.and_then(|()| request_checks::ensure_single_host(&request)).and_then(|()| {
         // Links on other sites may point to open routes, which execute nothing.
         let link = open && request.method() == Method::GET;
-        if link { Ok(()) } else { origin_check::same_origin(request.headers(), &app.cors) }
+        if link { Ok(()) } else { request_checks::ensure_same_origin(request.headers(), &app.cors) }
     });
     let admitted = match addressed {
         Ok(()) => known(&app, request.headers(), open).await,
@@ -88,7 +88,7 @@ pub(super) async fn admit(
             answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
         }
     };
-    let (status, took) = (response.status().as_u16(), began.elapsed());
+    let (status, took) = (response.status().as_u16(), started.elapsed());
     let is_read = match body {
         Some(body) => may_finish && body.finish().await,
         None => true,
@@ -118,7 +118,7 @@ pub(super) async fn admit(
 /// Returns the caller; `None` if authentication is disabled.
 async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
     let Some(authenticator) = &app.authenticator else {
-        origin_check::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
+        request_checks::ensure_allowed_origin(headers, app.loopback, cors::is_named(&app.cors, headers))?;
         return Ok(None);
     };
     if open {

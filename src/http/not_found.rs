@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_in_a_path_finds_its_route_whatever_the_parameters_are() {
+    fn misspelled_path_suggests_its_route() {
         assert_eq!(near_routes("POST", "/v1/runs/0198-ab/aprove")[0], "POST /v1/runs/{run_id}/approve");
         assert_eq!(near_routes("GET", "/v1/skill/governance")[0], "GET /v1/skills/governance");
         assert!(near_routes("GET", "/favicon.ico").is_empty());

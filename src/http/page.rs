@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_and_code_is_on_the_page_and_every_link_leads_somewhere_on_it() {
+    fn page_lists_every_operation_and_code_with_valid_links() {
         let page = page();
         let parts = |before: &str| -> BTreeSet<String> {
             page.split(before).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_the_shell_has_what_is_needed() {
+    fn shell_example_is_complete() {
         let discover = skills_api::operations::operation("skill.discover").unwrap();
         let body = &document()["paths"]["/v1/skills/discover"]["post"]["requestBody"]["content"]["application/json"]
             ["schema"];

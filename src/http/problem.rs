@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_error_is_the_one_shape_and_a_problem_document_at_once() {
+    async fn error_is_also_a_problem_document() {
         let error =
             Error { suggestions: vec!["pdf-tables".into()], ..Error::new(Code::NotFound, "no such skill") };
         let response = ErrorResponse::from(error).answer("abc", "/v1/skills/pdf/describe");

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_trace_goes_on() {
+    fn trace_of_the_caller_is_continued() {
         assert_eq!(trace_of(&headers("x-trace-id", "nightly/42")).unwrap(), "nightly/42");
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         assert_eq!(trace_of(&headers("traceparent", parent)).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_log_could_hold_is_refused() {
+    fn invalid_trace_id_is_rejected() {
         for wrong in ["", "a b", "a\"b", &"x".repeat(129)] {
             assert!(trace_of(&headers("x-trace-id", wrong)).is_err(), "{wrong:?}");
         }

@@ -63,7 +63,7 @@ mod tests {
     use skills_api::Code;
 
     #[test]
-    fn an_error_is_the_body_that_http_gives() {
+    fn error_equals_the_body_of_http() {
         let error =
             Error { suggestions: vec!["csv-profile".into()], ..Error::new(Code::NotFound, "no such skill") };
         let result = failed(&error, "4bf9");

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_taken_over_only_when_it_is_one() {
+    fn only_a_valid_trace_is_adopted() {
         let id = "4bf92f3577b34da6a3ce929d0e0e4736";
         assert_eq!(trace_of(&format!("00-{id}-00f067aa0ba902b7-01")).as_deref(), Some(id));
         for wrong in ["", "00", "00-xyz-1-01", "00-00000000000000000000000000000000-1-01"] {

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_answer_has_what_a_model_needs() {
+    fn compact_result_has_the_fields_for_a_model() {
         let answer = json!({
             "fit": "high", "took_us": 7, "attachable": [],
             "results": [{
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_a_run_gave_stay_whole() {
+    fn outputs_of_a_run_are_not_truncated() {
         let outputs = json!({ "rate": 0.123_456, "rows": [], "note": null });
         let run = json!({ "id": "r", "outputs": outputs, "inputs": { "a": 1 } });
         let answer = short("skill.execute", json!({ "run": run, "idempotency": "none" }));

@@ -40,7 +40,7 @@ pub struct SessionLimits {
     pub per_principal: usize,
     /// How long a session without a completed handshake is kept.
     pub handshake: Duration,
-    /// Idle timeout of a session; long, because users and runs take their time.
+    /// Idle timeout of a session; long, because users and runs can be slow.
     pub idle: Duration,
 }
 
@@ -63,7 +63,7 @@ struct OpenSession {
     caller: Option<Caller>,
     /// Whether the protocol has created it.
     made: bool,
-    began: Instant,
+    started_at: Instant,
     handshaken: bool,
     used: Instant,
     /// Requests and streams in progress.
@@ -79,7 +79,7 @@ impl OpenSession {
             owner,
             caller: None,
             made: false,
-            began: now,
+            started_at: now,
             handshaken: false,
             used: now,
             in_use: 0,
@@ -91,7 +91,7 @@ impl OpenSession {
         let over = if self.handshaken {
             self.in_use == 0 && now - self.used >= limits.idle
         } else {
-            now - self.began >= limits.handshake
+            now - self.started_at >= limits.handshake
         };
         self.made && over
     }
@@ -125,7 +125,8 @@ enum Rejected {
     Unknown,
     /// The caller's key has lost scopes since the session's last request.
     LostScopes,
-    /// A request with the same id is in progress: the protocol library would answer one and never end the other's stream.
+    /// A request with the same id is in progress: the protocol library would answer one and never end the other's
+    /// stream.
     DuplicateId,
 }
 
@@ -177,14 +178,15 @@ impl Connections {
             if let Some(id) = &evicted {
                 sessions.remove(id);
             }
-            let begun = OpenSession::begin(owner.clone());
-            sessions.insert(key.clone(), OpenSession { caller: caller.cloned(), ..begun });
+            let started = OpenSession::begin(owner.clone());
+            sessions.insert(key.clone(), OpenSession { caller: caller.cloned(), ..started });
             Ok(evicted)
         })?;
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
-    /// Enters a session for the request with this id. A session of another owner is unknown, like one that never existed.
+    /// Enters a session for the request with this id. A session of another owner is unknown, like one that never
+    /// existed.
     fn enter(
         self: &Arc<Self>,
         id: &str,
@@ -347,7 +349,7 @@ pub async fn admit(State(connections): State<Arc<Connections>>, request: Request
                     None => Ok(None),
                 };
                 match permit {
-                    Ok(permit) => go_on(in_use, permit, method.as_deref(), request, next).await,
+                    Ok(permit) => handle_message(in_use, permit, method.as_deref(), request, next).await,
                     Err(error) => jsonrpc::busy(&error),
                 }
             }
@@ -397,7 +399,7 @@ async fn begin(
     })
 }
 
-async fn go_on(
+async fn handle_message(
     in_use: InUse,
     permit: Option<Permit>,
     method: Option<&str>,
@@ -489,7 +491,7 @@ mod tests {
     fn without_a_handshake_use_does_not_extend_it() {
         let limits = SessionLimits::default();
         let session = OpenSession { made: true, in_use: 1, ..OpenSession::begin(None) };
-        let later = session.began + limits.handshake;
+        let later = session.started_at + limits.handshake;
         assert!(session.is_over(&limits, later));
         assert!(!OpenSession { made: false, ..session }.is_over(&limits, later), "it is still being made");
     }

@@ -220,7 +220,7 @@ async fn decide(
         Ok(_) => Ok(DecisionResult::Recorded),
         // Decided meanwhile by another user: the call itself returns the outcome.
         Err(error) if error.code == Code::InvalidTransition => {
-            tracing::info!("a decision came too late: {error}");
+            tracing::info!("a decision was too late: {error}");
             Ok(DecisionResult::Recorded)
         }
         Err(error) => Err(error),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_what_would_happen_and_hides_nothing() {
+    fn elicitation_shows_the_complete_effect() {
         let text = message(&sheet(), &NextSteps::Service);
         for part in [
             "Books 120.50 EUR",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_unknown_outcome_asks_for_a_choice() {
+    fn unknown_outcome_requires_a_choice() {
         let json = serde_json::to_value(form(&sheet())).unwrap();
         assert!(json["properties"]["choice"].is_null());
         let unknown =
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_read_strictly() {
+    fn responses_are_parsed_strictly() {
         let ticket =
             Ticket { about: "r".to_owned(), step: "s".to_owned(), digest: "d".to_owned(), key: None };
         assert_eq!(Ticket::read(&json!(ticket).to_string()).unwrap(), ticket);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_says_how_much_is_missing() {
+    fn long_text_states_the_omitted_length() {
         let text = shown(&"é".repeat(MAX_SHOWN_CHARS + 10), "skills runs show r");
         assert!(text.ends_with("… 20 bytes more, not shown here: skills runs show r"), "{}", &text[12000..]);
         assert_eq!(shown("short", ""), "short");

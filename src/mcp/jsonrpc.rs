@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_large_result_is_serialized_while_other_tasks_run_and_counts_until_it_is_sent() {
+    async fn large_result_is_serialized_concurrently_and_counts_until_sent() {
         let principal = Principal { name: "results".to_owned(), scopes: BTreeSet::new() };
         let caller = Caller { principal: Some(principal), ..Caller::anyone() };
         let mut others = Vec::new();

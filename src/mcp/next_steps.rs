@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_runs_what_was_asked_for_in_the_same_store() {
+    fn next_command_uses_the_same_store() {
         let called =
             NextSteps::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
         let args = script(json!({
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_in_memory_no_command_is_named() {
+    fn store_in_memory_has_no_next_command() {
         let script = NextSteps::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         for said in [NextSteps::Nowhere.of_run("r1", None), script] {
             assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn over_http_the_route_is_named_and_none_of_the_servers_options() {
+    fn http_next_step_names_the_route_without_server_options() {
         let run = NextSteps::Service.of_run("r1", None);
         assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
         assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");

@@ -76,8 +76,8 @@ pub fn text_bytes(prompt: &GetPromptResult) -> usize {
 }
 
 /// Replaces `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0) in a body by what was typed, or appends it if the
-/// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed. `None` if
-/// the text is too long.
+/// body contains none of them (<https://code.claude.com/docs/en/skills>). Command expansions are not executed. `None`
+/// if the text is too long.
 fn filled(body: &str, argument: &str, folder: &str) -> Option<String> {
     let words = words(argument);
     let (mut out, mut rest, mut named) = (String::with_capacity(body.len()), body, false);
@@ -122,24 +122,24 @@ fn number(text: &str) -> Option<(usize, &str)> {
 
 /// Splits text into words like a shell: quotes group words.
 fn words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut begun) = (Vec::new(), String::new(), None, false);
+    let (mut words, mut word, mut quote, mut started) = (Vec::new(), String::new(), None, false);
     for c in text.chars() {
         match quote {
             Some(open) if c == open => quote = None,
-            None if matches!(c, '"' | '\'') => (quote, begun) = (Some(c), true),
+            None if matches!(c, '"' | '\'') => (quote, started) = (Some(c), true),
             None if c.is_whitespace() => {
-                if begun {
+                if started {
                     words.push(std::mem::take(&mut word));
                 }
-                begun = false;
+                started = false;
             }
             _ => {
                 word.push(c);
-                begun = true;
+                started = true;
             }
         }
     }
-    if begun {
+    if started {
         words.push(word);
     }
     words
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_go_where_the_body_wants_them() {
+    fn arguments_replace_their_placeholders() {
         let of = |body: &str| filled(body, "fix \"the door\" now", "/s").unwrap();
         assert_eq!(of("Do: $ARGUMENTS."), "Do: fix \"the door\" now.");
         assert_eq!(of("$0, $1, $ARGUMENTS[2], $7"), "fix, the door, now, ");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_repeats_a_long_argument_is_rejected_before_it_takes_the_memory() {
+    fn repeated_long_argument_is_rejected_before_allocation() {
         let argument = "x".repeat(MAX_TEXT_BYTES / 2);
         assert!(filled("$ARGUMENTS $ARGUMENTS", &argument, "/s").is_none());
         assert!(filled(&"$0".repeat(1_000_000), &argument, "/s").is_none());

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completions_begin_with_what_was_typed() {
+    fn completions_start_with_the_typed_prefix() {
         let all = ["csv-pdf", "pdf-tables", "json-diff"].map(str::to_owned).to_vec();
         let found = completed(all, "PDF");
         assert_eq!(found.values, ["pdf-tables", "csv-pdf"]);

@@ -44,7 +44,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
     let transport = LenientTransport {
         inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES),
         oversized,
-        begun: false,
+        started: false,
     };
     let broken = |what: &str| Error::new(Code::InternalError, format!("the MCP connection was lost: {what}"));
     let running = tokio::select! {
@@ -79,7 +79,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
 struct LenientTransport<T> {
     inner: T,
     oversized: Receiver<Option<RequestId>>,
-    begun: bool,
+    started: bool,
 }
 
 impl<T: Transport<RoleServer>> Transport<RoleServer> for LenientTransport<T> {
@@ -99,14 +99,14 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for LenientTransport<T> {
                 Some(request) = self.oversized.recv() => {
                     let message = format!("the message has more than {MAX_MESSAGE_BYTES} bytes (2 MiB)");
                     let refused = ErrorData::invalid_request(message, None);
-                    // In a task: this future may be dropped at any time, an answer that is begun must be completed.
+                    // In a task: this future may be dropped at any time, an answer that is started must be completed.
                     tokio::spawn(self.inner.send(JsonRpcMessage::error(refused, request)));
                     continue;
                 }
                 message = self.inner.receive() => message?,
             };
-            if self.begun || matches!(message, JsonRpcMessage::Request(_)) {
-                self.begun = true;
+            if self.started || matches!(message, JsonRpcMessage::Request(_)) {
+                self.started = true;
                 return Some(message);
             }
             tracing::warn!("ignoring a message before the first request");

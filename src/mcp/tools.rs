@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_objects_that_stand_alone() {
+    fn schemas_are_self_contained_objects() {
         for tool in listed_tools(true).map(with_output_schema) {
             let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
             for schema in schemas.into_iter().flatten() {

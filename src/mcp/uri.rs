@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_survive_being_an_address() {
+    fn uri_parts_round_trip() {
         for part in ["pdf-tables", "old@3f9a01c2", "a b", "50%", "größe", "a?b#c"] {
             let there = encoded(part);
             assert!(there.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)), "{there}");

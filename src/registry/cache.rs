@@ -1,7 +1,8 @@
 //! The warm-start cache: the result of reading each bundle, valid as long as its file is unchanged.
 //!
 //! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, the number of folders, and a line
-//! (postcard) for each folder and each bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
+//! (postcard) for each folder and each bundle. Anything unexpected invalidates the whole file, which the next scan
+//! rebuilds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +90,7 @@ pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), St
     Ok((known, folders))
 }
 
-/// A folder, its state, and its main file with what is beside it.
+/// A folder, its state, and its main file with what is next to it.
 type FolderLine = (PathBuf, Option<FolderState>, Option<(String, Siblings)>);
 
 /// Returns the folders of a tree that were read, each once, those above others first.
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_kept_with_their_children_unless_their_main_file_was_not_read() {
+    fn folders_with_an_unread_main_file_are_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         fs::create_dir_all(at("a/b")).unwrap();

@@ -104,7 +104,7 @@ fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
         if present {
             tree.scan(root, &path, scan, &mut |_, _| {});
         }
-        // A link that led out of the roots may now lead into one, and vice versa.
+        // A link that pointed outside the roots may now lead into one, and vice versa.
         let links = tree.links.keys().chain(tree.refused_links.keys()).cloned().collect::<Vec<_>>();
         for (root, link) in links {
             tree.links.remove(&(root, link.clone()));

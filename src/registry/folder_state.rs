@@ -47,7 +47,7 @@ pub(super) struct KnownFolder {
     pub state: Option<FolderState>,
     /// Names of the folders in it that are scanned.
     pub folders: Vec<OsString>,
-    /// Its main file, and what is beside it.
+    /// Its main file, and what is next to it.
     pub main: Option<(OsString, Siblings)>,
 }
 

@@ -26,7 +26,7 @@ const HEAD_BYTES: usize = 6;
 
 /// Returns the direct children of the root that could have been meant as a skill: folders without a bundle at any
 /// depth or that cannot be read, broken links, Markdown files with frontmatter, files named like a skill, and archives
-/// that are not unpacked beside it. Only in folders that belong to a client: elsewhere,
+/// that are not unpacked next to it. Only in folders that belong to a client: elsewhere,
 /// children can be anything.
 pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
     let ScannedRoot { spec, real, .. } = &tree.roots[root];
@@ -127,7 +127,7 @@ fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
 fn link_help(link: &Path) -> Option<String> {
     let target = fs::read_link(link).ok()?;
     if link.parent().is_some_and(|folder| folder.join(&target) == link) {
-        return Some("Remove the link, which leads to itself.".to_owned());
+        return Some("Remove the link: it points to itself.".to_owned());
     }
     Some(format!("Correct or remove the link to {}.", target.display()))
 }
@@ -252,10 +252,7 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere/SKILL.md", root.join("dangling/SKILL.md")).unwrap();
         std::os::unix::fs::symlink("/nowhere", root.join("gone")).unwrap();
         std::os::unix::fs::symlink("circle", root.join("circle")).unwrap();
-        assert_eq!(
-            link_help(&root.join("circle")).as_deref(),
-            Some("Remove the link, which leads to itself.")
-        );
+        assert_eq!(link_help(&root.join("circle")).as_deref(), Some("Remove the link: it points to itself."));
         fs::remove_file(root.join("circle")).unwrap();
         let origin = RootOrigin::User { client: "claude-code".to_owned() };
         let found = incomplete(&tree(root, origin), 0);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_come_first_then_the_project_upwards_then_home() {
+    fn roots_are_settings_project_and_home_in_order() {
         let mut config = config();
         config.roots = vec![RootChoice { path: "/srv/skills".into(), label: Some("team".to_owned()) }];
         let labels = labels(&config);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_home_folder_its_client_folders_are_the_persons_own() {
+    fn client_folders_in_home_belong_to_the_user() {
         let config = Config::defaults(Path::new("/home/ann"), &Env::at("/home/ann"));
         let (roots, _) = resolve(&config, profiles());
         assert!(roots.iter().all(|root| matches!(root.origin, RootOrigin::User { .. })), "{roots:?}");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacking_twice_gives_one_whole_folder() {
+    fn unpacking_twice_creates_one_complete_folder() {
         let cache = tempfile::tempdir().unwrap();
         let root = root(cache.path());
         unpack(&root.path).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_cannot_be_created_is_an_error_unless_the_shipped_skills_are_never_used() {
+    fn failed_cache_creation_is_an_error_only_if_needed() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("file");
         fs::write(&file, "not a folder").unwrap();

@@ -161,7 +161,7 @@ pub(super) struct Tree {
     pub records: BTreeMap<Key, Arc<Record>>,
     /// Links to folders inside of roots, with their targets.
     pub links: BTreeMap<Key, PathBuf>,
-    /// Links that lead out of the roots.
+    /// Links that point outside the roots.
     pub refused_links: BTreeMap<Key, Arc<RejectedBundle>>,
     /// Folders that were read.
     pub folders: BTreeMap<Key, Option<ReadFolder>>,
@@ -334,7 +334,7 @@ impl Tree {
     }
 
     fn has_bundle(&self, root: usize, folder: &Path) -> bool {
-        // Main files are named `SKILL.md` in any case or `skill.yaml`; none is outside of this range.
+        // Main files are named `SKILL.md` anyway or `skill.yaml`; none is outside of this range.
         let from = (root, folder.join("SKILL.MD").into());
         let until = (root, folder.join("skill.yaml").into());
         let mut near = self.records.range(from..=until);

@@ -26,11 +26,11 @@ const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 pub(super) enum WalkEntry {
     /// A folder that was read, with what can be reused of that.
     Folder(PathBuf, Option<ReadFolder>),
-    /// A bundle's main file, its real path, and what is beside it.
+    /// A bundle's main file, its real path, and what is next to it.
     Bundle(PathBuf, PathBuf, Siblings),
     /// A link to a folder in one of the roots, with its target.
     Link(PathBuf, PathBuf),
-    /// A link to a folder or main file that leads out of all roots, with its target.
+    /// A link to a folder or main file that points outside all roots, with its target.
     Leaves(PathBuf, PathBuf),
 }
 
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_hidden_and_nested_bundles_and_passes_versions_dependencies_and_builds() {
+    fn walk_finds_hidden_and_nested_bundles_and_skips_builds() {
         let dir = tempfile::tempdir().unwrap();
         for path in [
             "a/SKILL.md",

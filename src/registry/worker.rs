@@ -249,10 +249,10 @@ impl Worker {
             }
             // A command that reads only once waits for the complete scan: it never reads a partial snapshot.
             if partly && self.settings.watch && Instant::now() >= publish_at {
-                let began = Instant::now();
+                let started = Instant::now();
                 publish(shared, tree, &[]);
                 // A large tree takes long to publish, and subscribers take as long to process it.
-                publish_at = Instant::now() + PARTIAL.max(began.elapsed() * PARTIAL_SHARE);
+                publish_at = Instant::now() + PARTIAL.max(started.elapsed() * PARTIAL_SHARE);
             }
         });
         if partly {

@@ -164,7 +164,7 @@ impl Progress {
         for path in paths {
             changed |= self.reset(&path);
             let own = path == *step;
-            let began = self.active.get(&path).map(|active| active.started_ms);
+            let started = self.active.get(&path).map(|active| active.started_ms);
             records.push(StepRecord {
                 step: path,
                 status: StepStatus::Failed,
@@ -173,7 +173,7 @@ impl Progress {
                 binding: failure.error.binding.clone().filter(|_| own),
                 isolation: None,
                 attempts: if own { failure.attempts } else { 1 },
-                started_ms: began.or(failure.started_ms).unwrap_or(now_ms),
+                started_ms: started.or(failure.started_ms).unwrap_or(now_ms),
                 ended_ms: now_ms,
             });
         }

@@ -63,8 +63,8 @@ pub(super) fn about_change(
     ApprovalRequest { step: step.to_owned(), capability, inputs, digest, why }
 }
 
-/// What a person decides about a call: the call itself, or, where one that may not be repeated had begun, that attempt
-/// of it.
+/// What a person decides about a call: the call itself, or, where one that may not be repeated had started, that
+/// attempt of it.
 pub(super) fn asked_digest(lost: Option<&StepIntent>, digest: &str) -> String {
     let lost = lost.filter(|intent| !intent.repeatable);
     lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
@@ -87,8 +87,9 @@ pub(super) struct Approvals {
 }
 
 impl Approvals {
-    /// Returns the digest of the question whether a step may run a call. It covers the contract and the code of this run,
-    /// so that an approval does not apply to another version. `edited` is code that is approved together with the call.
+    /// Returns the digest of the question whether a step may run a call. It covers the contract and the code of this
+    /// run, so that an approval does not apply to another version. `edited` is code that is approved together with the
+    /// call.
     pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
         let question = self.grants.question(step, call);
         if self.waits_for(step, &question) {

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_leads_nowhere() {
+    fn invalid_digest_is_not_found() {
         let (folder, artifacts) = store();
         fs::write(folder.path().join("secret"), "x").unwrap();
         for text in ["../secret", "", "ab", &"A".repeat(64), &format!("{}/", "a".repeat(63)), &"é".repeat(32)]
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_breaks_off_leaves_nothing() {
+    fn interrupted_source_leaves_no_file() {
         struct Broken(bool);
         impl Read for Broken {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -37,8 +37,8 @@ use decide::{Decision, decide};
 use pins::{Edit, Pins};
 pub(super) use pins::{Pin, is_complete};
 
-/// Checks whether content that was read from a bundle or registry folder may be executed; the error says why not and what
-/// to do.
+/// Checks whether content that was read from a bundle or registry folder may be executed; the error says why not and
+/// what to do.
 pub type BundleCheck = Arc<dyn Fn(&Path, &Contents) -> Result<(), BundleRefusal> + Send + Sync>;
 
 /// Why nothing of a bundle may be executed.
@@ -235,7 +235,7 @@ impl Caller for Broker {
             let id = &choice.offered.binding.id;
             let mut pass_over = |failure: BindingFailure| {
                 tried.push(FailedAttempt { binding: id.clone(), reason: failure.message.clone() });
-                // The failure of an attempt that was made says more than the reason why another was not.
+                // The failure of an attempt is more informative than the reason why another one was not made.
                 if failed.is_none() || failure.effect == Effect::Possible || failure.counts {
                     failed = Some((id.clone(), failure));
                 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_keys_does_not_matter_and_everything_else_does() {
+    fn only_the_order_of_keys_is_ignored() {
         let a = json!({"b": [1, {"y": null, "x": "ü\""}], "a": 1.5});
         let b = json!({"a": 1.5, "b": [1, {"x": "ü\"", "y": null}]});
         assert_eq!(canonical_json(&a), r#"{"a":1.5,"b":[1,{"x":"ü\"","y":null}]}"#);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_belongs_to_one_step_of_one_run() {
+    fn idempotency_key_is_unique_per_run_and_step() {
         assert_eq!(idempotency_key("r", "a"), idempotency_key("r", "a"));
         assert_ne!(idempotency_key("r", "a"), idempotency_key("r", "b"));
         assert_ne!(idempotency_key("r", "a"), idempotency_key("s", "a"));

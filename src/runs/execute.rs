@@ -218,8 +218,8 @@ impl Engine {
             checkpoint => checkpoint?,
         };
         let lost: Vec<StepIntent> = if why == ApprovalReason::UnknownOutcome {
-            let begun = self.store.intents(run).await?;
-            begun.into_iter().filter(|intent| intent.step == step && !intent.repeatable).collect()
+            let started = self.store.intents(run).await?;
+            started.into_iter().filter(|intent| intent.step == step && !intent.repeatable).collect()
         } else {
             Vec::new()
         };

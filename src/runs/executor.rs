@@ -207,10 +207,10 @@ impl<'e> RunExecution<'e> {
             intents.push(self.intent(&call.path, call.attempt, call.digest.clone(), call.is_repeatable()));
             self.events.extend(call.notes.iter().cloned());
         }
-        let begun = self.commit(intents).await?;
+        let started = self.commit(intents).await?;
         for (call, backoff) in starting {
             // Calls that a pause holds back are scheduled again later. A retry belongs to a step in progress.
-            if begun.contains(&call.path) || self.calls.contains(&call.path) {
+            if started.contains(&call.path) || self.calls.contains(&call.path) {
                 self.start(call, backoff);
             }
         }
@@ -233,11 +233,11 @@ impl<'e> RunExecution<'e> {
             // Nothing ended: the state of the run and its head stay unchanged.
             let events: Vec<NewEvent> = std::mem::take(&mut self.events);
             self.writer.append(self.is_busy(), events).await?;
-            let mut begun = HashSet::new();
+            let mut started = HashSet::new();
             for intent in intents {
                 match self.writer.record_intent(self.is_busy(), &intent).await {
                     Ok(()) => {
-                        begun.insert(intent.step);
+                        started.insert(intent.step);
                     }
                     Err(ExecutionStop::Store(StoreError::Refused(TransitionError::Paused))) => {
                         self.paused = true;
@@ -245,11 +245,11 @@ impl<'e> RunExecution<'e> {
                     Err(stop) => return Err(stop),
                 }
             }
-            return Ok(begun);
+            return Ok(started);
         }
-        let begun = intents.iter().map(|intent| intent.step.clone()).collect();
+        let started = intents.iter().map(|intent| intent.step.clone()).collect();
         self.report(WorkerReport::Checkpoint, Vec::new(), intents).await?;
-        Ok(if self.paused { HashSet::new() } else { begun })
+        Ok(if self.paused { HashSet::new() } else { started })
     }
 
     /// Writes one report: what ended, a checkpoint if anything did, and the intents of what starts.

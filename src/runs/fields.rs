@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_element_of_a_list_is_named_by_its_place() {
+    fn invalid_list_element_is_named_by_its_index() {
         let integers =
             json!({"required": false, "description": null, "default": null, "enum": [], "type": "integer"});
         let rows = json!({"required": false, "description": null, "default": null, "enum": [], "type": "array",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_may_tell_more_than_was_promised() {
+    fn undeclared_outputs_are_accepted() {
         let fields = declared(&json!({"total": {"type": "number", "required": true}}));
         let check = |value: Value| check_outputs(&fields, value.as_object().unwrap());
         assert!(check(json!({"total": 3, "extra": true})).is_ok());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_rerun_lets_it_run() {
+    fn only_the_rerun_choice_allows_execution() {
         for (choice, runs) in [("rerun", true), ("happened", false), ("skip", false), ("fail", false)] {
             let grants =
                 follow(&[("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}))]);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_step_is_cut_with_one_note() {
+    fn endless_output_is_truncated_with_one_note() {
         let logs = LogQueue::default();
         let sink = logs.sink("a");
         for _ in 0..1000 {

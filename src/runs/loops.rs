@@ -52,10 +52,10 @@ impl Scheduler {
             return Ok(false);
         }
         if rounds > 0 {
-            let goes_on = self.progress.frames.is_true(turn, "while.condition", &repeat.condition)?;
+            let continues = self.progress.frames.is_true(turn, "while.condition", &repeat.condition)?;
             let used_up = rounds >= repeat.max_iterations as usize;
-            if !goes_on || used_up {
-                if goes_on {
+            if !continues || used_up {
+                if continues {
                     let text = format!(
                         "stopped after {rounds} iterations, although its condition is \
                         still true"

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_written_once_unless_the_step_says_how() {
+    fn target_is_written_once_unless_a_merge_strategy_is_set() {
         let mut space = Namespaces::default();
         write(&mut space, "vars.a.b", json!([1]), MergeStrategy::Overwrite).unwrap();
         let twice = write(&mut space, "vars.a.b", json!([2]), MergeStrategy::Overwrite).unwrap_err();

@@ -264,7 +264,7 @@ pub async fn remind(
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        for event in events.iter().filter(|event| tells(event)) {
+        for event in events.iter().filter(|event| is_notifiable(event)) {
             let Some((started_by, reminder)) = still_waiting(&*store, event).await? else { continue };
             if webhook.is_some() {
                 queue.push(&started_by, event);
@@ -276,7 +276,7 @@ pub async fn remind(
     }
 }
 
-fn tells(event: &RunEvent) -> bool {
+fn is_notifiable(event: &RunEvent) -> bool {
     matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated)
 }
 
@@ -313,7 +313,7 @@ async fn enqueue_again(
         let events = store.events(None, after, PAGE).await?;
         let Some(last) = events.last() else { return Ok(()) };
         after = last.global;
-        for event in events.iter().filter(|event| tells(event) && event.global <= until) {
+        for event in events.iter().filter(|event| is_notifiable(event) && event.global <= until) {
             let waits = still_waiting(store, event).await?;
             if waits.is_some_and(|(started_by, _)| started_by == principal) && !queue.push(principal, event) {
                 return Ok(());
@@ -705,7 +705,7 @@ mod tests {
     use skills_store::NewEvent;
 
     #[test]
-    fn a_message_is_signed_as_the_standards_own_example() {
+    fn signature_matches_the_example_of_the_standard() {
         let webhook = Webhook::new("http://x", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let signature =
             webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
@@ -770,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_bundle_reaches_the_terminal_but_words() {
+    fn notification_text_contains_no_control_sequences() {
         let gate = Gate::human("pay\x1b]0;x\x07;rm", "d", ApprovalReason::Confirmation);
         let reminder = Reminder {
             run: RunId("r".into()),

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn many_problems_are_cut() {
+    fn problem_list_is_truncated() {
         let steps: String = (0..1_000).map(|n| format!("  - {{id: s{n}, uses: c{n}}}\n")).collect();
         let broken = contract(&format!("id: many\nversion: 1.0.0\nsteps:\n{steps}"));
         let problems = Plan::pin(&broken, &|_| None, &|_| None, None).unwrap_err().problems;

@@ -13,7 +13,7 @@ pub struct ProcessIdentity {
     space: String,
     process: u32,
     /// Start time of the process, in ticks since boot, since process ids are reused.
-    began: String,
+    started: String,
 }
 
 impl ProcessIdentity {
@@ -27,7 +27,7 @@ impl ProcessIdentity {
             host: host.trim().replace('/', "-"),
             space: space(),
             process,
-            began: began(process).unwrap_or_default(),
+            started: started(process).unwrap_or_default(),
         }
     }
 
@@ -39,19 +39,19 @@ impl ProcessIdentity {
     }
 
     fn worker(&self, number: usize) -> WorkerId {
-        WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.began))
+        WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.started))
     }
 
     /// Returns the common prefix of the ids of this process's workers.
     #[must_use]
     pub fn process(&self) -> String {
-        format!("{}/{}/{}/{}", self.host, self.space, self.process, self.began)
+        format!("{}/{}/{}/{}", self.host, self.space, self.process, self.started)
     }
 
     /// Returns whether a worker belongs to this process.
     #[must_use]
     pub fn is_mine(&self, worker: &WorkerId) -> bool {
-        let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.began);
+        let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.started);
         worker.0.starts_with(&own)
     }
 
@@ -108,7 +108,7 @@ fn space() -> String {
 }
 
 /// Returns the start time of a process; `None` if it has ended or cannot be inspected.
-fn began(process: u32) -> Option<String> {
+fn started(process: u32) -> Option<String> {
     began_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
@@ -132,7 +132,7 @@ mod tests {
         assert!(!here.is_process_dead(&here.worker(0)), "this process lives");
         assert!(here.is_mine(&here.worker(7)));
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let gone = ProcessIdentity { process: child.id(), began: "1".into(), ..here.clone() };
+        let gone = ProcessIdentity { process: child.id(), started: "1".into(), ..here.clone() };
         child.wait().unwrap();
         assert!(here.is_process_dead(&gone.worker(3)) && !here.is_mine(&gone.worker(3)));
         let renamed = ProcessIdentity { host: "another".into(), ..gone.clone() };
@@ -146,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn a_number_used_again_is_another_process() {
+    fn reused_process_id_is_another_process() {
         let here = ProcessIdentity::here();
-        let earlier = ProcessIdentity { began: "7".into(), ..here.clone() };
+        let earlier = ProcessIdentity { started: "7".into(), ..here.clone() };
         assert!(here.is_process_dead(&earlier.worker(0)));
     }
 }

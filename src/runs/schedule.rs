@@ -37,7 +37,7 @@ steps:
     }
 
     #[test]
-    fn a_step_follows_the_one_before_unless_it_says_otherwise() {
+    fn step_depends_on_the_previous_one_by_default() {
         assert_eq!(open_after(&[]), ["a", "c"]);
         assert_eq!(open_after(&["a"]), ["b", "c"]);
         assert_eq!(open_after(&["a", "c"]), ["b", "d"]);

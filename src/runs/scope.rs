@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_may_be_absent_and_what_was_to_be_produced_may_not() {
+    fn inputs_may_be_absent_but_outputs_may_not() {
         for path in
             ["inputs.limit", "frame.goal.x", "output.note", "extensions.a", "target.content.x.y", "item.age"]
         {

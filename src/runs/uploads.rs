@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_produce_stays() {
+    fn artifacts_of_runs_are_kept() {
         let (_folder, artifacts) = store();
         let first = artifacts.keep("out.csv", &mut "produced first".as_bytes()).unwrap();
         artifacts.upload("a", b"produced first", "ana", &LIMITS).unwrap();

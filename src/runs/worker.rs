@@ -137,9 +137,9 @@ async fn renew_lease(
         tokio::time::sleep(pause).await;
         let due = renewed + leases.lease / 3;
         if Instant::now() >= due {
-            let began = Instant::now();
+            let started = Instant::now();
             match store.renew(&run, fence, leases.lease_ms()).await {
-                Ok(()) => renewed = began,
+                Ok(()) => renewed = started,
                 Err(StoreError::Refused(refusal)) => {
                     tracing::info!("the lease of run {run} was lost: {refusal}");
                     return cancel.cancel();

@@ -106,8 +106,8 @@ fn is_registry(root: &Path) -> bool {
 /// computed from the copied bytes, so that they match the copy regardless of changes of the original.
 ///
 /// Every entry is opened relative to its folder, and no link is followed. Links are copied as links (those with an
-/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped, and so are folders
-/// in which nothing is copied, because the digests do not cover them. A name that is not UTF-8 is an error.
+/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped, and so are
+/// folders in which nothing is copied, because the digests do not cover them. A name that is not UTF-8 is an error.
 pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
     let mut walk = Walk::new(root, Some(to));
     walk.top(root)?;
@@ -121,7 +121,7 @@ pub fn contents(root: &Path) -> Result<Contents, SandboxError> {
     Ok(walk.contents)
 }
 
-/// Reads the file at `path` in chunks, each given to `take`; returns the SHA-256 of its bytes.
+/// Reads the file at `path` in chunks, each passed to `take`; returns the SHA-256 of its bytes.
 pub fn hash_chunks(
     file: &mut File,
     path: &Path,
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_out_of_the_bundle_is_no_script() {
+    fn link_out_of_the_bundle_is_not_a_script() {
         let bundle = bundle();
         let outside = tempfile::NamedTempFile::new().expect("temporary file");
         symlink(outside.path(), bundle.path().join("scripts/out.py")).expect("linked");
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_a_script_can_read_counts() {
+    fn contents_cover_every_file_a_script_can_read() {
         let bundle = bundle();
         let write = |name: &str, text: &str| {
             let path = bundle.path().join(name);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn registry_is_its_own_folders_without_its_bundles() {
+    fn registry_copy_excludes_its_bundles() {
         let registry = bundle();
         for name in ["bindings/b.yaml", "skills/one/SKILL.md"] {
             let path = registry.path().join(name);

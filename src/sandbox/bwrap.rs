@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_granted_is_in_view() {
+    fn only_granted_paths_are_visible() {
         let access = FileAccess {
             readable: vec!["/a/b".into()],
             readable_if_present: vec!["/usr".into()],

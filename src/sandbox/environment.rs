@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_own_environment_is_inherited_but_language_and_zone() {
+    fn only_language_and_time_zone_are_inherited() {
         let own = |name: &str| match name {
             "TZ" => Some(OsString::from("Europe/Berlin")),
             "AWS_SECRET_ACCESS_KEY" => Some(OsString::from("secret")),

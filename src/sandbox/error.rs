@@ -15,7 +15,7 @@ pub enum SandboxError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path leads out of the bundle, for example through a link.
+    /// The path points outside the bundle, for example through a link.
     #[error("`{}` points outside its bundle, to `{}`; put the file itself into the bundle", path.display(), target.display())]
     Escapes {
         /// The path as given.

@@ -116,7 +116,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn numbers_in_use_are_passed_over() {
+    fn user_ids_in_use_are_skipped() {
         let first = find_free_uid(7, |_| false).expect("one of thousands");
         assert!((FIRST_UID..=LAST_UID).contains(&first));
         assert_ne!(find_free_uid(7, |number| number == first), Some(first));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_folder_on_the_way_closes_everything_below() {
+    fn file_below_an_unreadable_folder_is_unreadable() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let file = folder.path().join("file");
         std::fs::write(&file, "x").expect("written");

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_table_knows_its_extensions() {
+    fn shipped_table_maps_its_extensions() {
         let table = Table::shipped().expect("valid");
         for (path, name) in [("scripts/a.py", "python3"), ("scripts/a.sh", "bash"), ("scripts/a.mjs", "node")]
         {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shim_is_asked_for_the_real_program() {
+    fn shim_is_resolved_to_the_real_program() {
         let mut table = Table::shipped().expect("valid");
         table.search.clear();
         let folder = tempfile::tempdir().expect("temporary folder");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_the_whole_disk_is_refused() {
+    fn library_folder_covering_the_disk_is_rejected() {
         assert!(check_search_folder(Path::new("/")).is_err());
         assert!(check_search_folder(Path::new("/home")).is_err());
         assert!(check_search_folder(Path::new("/opt/python/3.99")).is_ok());

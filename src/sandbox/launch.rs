@@ -57,7 +57,7 @@ pub async fn run_isolated(
     cancel: &CancellationToken,
 ) -> Result<LaunchResult, SandboxError> {
     let lost = |error: io::Error| SandboxError::Lost { why: error.to_string() };
-    let begun = Instant::now();
+    let started = Instant::now();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(lost)?;
     ours.set_nonblocking(true).map_err(lost)?;
     let mut command = Command::new(helper);
@@ -107,7 +107,7 @@ pub async fn run_isolated(
     };
     // The verdict was the last message; only reaping is left.
     let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
-    let duration = begun.elapsed();
+    let duration = started.elapsed();
     let (stdout, stderr) = output.collect().await;
     let end = match verdict.end {
         ScriptEnd::Exited(code) => End::ExitCode(code),
@@ -142,7 +142,7 @@ pub async fn run_unsandboxed(
     cancel: &CancellationToken,
 ) -> Result<LaunchResult, SandboxError> {
     use std::os::unix::process::ExitStatusExt;
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut command = Command::new(&plan.program);
     command.args(&plan.args).env_clear().envs(&plan.env).current_dir(&plan.directory).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -162,7 +162,7 @@ pub async fn run_unsandboxed(
         None => return Err(SandboxError::Lost { why: "it cannot be killed".to_owned() }),
     };
     control.disarm();
-    let duration = begun.elapsed();
+    let duration = started.elapsed();
     let (stdout, stderr) = output.collect().await;
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => End::ExitCode(code),

@@ -38,14 +38,14 @@ impl fmt::Debug for OutputListener {
 pub(super) struct LineBuffer {
     listener: Option<OutputListener>,
     channel: Channel,
-    begun: Vec<u8>,
+    partial: Vec<u8>,
     /// Whether the current line already exceeds the maximum length.
     cut: bool,
 }
 
 impl LineBuffer {
     pub fn new(listener: Option<OutputListener>, channel: Channel) -> Self {
-        Self { listener, channel, begun: Vec::new(), cut: false }
+        Self { listener, channel, partial: Vec::new(), cut: false }
     }
 
     /// Processes the next bytes.
@@ -63,7 +63,7 @@ impl LineBuffer {
 
     /// Ends the stream, or discards its rest; in the latter case a note is added.
     pub fn finish(&mut self, dropped: bool) {
-        if !self.begun.is_empty() {
+        if !self.partial.is_empty() {
             self.emit_line();
         }
         if let Some(OutputListener(take)) = self.listener.take().filter(|_| dropped) {
@@ -72,13 +72,13 @@ impl LineBuffer {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        let remaining = MAX_LINE.saturating_sub(self.begun.len());
+        let remaining = MAX_LINE.saturating_sub(self.partial.len());
         self.cut |= bytes.len() > remaining;
-        self.begun.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
+        self.partial.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
     }
 
     fn emit_line(&mut self) {
-        let line = std::mem::take(&mut self.begun);
+        let line = std::mem::take(&mut self.partial);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         let mut text = String::from_utf8_lossy(line).into_owned();
         if std::mem::take(&mut self.cut) {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_put_together_and_long_ones_cut() {
+    fn lines_are_joined_and_long_ones_truncated() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let listener = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));

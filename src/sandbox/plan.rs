@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_ends_where_the_next_bytes_begin() {
+    fn message_ends_before_the_next_bytes() {
         let verdict = Verdict { end: ScriptEnd::Signaled(9), leftovers: 2, adopts: true, disk: None };
         let mut wire = frame(&verdict).expect("small");
         wire.extend_from_slice(b"rest");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_lies_is_refused_before_memory_is_taken() {
+    fn invalid_length_is_rejected_before_allocation() {
         let mut wire: &[u8] = &[0xff, 0xff, 0xff, 0xff, b'{'];
         assert!(receive::<Verdict>(&mut wire).is_err());
     }

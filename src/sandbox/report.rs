@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_in_place_is_full() {
+    fn all_mechanisms_together_are_full_isolation() {
         let report = Report::from_evidence(&complete_evidence());
         assert_eq!(report.level, Level::Full, "{}", report.summary());
         assert_eq!(
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_user_shares_the_count_of_processes() {
+    fn unprivileged_user_shares_the_process_limit() {
         let mut evidence = complete_evidence();
         evidence.findings.identity = None;
         let report = Report::from_evidence(&evidence);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_that_is_only_counted_is_held_in_part() {
+    fn counted_disk_usage_is_partly_enforced() {
         let mut evidence = complete_evidence();
         evidence.disk = Some(Err("entering a mount namespace: EPERM".to_owned()));
         let report = Report::from_evidence(&evidence);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_cannot_end_its_string() {
+    fn path_cannot_terminate_its_string() {
         let access = FileAccess {
             readable: vec!["/b\") (allow default) (\"".into()],
             writable: "/private/tmp/w".into(),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_no_interpreter_survives_are_refused() {
+    fn limits_below_the_needs_of_interpreters_are_rejected() {
         let mut spec = Spec::new("/b", "scripts/x.py");
         spec.limits.processes = 0;
         let message = spec.check().expect_err("no process at all").to_string();

@@ -41,7 +41,7 @@ pub struct WorkDir {
     /// SHA-256 of the initial files, by name.
     digests: Contents,
     /// Number of folders that were created for them.
-    laid_out: u64,
+    initial_files: u64,
 }
 
 /// Metadata that changes when a file is written to.
@@ -61,8 +61,14 @@ impl WorkDir {
     ) -> Result<Self, SandboxError> {
         let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out =
-            Self { outer, work, out: None, inputs: BTreeMap::new(), digests: Contents::new(), laid_out: 0 };
+        let mut out = Self {
+            outer,
+            work,
+            out: None,
+            inputs: BTreeMap::new(),
+            digests: Contents::new(),
+            initial_files: 0,
+        };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -72,7 +78,7 @@ impl WorkDir {
             set_owner(&out.work, number)?;
         }
         set_mode(&out.work, 0o700)?;
-        out.laid_out = out.usage().files;
+        out.initial_files = out.usage().files;
         Ok(out)
     }
 
@@ -99,7 +105,7 @@ impl WorkDir {
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.count(&self.work, 0, &mut usage);
-        usage.files = usage.files.saturating_sub(self.laid_out);
+        usage.files = usage.files.saturating_sub(self.initial_files);
         usage
     }
 
@@ -313,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn produced_is_what_is_new_or_changed_and_no_link() {
+    fn produced_files_are_new_or_changed_and_not_links() {
         let base = tempfile::NamedTempFile::new().expect("temporary file");
         fs::write(base.path(), "given").expect("written");
         let put = |to: &str| InputFile { from: base.path().to_owned(), to: to.into() };
@@ -330,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_folder_does_not_stay_behind() {
+    fn unreadable_folder_is_removed() {
         let work = WorkDir::create(None, None, &[], Path::new("")).expect("made");
         let closed = work.path().join("closed");
         fs::create_dir(&closed).expect("made");
@@ -342,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_of_the_gone_are_cleared() {
+    fn only_folders_of_ended_processes_are_removed() {
         let base = tempfile::tempdir().expect("temporary folder");
         let alive = WorkDir::create(Some(base.path()), None, &[], Path::new("")).expect("made");
         let dead = base.path().join("skills-step-dead");

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn replace_drops_what_was_there_and_add_keeps_its_order() {
+    fn replace_drops_loaded_skills_and_add_keeps_their_order() {
         let active = vec![skill("a"), skill("b")];
         let next = loaded(&active, vec![skill("c"), skill("a")], LoadMode::Replace, 8).unwrap();
         assert_eq!(names(&next), ["c", "a"]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_cap_nothing_changes_and_the_error_says_to_load_fewer() {
+    fn loading_over_the_limit_changes_nothing() {
         let active = vec![skill("a")];
         let error = loaded(&active, vec![skill("b"), skill("c")], LoadMode::Add, 2).unwrap_err();
         assert_eq!(error.code, ToolFailure::TooManySkills);
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn loading_again_takes_the_new_text_at_the_old_place() {
+    fn reloading_updates_the_text_in_place() {
         let newer = Active { body: "new".into(), ..skill("a") };
         let next = loaded(&[skill("a"), skill("b")], vec![newer], LoadMode::Add, 8).unwrap();
         assert_eq!((names(&next), next[0].body.as_str()), (vec!["a", "b"], "new"));
     }
 
     #[test]
-    fn a_receipt_names_what_came_and_what_went() {
+    fn receipt_names_loaded_and_unloaded_skills() {
         let before = vec![skill("a"), skill("b")];
         let after = unloaded(&before, &["a".into(), "never".into()]);
         let (none, here) = (BTreeSet::new(), Settings::default());

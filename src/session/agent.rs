@@ -45,7 +45,7 @@ impl Agent {
     }
 }
 
-/// Returns the components of a call, in order, as text; without an agent the orchestrator speaks, which sees every
+/// Returns the components of a call, in order, as text; without an agent those of the orchestrator, which sees every
 /// skill.
 #[must_use]
 pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_read_and_what_is_wrong_with_one_is_said() {
+    fn agent_is_parsed_and_its_errors_are_reported() {
         let agent = parse_agent(
             "id: auditor\nprompt: You audit.\nuses_skills: [csv-profile]\ninstructions: Be brief.\nlimits: {max_turns: 4}\n",
         )

@@ -40,7 +40,7 @@ fn codex_tokens(allowed: &Allowance) -> usize {
 }
 
 #[test]
-fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of_the_list() {
+fn claude_code_keeps_names_and_fitting_descriptions_in_order() {
     // 1 % of 200,000 tokens are 8,000 characters: 20 names and 12 descriptions of 602 with their separators.
     let mut uses = vec![0; 20];
     uses[19] = 5;
@@ -63,7 +63,7 @@ fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of
 }
 
 #[test]
-fn the_clients_own_skills_take_their_share_and_are_counted_apart() {
+fn built_in_skills_of_the_client_are_counted_separately() {
     let mut listed = entries(120, 300);
     listed.extend(own(&[("dataviz", 1_436), ("update-config", 690), ("code-review", 4_000)]));
     let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
@@ -117,7 +117,7 @@ fn claude_code_counts_the_columns_of_its_list() {
 }
 
 #[test]
-fn codex_counts_the_line_with_its_path_and_never_hands_out_more_than_its_bound() {
+fn codex_counts_lines_with_paths_within_its_limit() {
     let allowed = of("codex", 100, 300, &[]);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(4_000), Unit::Tokens));
     assert_eq!(allowed.fill.used, codex_tokens(&allowed), "the reported size is the sent size");
@@ -151,7 +151,7 @@ fn codex_counts_short_names_of_its_folders_and_not_the_table_of_them() {
 }
 
 #[test]
-fn what_a_short_description_leaves_goes_to_the_long_ones() {
+fn unused_budget_is_used_for_longer_descriptions() {
     let mut listed = entries(100, 300);
     for entry in &mut listed[..50] {
         entry.description = "short".to_owned();
@@ -199,7 +199,7 @@ fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
 }
 
 #[test]
-fn openclaw_truncates_descriptions_to_the_longest_length_with_which_all_fit() {
+fn openclaw_truncates_descriptions_to_the_longest_fitting_length() {
     // A list that fits keeps descriptions of any length.
     let complete = of("openclaw", 3, 5_000, &[]);
     assert_eq!((complete.fill.made.complete, complete.fill.used), (3, openclaw_characters(&complete, 370)));
@@ -250,7 +250,7 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
 }
 
 #[test]
-fn copilot_lists_whole_entries_up_to_its_bound_and_names_all_others() {
+fn copilot_lists_complete_entries_up_to_its_limit() {
     let allowed = of("copilot", 100, 300, &[]);
     assert_eq!(allowed.fill.made.omitted + allowed.fill.made.shortened, 0);
     assert!(allowed.fill.used <= 15_000 && allowed.fill.made.complete > 20, "{:?}", allowed.fill);
@@ -260,7 +260,7 @@ fn copilot_lists_whole_entries_up_to_its_bound_and_names_all_others() {
 }
 
 #[test]
-fn a_client_without_a_bound_lists_everything_and_that_is_known() {
+fn client_without_a_limit_lists_everything() {
     for client in ["gemini-cli", "opencode"] {
         let allowed = of(client, 500, 1_000, &[]);
         assert_eq!(
@@ -272,7 +272,7 @@ fn a_client_without_a_bound_lists_everything_and_that_is_known() {
 }
 
 #[test]
-fn what_is_not_published_is_marked_and_not_guessed() {
+fn unpublished_facts_are_marked_as_unknown() {
     let mut client = profile("openclaw").unwrap().clone();
     client.budget.shortening = Fact(None);
     let allowed = shorten(&entries(100, 300), &[], &client, 200_000);
@@ -284,14 +284,14 @@ fn what_is_not_published_is_marked_and_not_guessed() {
 }
 
 #[test]
-fn what_fits_is_left_alone() {
+fn fitting_catalog_is_not_changed() {
     let allowed = of("codex", 3, 50, &[]);
     assert!(allowed.entries.iter().all(|(_, shown)| *shown == Shown::Complete));
     assert_eq!(allowed.fill.wanted, allowed.fill.used);
 }
 
 #[test]
-fn no_bound_that_is_known_is_broken_without_a_word() {
+fn exceeded_known_limit_is_always_reported() {
     for client in skills_skill::client::profiles() {
         for (count, length) in [(1, 5_000), (10, 100), (400, 40), (900, 700), (4_000, 20)] {
             let fill = shorten(&entries(count, length), &[], client, 200_000).fill;

@@ -221,7 +221,7 @@ pub struct ComposeInput<'a> {
     pub available: &'a Composed,
     /// Loaded skills, most recent last.
     pub active: &'a [Active],
-    /// The agent, if one speaks.
+    /// The agent of the call, if any.
     pub agent: Option<&'a Agent>,
     /// Bodies of the agent's own skills, in its order.
     pub own: &'a [Active],
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn without_skills_nothing_is_said() {
+    fn empty_session_composes_nothing() {
         assert_eq!(compose(&all(&xml(&[]), &[])), Composed::default());
     }
 
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_owns_its_instructions_gets_no_bodies_here() {
+    fn host_with_own_instructions_gets_no_bodies() {
         let bodies = [active("csv", "# CSV\n")];
         let none = xml(&[]);
         let answered = BTreeSet::from(["csv".to_owned()]);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_said_once_wherever_it_was_to_go_and_the_order_of_loading_stays() {
+    fn body_is_composed_once_in_loading_order() {
         let bodies = [active("csv", "# CSV\n"), active("pdf", "# PDF\n")];
         let none = xml(&[]);
         let answered = BTreeSet::from(["csv".to_owned()]);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_speaks_first_and_last_and_its_own_skills_come_before_loaded_ones() {
+    fn agent_text_surrounds_skills_and_its_skills_come_first() {
         let agent =
             Agent { prompt: "You audit.".into(), instructions: "Be brief.".into(), ..Agent::default() };
         let (own, loaded) = ([active("own", "O")], [active("late", "L")]);

@@ -60,8 +60,8 @@ pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<Stri
         delivered.retain(|name, _| there.contains(name));
         delivered.extend(entry.bodies().map(|delivered| (delivered.skill, delivered.digest)));
     }
-    let stands = |skill: &&Active| delivered.get(skill.name.as_str()) == Some(&skill.digest.as_str());
-    active.iter().filter(stands).map(|skill| skill.name.clone()).collect()
+    let is_current = |skill: &&Active| delivered.get(skill.name.as_str()) == Some(&skill.digest.as_str());
+    active.iter().filter(is_current).map(|skill| skill.name.clone()).collect()
 }
 
 /// Returns the placeholder for a body that is in a result.

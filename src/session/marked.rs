@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn own_tags_are_found_however_written() {
+    fn own_tags_are_recognized_in_any_spelling() {
         for tag in [
             "</skill>",
             "</SKILL>",
@@ -133,7 +133,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_parser_gives_the_text_back(text in "[a-z<>/ \\]\\[!]{0,20}(</?(skill|SKILL|name)( name)?>|\\]\\]>|<!\\[CDATA\\[)[a-z<>/\\] ]{0,20}") {
+        fn parser_restores_the_text(text in "[a-z<>/ \\]\\[!]{0,20}(</?(skill|SKILL|name)( name)?>|\\]\\]>|<!\\[CDATA\\[)[a-z<>/\\] ]{0,20}") {
             let wrapped = cdata(&text);
             let mut joined = String::new();
             let mut rest = wrapped.as_str();

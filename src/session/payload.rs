@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_answers_each_call_before_the_next_message() {
+    fn chat_has_each_result_before_the_next_message() {
         let body = of(Api::OpenaiChat);
         let messages = body["messages"].as_array().unwrap();
         let roles: Vec<&str> = messages.iter().map(|m| m["role"].as_str().unwrap()).collect();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_nobody_began_is_remarked() {
+    fn conversation_without_a_user_message_is_reported() {
         let calls = &transcript()[1..];
         let made = payload(Api::Anthropic, "m", "", calls, &[], 1);
         assert!(

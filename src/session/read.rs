@@ -30,9 +30,9 @@ pub struct Range {
 /// Reads a range of a file of a bundle.
 ///
 /// # Errors
-/// Returns [`ToolFailure::PathEscape`] for a path that is absolute, hidden, contains `..`, or leads out through a link;
-/// [`ToolFailure::NotFound`]; [`ToolFailure::InvalidRequest`] for a folder, pipe or device, and for a range that is too
-/// large or begins after the end.
+/// Returns [`ToolFailure::PathEscape`] for a path that is absolute, hidden, contains `..`, or points outside through a
+/// link; [`ToolFailure::NotFound`]; [`ToolFailure::InvalidRequest`] for a folder, pipe or device, and for a range that
+/// is too large or begins after the end.
 pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> Result<Range, ToolError> {
     let most = length.unwrap_or(MAX_READ_BYTES);
     if most == 0 || most > MAX_READ_BYTES {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whole_or_by_ranges() {
+    fn file_is_read_completely_or_by_ranges() {
         let (_dir, bundle) = bundle();
         let file = range(&bundle, "references/rules.md", 0, None).unwrap();
         assert_eq!((file.bytes.as_slice(), file.next_offset), (b"0123456789".as_slice(), None));

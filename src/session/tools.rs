@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_the_wire_and_schemas_close_their_objects() {
+    fn tool_names_are_valid_and_schemas_closed() {
         for spec in Tool::specs(ToolNameFormat::Underscored, true) {
             assert!(spec.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{}", spec.name);
             assert_eq!(spec.input_schema["type"], "object", "{}", spec.name);

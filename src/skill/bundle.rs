@@ -64,7 +64,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
     if skill.kind.inferred {
         let path_of = |name: &str| skill.root_dir.join(name);
         let (scripts, contract) = (path_of("scripts").is_dir(), path_of("skill.yaml").is_file());
-        skill.set_neighbours(scripts, contract);
+        skill.set_neighbors(scripts, contract);
     }
     Ok(skill)
 }
@@ -74,7 +74,7 @@ fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
 }
 
 /// Returns the resource files of a bundle, sorted by path. Excludes its main files, hidden files, `node_modules`,
-/// folders that are skills themselves, links that lead out of the bundle, and files that are nested too deeply.
+/// folders that are skills themselves, links that point outside the bundle, and files that are nested too deeply.
 ///
 /// # Errors
 /// Returns an error if the bundle's folder cannot be read. Unreadable folders below it are skipped.
@@ -99,7 +99,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
                 continue;
             }
             let path = format!("{prefix}{name}");
-            // Follows links; broken ones and those that lead out of the bundle are skipped.
+            // Follows links; broken ones and those that point outside the bundle are skipped.
             let Ok(metadata) = bundle.metadata(&path) else { continue };
             if metadata.is_file() {
                 found.push(BundleFile {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_main_file_that_is_a_link_is_read_where_it_leads() {
+    fn linked_main_file_is_read_from_its_target() {
         let dir = bundle();
         let at = dir.path().canonicalize().unwrap();
         fs::write(at.join("shared.md"), "---\nname: a\ndescription: Does a thing\n---\nbody\n").unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_beyond_the_limit_is_refused_unread() {
+    fn file_over_the_limit_is_rejected_unread() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("SKILL.md");
         fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();

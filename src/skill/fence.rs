@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_and_blank_lines_are_stepped_over() {
+    fn byte_order_mark_and_blank_lines_are_skipped() {
         let (yaml, body, defects) = parts("\u{feff}\n\n---\nname: a\n---\nx");
         assert_eq!((yaml, body), ("name: a\n", "x"));
         assert_eq!(defects, [FenceDefect::ByteOrderMark, FenceDefect::LeadingBlankLines(5)]);
     }
 
     #[test]
-    fn a_missing_closing_fence_ends_where_the_text_stops_looking_like_yaml() {
+    fn unclosed_frontmatter_ends_before_text_unlike_yaml() {
         let source =
             "---\nname: a\ndescription: >\n  folded\n  text\ntags:\n- x\n\n# Title\n\nkey: in the body\n";
         let (yaml, body, defects) = parts(source);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_opening_fence_is_seen_by_the_closing_one() {
+    fn missing_opening_fence_is_detected_by_the_closing_one() {
         let (yaml, body, defects) = parts("name: a\ndescription: b\n---\nText\n");
         assert_eq!((yaml, body), ("name: a\ndescription: b\n", "Text\n"));
         assert_eq!(defects, [FenceDefect::NoOpening(0)]);

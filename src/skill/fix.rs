@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_put_and_nothing_else_moves() {
+    fn only_quotes_are_added() {
         let (text, applied) =
             fixed("---\nname: a\ndescription: one: two   \n# note\n---\n\tbody: as it was  \n");
         assert_eq!(text, "---\nname: a\ndescription: \"one: two\"   \n# note\n---\n\tbody: as it was  \n");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_line_ends_and_blank_lines_go() {
+    fn byte_order_mark_crlf_and_blank_lines_are_removed() {
         let (text, applied) = fixed("\u{feff}\r\n\r\n---\r\nname: a\r\n---\r\nx\ry\r\n");
         assert_eq!(text, "---\nname: a\n---\nx\ry\n");
         assert_eq!(applied, ["byte-order-mark", "crlf", "leading-blank-lines"]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_a_guess_is_left() {
+    fn ambiguous_defects_are_not_fixed() {
         for source in [
             "# Title\n\nText\n",
             "---\nd: a: b # c\n---\n",

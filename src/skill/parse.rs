@@ -408,7 +408,7 @@ fn without_repeats(words: Vec<String>) -> Vec<String> {
 impl Skill {
     /// Infers the kind from neighboring files: a `scripts/` folder or a contract (`skill.yaml`) makes the skill a tool
     /// if the file does not state its kind.
-    pub fn set_neighbours(&mut self, has_scripts: bool, has_contract: bool) {
+    pub fn set_neighbors(&mut self, has_scripts: bool, has_contract: bool) {
         if self.kind.inferred && (has_scripts || has_contract) {
             self.kind = WithOrigin::inferred(Kind::Tool);
         }

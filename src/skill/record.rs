@@ -180,7 +180,7 @@ pub enum RefusalReason {
     BadFrontmatter,
     /// The file could not be read.
     Unreadable,
-    /// A link that leads out of its root.
+    /// A link that points outside its root.
     LeavesRoot,
     /// A folder in a client's folder of skills has no SKILL.md.
     NoSkillFile,

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quote_that_is_not_closed_is_found_at_its_key() {
+    fn unclosed_quote_is_reported_at_its_key() {
         let found = |text: &str| {
             let error = yaml::parse(text).err().map(|error| error.at.start);
             error.and_then(|error| unclosed_quote(text, error)).map(|(key, at)| (key.to_owned(), at))
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values_are_reached_and_good_ones_are_left() {
+    fn nested_values_are_repaired_and_valid_ones_kept() {
         let text = "metadata:\n  note: a: b\n  url: http://x\nhint: [a]\nurl: http://x\n";
         assert_eq!(
             repaired(text),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_of_other_entries_are_left() {
+    fn aliases_of_other_entries_are_kept() {
         assert_eq!(
             repaired("a: &a [x]\nb: &b [*a, *a]\nc: {d: *b}\n"),
             "a: &a [x]\nb: &b [*a, *a]\nc: {d: *b}\n"
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn places_go_back_to_the_file() {
+    fn positions_refer_to_the_original_file() {
         let repaired = quote_values("d: it's \"one\": two\ne: x\n", |_| true).unwrap();
         let at = repaired.text.find("e: x").unwrap();
         assert_eq!(repaired.original(at), 19);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_or_hides_becomes_visible() {
+    fn control_and_invisible_characters_become_visible() {
         assert_eq!(line("\u{1b}]0;owned\u{7}"), "␛]0;owned␇");
         assert_eq!(line("a\u{202e}b\u{200b}"), "a⟨U+202E⟩b⟨U+200B⟩");
         assert_eq!(line("\u{9b}31m\u{e0041}x\u{fe01}"), "⟨U+009B⟩31m⟨U+E0041⟩x⟨U+FE01⟩");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_pass_only_behind_their_bases() {
+    fn selectors_are_kept_only_after_their_bases() {
         for c in all_chars() {
             for (selectors, bases) in [("\u{fe0e}\u{fe0f}", EMOJI), ("\u{e0100}\u{e01ef}", UNIFIED_IDEOGRAPH)]
             {
@@ -246,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_acts_or_hides_comes_through(text in wild()) {
+        fn no_control_or_invisible_character_remains(text in wild()) {
             for (safe, lines) in [(line(&text), false), (block(&text), true)] {
                 let mut before = None;
                 for c in safe.chars() {

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_and_text_are_taken_and_code_is_not() {
+    fn headings_and_text_are_extracted_without_code() {
         let source = "---\nname: a\n---\n# One #\n\nText\n```sh\n# no heading\n```\n##### Five\n~~~~\n~~~\n~~~~\n## Two\n";
         let index = index_text(source);
         assert_eq!(index.headings, ["One", "Two"]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_body_is_cut_at_characters() {
+    fn long_body_is_truncated_between_characters() {
         let index = index_text(&format!("---\nname: a\n---\n{}\n# Later\n", "é".repeat(7000)));
         assert_eq!(index.body.trim_end().chars().count(), 5999);
         assert_eq!(index.headings, ["Later"]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_cut_between_words() {
+    fn body_is_truncated_between_words() {
         let index = index_text(&"departure ".repeat(1_000));
         assert!(index.body.len() <= 6_000 && index.body.len() > 5_980, "{}", index.body.len());
         assert!(index.body.split_whitespace().all(|word| word == "departure"));

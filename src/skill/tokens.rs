@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_split_is_marked_as_estimated() {
+    fn unsplittable_text_is_marked_as_estimated() {
         for (text, exact) in [("a", 1 << 10), ("a", 1 << 16), (" ", 1 << 16), ("\n", 1 << 16), ("é", 1 << 16)]
         {
             let long = text.repeat(exact);

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_know_where_they_stand() {
+    fn values_have_positions() {
         let text = "name: é\nmetadata:\n  version: 1.0\n  list: [a, 2]\nname: twice\n";
         let root = parse(text).unwrap();
         let keys: Vec<_> = root.entries().iter().map(|e| &text[e.key_at.clone()]).collect();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unquoted_colon_is_an_error_with_a_place() {
+    fn unquoted_colon_is_an_error_with_a_position() {
         let error = parse("name: a\ndescription: one: two\n").unwrap_err();
         assert!(error.at.start > 8, "{error:?}");
         assert!(!error.message.is_empty() && !error.message.contains("line"), "{error:?}");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_unfolds_without_end_is_refused() {
+    fn document_with_excessive_aliases_is_rejected() {
         use std::fmt::Write as _;
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
         for level in 1..12 {

@@ -180,7 +180,8 @@ async fn shutdown_signal() {
 /// Collects the API keys of all sources.
 fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     if args.api_key.is_some() {
-        cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --keys-file"));
+        cx.reporter()
+            .print_line(&format!("--api-key is visible in the process list; prefer {KEY} or --keys-file"));
     }
     let key = args.api_key.clone().or_else(|| cx.env.get(KEY).map(str::to_owned));
     let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));
@@ -189,7 +190,7 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
         && let Ok(Some(_)) = private_files::excess(&path, key_file_mode(&path))
     {
         let path = path.display().to_string();
-        cx.reporter().say(&format!(
+        cx.reporter().print_line(&format!(
             "the key file is readable by other users: run chmod 600 {}",
             safe_text::line(&path)
         ));
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_the_rest() {
+    fn connections_leave_file_descriptors_for_other_uses() {
         assert_eq!(connections(4096, None), 4096);
         assert_eq!(connections(4096, Some(20_000)), 4096);
         assert_eq!(connections(4096, Some(1024)), 1024 - 128);

@@ -66,7 +66,7 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Exit
     }
     if cx.env.get("TERM") == Some("dumb") {
         return Err(Failure::usage(
-            "the workbench needs a terminal with a cursor, and TERM is `dumb`; `skills --plain` asks and answers in lines",
+            "the workbench needs a terminal with a cursor, and TERM is `dumb`; `skills --plain` is a line-based interface",
         ));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()

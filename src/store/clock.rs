@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boot_clock_has_one_boot_and_goes_forward() {
+    fn boot_clock_has_one_boot_and_increases() {
         let first = boot_time().expect("Linux has one");
         let second = boot_time().expect("Linux has one");
         assert_eq!(first.boot, second.boot);

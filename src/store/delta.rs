@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_is_reached_from_any_other(before in values(), after in values()) {
+        fn difference_of_any_two_values_applies(before in values(), after in values()) {
             prop_assert_eq!(through(&before, &after), Some(after));
         }
     }

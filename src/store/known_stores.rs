@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_id_at_a_path_stays() {
+    fn first_id_of_a_path_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let known = KnownStores::new(dir.path().join("state/stores.json"));
         let (a, b) = (dir.path().join("a.db"), dir.path().join("b.db"));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_concurrent_writers_all_stay() {
+    fn concurrent_records_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
         let known = KnownStores::new(dir.path().join("stores.json"));
         std::thread::scope(|scope| {

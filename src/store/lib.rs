@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_modified_is_named_in_its_number() {
+    fn modified_part_is_named_in_singular_or_plural() {
         let message = |part| damaged(&RunId("r".into()), part);
         assert!(message("inputs").contains("stored inputs of run r were modified"), "{}", message("inputs"));
         assert!(message("checkpoint").contains("stored checkpoint of run r was modified"));

@@ -547,7 +547,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_group_words_and_take_colons_literally() {
+    fn quotes_group_words_and_make_colons_literal() {
         let query = RunQuery::parse(r#"error:"bad gateway" "http://x" -"a \"b\"" plain"#).unwrap();
         let tests: Vec<(bool, Test)> =
             query.terms.into_iter().map(|term| (term.negated, term.test)).collect();
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_explained() {
+    fn errors_are_explained() {
         for (text, message) in [
             ("stat:failed", "unknown filter key `stat`: did you mean `state`?"),
             ("state:faild", "unknown state `faild`: did you mean `failed`?"),
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_and_state_that_is_offered_is_understood() {
+    fn every_suggested_key_and_state_is_parsed() {
         for (key, example) in QUERY_KEYS {
             assert!(example.starts_with(key) && RunQuery::parse(example).is_ok(), "{example}");
         }

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_footer_shows_only_what_works_with_keys_that_work() {
+    fn footer_shows_only_available_commands_and_keys() {
         let commands = [
             command(Action::Up, None),
             command(Action::Edit, Some("read only")),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_palette_has_every_action_once_and_says_why_not() {
+    fn palette_lists_every_action_once_with_block_reasons() {
         let commands = [command(Action::Edit, Some("the shipped skills are read only"))];
         let entries = here(false, &commands, |here| here.palette(&[Action::PickTheme]));
         assert_eq!(entries[0].action, Action::PickTheme);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn over_ssh_or_without_a_display_the_terminal_is_asked() {
+    fn clipboard_uses_the_terminal_over_ssh() {
         let env = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };

@@ -25,12 +25,12 @@ const COLON_LINE: [&str; 6] = ["hx", "helix", "zed", "subl", "amp", "lapce"];
 /// Editors that accept `--goto FILE:LINE` and need `--wait` to block until the file is closed.
 const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "cursor", "windsurf", "positron"];
 
-/// Returns the program and its arguments. `wish` is a command line as in `EDITOR`, with quotes as in a shell.
+/// Returns the program and its arguments. `command_line` is a command line as in `EDITOR`, with quotes as in a shell.
 ///
 /// # Errors
 /// Returns an error if the command is empty or a quote is not closed.
-pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
-    let mut words = words(wish)?.into_iter();
+pub fn command(command_line: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
+    let mut words = words(command_line)?.into_iter();
     let program = words.next().ok_or("the editor command is empty")?;
     let mut arguments: Vec<String> = words.collect();
     let name = Path::new(&program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -84,14 +84,14 @@ fn words(text: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn line(wish: &str) -> String {
-        let (program, arguments) = command(wish, Path::new("/s/SKILL.md"), 12).unwrap();
+    fn line(command_line: &str) -> String {
+        let (program, arguments) = command(command_line, Path::new("/s/SKILL.md"), 12).unwrap();
         format!("{program} {}", arguments.join(" "))
     }
 
     #[test]
-    fn each_editor_hears_of_the_line_in_its_own_way() {
-        for (wish, said) in [
+    fn each_editor_receives_the_line_in_its_syntax() {
+        for (command_line, said) in [
             ("vim", "vim +12 /s/SKILL.md"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p +12 /s/SKILL.md"),
             ("emacsclient -t", "emacsclient -t +12 /s/SKILL.md"),
@@ -100,7 +100,7 @@ mod tests {
             ("code -w", "code -w --goto /s/SKILL.md:12"),
             ("ed", "ed /s/SKILL.md"),
         ] {
-            assert_eq!(line(wish), said);
+            assert_eq!(line(command_line), said);
         }
     }
 

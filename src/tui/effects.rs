@@ -117,7 +117,7 @@ impl Calls {
 
     /// Sets how the workbench was started.
     #[must_use]
-    pub fn called(mut self, invocation: &Invocation) -> Self {
+    pub fn with_invocation(mut self, invocation: &Invocation) -> Self {
         self.invocation = Arc::new(invocation.clone());
         self
     }

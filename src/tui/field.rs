@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_takes_back_and_the_answer_says_whether_the_text_changed() {
+    fn undo_restores_text_and_reports_changes() {
         let mut field = typed("ab");
         assert!(!field.key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)));
         field.set("other");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_and_one_deletion_take_a_whole_character_as_seen() {
+    fn cursor_and_deletion_use_grapheme_clusters() {
         let mut field = typed("");
         field.set("a👩‍💻é");
         press(&mut field, &[(KeyCode::Left, KeyModifiers::NONE), (KeyCode::Left, KeyModifiers::NONE)]);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_scrolls_so_that_the_cursor_shows() {
+    fn long_text_scrolls_to_the_cursor() {
         let mut field = typed("0123456789");
         assert_eq!(row(&mut field, 6), ("<6789 ".into(), Some(Position::new(5, 0))));
         press(&mut field, &[(KeyCode::Left, KeyModifiers::NONE); 5]);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_are_never_halved_and_clicks_find_them() {
+    fn wide_characters_are_never_split_and_can_be_clicked() {
         let mut field = typed("日本語で");
         let (text, at) = row(&mut field, 6);
         assert_eq!(at, Some(Position::new(5, 0)));

@@ -25,7 +25,7 @@ impl FormDrafts {
     }
 
     /// Returns the dialogs that have a draft.
-    pub fn sheets(&self) -> impl Iterator<Item = &String> {
+    pub fn dialogs(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 

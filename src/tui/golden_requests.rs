@@ -342,7 +342,7 @@ fn short(query: &str) -> String {
 fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<String, Error> {
     let invalid = |message: String| Error::new(Code::InvalidRequest, message);
     let source = expand(path.trim(), &place.cwd, &place.home);
-    // A notice is short: what to do comes first, and of the path only what tells the file.
+    // A notice is short: the action comes first, and only the part of the path that identifies the file.
     let name = shown(&source, place);
     let text =
         read_regular_text(&source, MAX_IMPORT_BYTES).map_err(|error| invalid(format!("{error}: {name}")))?;
@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expectations_are_ids_none_or_not() {
+    fn expectations_are_parsed() {
         let ids = |ids: &[&str]| Expect::AnyOf(ids.iter().map(|id| SkillId::new(*id)).collect());
         assert_eq!(parse_expectation("pdf, xlsx"), Ok(ids(&["pdf", "xlsx"])));
         assert_eq!(parse_expectation(" none "), Ok(Expect::Nothing));

@@ -78,7 +78,7 @@ impl Harness {
                 .with_sessions(sessions)
                 .with_local_files(settings.local_files.clone())
                 .with_golden(settings.golden.clone())
-                .called(&settings.invocation);
+                .with_invocation(&settings.invocation);
             calls.follow_events();
             calls.follow_runs();
             calls
@@ -193,7 +193,7 @@ impl Harness {
                 self.runtime.block_on(async { tokio::time::timeout(left, self.news.recv()).await });
             match received {
                 Ok(Some(news)) => self.app.handle(news, self.now),
-                _ => panic!("waited in vain for: {what}\n{}", self.screen()),
+                _ => panic!("timed out waiting for: {what}\n{}", self.screen()),
             }
             self.wait_until_idle();
         }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logo_is_dropped_before_names_are_cut() {
+    fn logo_is_dropped_before_names_are_truncated() {
         let counts = [0, 0, 0, 0, 12, 0, 7];
         let has_logo = |line: &str| line.contains(UNICODE.mark[3]);
         for (width, counts, logo, end) in [

@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn escapes_in_a_row_are_keys_each() {
+    fn consecutive_escapes_are_separate_keys() {
         let escape = || unmodified(KeyCode::Esc);
         assert_eq!(Decoder::default().decode(b"\x1b\x1b", false), [escape(), escape()]);
         assert_eq!(Decoder::default().decode(b"\x1b\x1b[B", false), [escape(), unmodified(KeyCode::Down)]);
     }
 
     #[test]
-    fn answers_of_the_terminal_are_not_keys() {
+    fn terminal_responses_are_not_keys() {
         for answer in [&b"\x1b[1;2R"[..], b"\x1b[24;80R", b"\x1b[?62;22c"] {
             assert_eq!(Decoder::default().decode(answer, false), [], "{answer:?}");
         }
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_same_events(
+        fn any_split_yields_the_same_events(
             pieces in proptest::collection::vec(
                 prop_oneof![
                     Just(&b"\x1b[A"[..]), Just(&b"j"[..]), Just("é".as_bytes()), Just(&b"\x1b[<0;3;5M"[..]),

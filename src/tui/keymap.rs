@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_footer_shows_a_key_that_works_here() {
+    fn footer_shows_a_key_of_the_context() {
         let keymap = Keymap::shipped().unwrap();
         assert_eq!(keymap.key_for(Action::Palette, LIST, false), Some(load::parse_key(":").unwrap()));
         assert_eq!(keymap.key_for(Action::Palette, TEXT, true), Some(load::parse_key("f2").unwrap()));

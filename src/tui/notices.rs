@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_fade_and_go_and_errors_stay() {
+    fn notices_expire_and_errors_stay() {
         let start = Instant::now();
         let mut notices = Notices::default();
         notices.note("copied", start);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_takes_the_place_of_the_last_one() {
+    fn hint_replaces_the_previous_one() {
         let start = Instant::now();
         let mut notices = Notices::default();
         notices.note("copied", start);

@@ -245,7 +245,7 @@ mod tests {
     use crate::theme::{Depth, Theme};
 
     #[test]
-    fn a_wide_character_under_the_left_edge_does_not_stick_out() {
+    fn wide_character_at_the_left_edge_is_clipped() {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
         buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_larger_than_the_screen_is_as_large_as_the_screen() {
+    fn box_is_limited_to_the_screen() {
         let screen = Rect::new(0, 0, 40, 10);
         assert_eq!(centered(screen, 66, 18), screen);
         assert_eq!(centered(screen, 20, 4), Rect::new(10, 3, 20, 4));

@@ -143,7 +143,7 @@ pub enum Effect {
     AddGolden(GoldenForm),
     /// Show an error: what failed, and where or what to do. Stays until it is dismissed.
     ErrorNotice(String, String),
-    /// Announce that something began to wait for a person, if another pane is shown.
+    /// Announce that something started to wait for a person, if another pane is shown.
     Awaited(String),
     /// Keep the fields of a dialog that closes without submitting, by the dialog's name, until they are submitted.
     /// The pane receives [`Message::SavedDraft`].
@@ -153,13 +153,13 @@ pub enum Effect {
 /// A target inside another pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Put the cursor on this skill.
+    /// Move the cursor to this skill.
     Skill(SkillId),
     /// Rank this request.
     Intent(String),
-    /// Put the cursor on this proposal.
+    /// Move the cursor to this proposal.
     Proposal(String),
-    /// Put the cursor on this run.
+    /// Move the cursor to this run.
     Run(RunId),
     /// Enter the result of this run's waiting step, whose outcome is unknown.
     Happened(RunId),

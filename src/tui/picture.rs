@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_characters_stand_once_and_columns_stay() {
+    fn wide_characters_appear_once_and_columns_are_kept() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 2));
         buffer.set_string(0, 0, "日本|x", Style::new());
         buffer.set_string(0, 1, "abcd|x", Style::new());

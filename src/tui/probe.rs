@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_three_answers_are_read() {
+    fn all_three_responses_are_parsed() {
         let bytes = b"\x1b[1;2R\x1b]11;rgb:1313/1515/1a1a\x1b\\\x1b[?62;22c";
         assert!(ends(bytes));
         assert_eq!(read(bytes), Answers { light: Some(false), glyph_cells: Some(1) });
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_says_nothing_or_nonsense_tells_nothing() {
+    fn missing_or_invalid_response_detects_nothing() {
         assert_eq!(read(b""), Answers::default());
         assert_eq!(read(b"\x1b]11;rgb:zz/1/\x1b\\abc"), Answers::default());
         assert!(!ends(b"\x1b[?62;2"));
     }
 
     #[test]
-    fn the_environment_speaks_where_the_terminal_does_not() {
+    fn environment_is_used_without_a_terminal_response() {
         assert_eq!(light_by_environment("15;0"), Some(false));
         assert_eq!(light_by_environment("0;default;15"), Some(true));
         assert_eq!(light_by_environment("default"), None);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_read_and_types_nothing() {
+    fn late_response_is_parsed_and_not_typed() {
         let now = Instant::now();
         let mut late = LateAnswer::after(Answers::default(), now).unwrap();
         let key = |letter, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_until_both_are_through() {
+    fn busy_until_both_are_complete() {
         let mut progress = Progress::default();
         assert!(!progress.busy());
         progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 4, done: false }));

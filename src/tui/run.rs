@@ -131,7 +131,7 @@ pub async fn run_panes(
             .with_sessions(sessions)
             .with_local_files(settings.local_files.clone())
             .with_golden(settings.golden.clone())
-            .called(&settings.invocation),
+            .with_invocation(&settings.invocation),
         news,
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
@@ -271,13 +271,13 @@ impl Running {
     /// in parts.
     fn drain(&mut self) {
         let until = Instant::now() + MAX_DRAIN;
-        let goes_on = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
-        while goes_on(&self.shutdown)
+        let can_wait = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
+        while can_wait(&self.shutdown)
             && let Some(event) = self.input.as_mut().and_then(InputReader::next_ready)
         {
             self.take(event);
         }
-        while goes_on(&self.shutdown)
+        while can_wait(&self.shutdown)
             && let Ok(news) = self.news.try_recv()
         {
             self.app.handle(news, Instant::now());
@@ -371,8 +371,8 @@ impl Running {
 
     async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let wish = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
-        let (program, arguments) = match editor::command(wish.as_deref().unwrap_or("vi"), path, line) {
+        let command = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
+        let (program, arguments) = match editor::command(command.as_deref().unwrap_or("vi"), path, line) {
             Ok(command) => command,
             Err(why) => return self.report_failure("the editor was not started", why),
         };

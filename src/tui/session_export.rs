@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_is_replaced_only_when_told() {
+    fn existing_file_is_replaced_only_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.json").to_string_lossy().into_owned();
         let read = || std::fs::read_to_string(&path).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_session_and_the_form() {
+    fn file_names_contain_session_and_format() {
         let id = "019a0f00-aaaa-7bbb-8ccc-ddddee123456";
         assert_eq!(short_id(id), "123456");
         assert_eq!(Format::Text.file_name(id), "session-123456-text.txt");

@@ -30,7 +30,7 @@ pub struct Settings {
     pub config_file: String,
     /// The log that the log view shows.
     pub log: RingBuffer,
-    /// How the terminal signals that a run begins to wait; not at all by default.
+    /// How the terminal signals that a run starts to wait; not at all by default.
     pub signs: TerminalSignals,
     /// How the workbench was started: copied commands contain the same options.
     pub invocation: Invocation,
@@ -80,11 +80,11 @@ impl Settings {
     /// Returns the settings of a configuration. The log is empty: set [`Settings::log`].
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let wishes = config
+        let bindings = config
             .keys
             .iter()
             .flat_map(|(context, actions)| actions.iter().map(move |(action, keys)| (context, action, keys)));
-        let remaps = wishes.map(|(context, action, keys)| {
+        let remaps = bindings.map(|(context, action, keys)| {
             let place = config.places.get(&format!("keys.{context}.{action}"));
             Remap {
                 context: context.clone(),

@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_an_error_at_its_line() {
+    fn duplicate_key_is_an_error_at_its_line() {
         let error = entries("f.yaml", "a: one\nb: two\na: three\n").unwrap_err();
         assert_eq!(error.line, 3);
         assert!(error.to_string().starts_with("f.yaml:3: "), "{error}");
     }
 
     #[test]
-    fn near_names_are_offered_and_far_ones_are_not() {
+    fn only_similar_names_are_suggested() {
         assert_eq!(nearest("signal.nam", ["signal.name", "text"].into_iter()), Some("signal.name"));
         assert_eq!(nearest("qqqq", ["signal.name", "text"].into_iter()), None);
     }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_cut_is_struck_out() {
+    fn truncated_text_is_struck_out() {
         let picture = drawn("ab", Style::new().add_modifier(Modifier::CROSSED_OUT));
         assert!(picture.contains("text-decoration=\"line-through\">ab<"), "{picture}");
     }

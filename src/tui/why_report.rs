@@ -55,7 +55,7 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     push_descriptions(report, &mut alongside);
     if let Some(ranking) = &report.ranking {
         push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut alongside);
-        push_rival(ranking, &mut alongside);
+        push_other(ranking, &mut alongside);
     }
     let mut foot = Vec::new();
     let draft = skill.map(|skill| Drafting::of(skill, report.intent.clone()));
@@ -139,7 +139,7 @@ fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
     }
 }
 
-/// Appends bars on one scale: the skill as clients show it, untruncated, with the advice, and the rival.
+/// Appends bars on one scale: the skill as clients show it, untruncated, with the advice, and the other result.
 fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     let bar = |label: String, rank: Option<usize>, score: f64, signals: Option<SignalSums>| ScoreBar {
         label,
@@ -167,8 +167,8 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
         let score = ranking.score.unwrap_or(0.0) + advice.gain;
         bars.push(bar("with the advice".to_owned(), advice.rank, score, None));
     }
-    if let Some(rival) = &ranking.rival_hit {
-        bars.push(bar(rival.skill_id.to_string(), Some(rival.rank), rival.score, Some(rival.signals)));
+    if let Some(other) = &ranking.other_hit {
+        bars.push(bar(other.skill_id.to_string(), Some(other.rank), other.score, Some(other.signals)));
     }
     let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
     let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
@@ -177,9 +177,9 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
 
-/// Appends the description of the rival, with the words that decided.
-fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
-    let Some(rival) = &ranking.rival_hit else { return };
+/// Appends the description of the other result, with the words that decided.
+fn push_other(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
+    let Some(other) = &ranking.other_hit else { return };
     let missing: Vec<&str> = ranking
         .terms
         .iter()
@@ -188,8 +188,8 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
         .collect();
     let note =
         if missing.is_empty() { String::new() } else { format!("; missing here: {}", missing.join(", ")) };
-    passages.push(Passage::Heading(format!("What {} says{note}", rival.skill_id)));
-    let (text, marks) = (rival.description.clone(), rival.description_marks.clone());
+    passages.push(Passage::Heading(format!("What {} says{note}", other.skill_id)));
+    let (text, marks) = (other.description.clone(), other.description_marks.clone());
     passages.push(Passage::Marked { text, marks });
 }
 
@@ -240,13 +240,13 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
         let mut helps = of_ranking.iter().filter(|check| check.check != CheckKind::Terms);
         helps.find_map(|check| check.help.clone())
     };
-    let rival = report.ranking.as_ref().and_then(|ranking| ranking.rival.as_ref());
-    match (help, rival) {
+    let other = report.ranking.as_ref().and_then(|ranking| ranking.other.as_ref());
+    match (help, other) {
         // Help that names a command or key does not concern the wording of the description.
         (Some(help), _) if help.contains('`') || !has_draft => Some(help),
         (Some(help), _) => Some(format!("{help}: {DRAFT}")),
-        (None, Some(rival)) if !of_ranking.is_empty() => {
-            Some(format!("say what {rival} does not do, and measure it: {DRAFT}"))
+        (None, Some(other)) if !of_ranking.is_empty() => {
+            Some(format!("say what {other} does not do, and measure it: {DRAFT}"))
         }
         // A client that does not offer the skill does not do so for another description.
         (None, _) if of_ranking.is_empty() && is_hidden => None,
@@ -321,13 +321,13 @@ fn push_check(client: &str, check: &WhyCheck, passages: &mut Vec<Passage>) {
     }
 }
 
-/// Appends each term of the request: its points for the skill, and its points for the rival.
+/// Appends each term of the request: its points for the skill, and its points for the other result.
 fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passages: &mut Vec<Passage>) {
     passages.push(Passage::Heading("Terms of the request".to_owned()));
     passages.push(text("verdict  ", &ranking.verdict, Role::Muted));
-    let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
+    let other = ranking.other.as_ref().filter(|_| ranking.rank != Some(1));
     let width = ranking.terms.iter().map(|term| shown(&term.label()).chars().count()).max().unwrap_or(0) + 2;
-    let head = match rival {
+    let head = match other {
         Some(_) => format!("{:>5}  {:>5}", "this", "first"),
         None => report.skill_id.to_string(),
     };
@@ -341,11 +341,11 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
             },
             fields => format!("in {}", fields.join(", ")),
         };
-        let line = match rival {
-            Some(rival) => {
+        let line = match other {
+            Some(other) => {
                 let theirs = match term.winner_fields.as_slice() {
                     [] => String::new(),
-                    fields => format!("; {rival}: {}", fields.join(", ")),
+                    fields => format!("; {other}: {}", fields.join(", ")),
                 };
                 format!("{}  {}  {own}{theirs}", points(term.points), points(term.winner_points))
             }
@@ -358,9 +358,9 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     let of_terms = |points: fn(&WhyTerm) -> f64| ranking.terms.iter().map(points).sum::<f64>();
     let rest = |score: Option<f64>, of_terms: f64| sum(score.map(|score| score - of_terms));
     // The part of the score without a single word: pairs, rules and general wording.
-    let (own, theirs) = (rest(ranking.score, of_terms(|term| term.points)), ranking.rival_score);
+    let (own, theirs) = (rest(ranking.score, of_terms(|term| term.points)), ranking.other_score);
     let theirs_rest = rest(theirs, of_terms(|term| term.winner_points));
-    let (rules, total) = match rival {
+    let (rules, total) = match other {
         Some(_) => (format!("{own}  {theirs_rest}"), format!("{}  {}", sum(ranking.score), sum(theirs))),
         None => (own, sum(ranking.score)),
     };
@@ -456,8 +456,8 @@ mod tests {
             ranking: Some(WhyRanking {
                 rank: Some(2),
                 score: Some(1.0),
-                rival: Some(SkillId::new("b")),
-                rival_score: Some(2.0),
+                other: Some(SkillId::new("b")),
+                other_score: Some(2.0),
                 verdict: "b fits".to_owned(),
                 terms: vec![WhyTerm {
                     read_as: None,
@@ -469,7 +469,7 @@ mod tests {
                 }],
                 fit_threshold: Some(1.5),
                 own: None,
-                rival_hit: Some(WhyHit {
+                other_hit: Some(WhyHit {
                     skill_id: SkillId::new("b"),
                     rank: 1,
                     score: 2.0,
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_tells_a_cut_description_from_a_skill_that_is_not_offered() {
+    fn report_distinguishes_truncated_descriptions_from_unlisted_skills() {
         let answer = |failed: CheckKind, repaired: Option<&str>, intent: Option<&str>| {
             let report = WhyReport {
                 skill_id: SkillId::new("a"),
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assumed_folder_is_said_once() {
+    fn assumed_folder_is_stated_once() {
         let check = |check: CheckKind, result: CheckResult, evidence: &str| WhyCheck {
             check,
             result,

@@ -13,7 +13,7 @@ pub struct Home {
     dir: tempfile::TempDir,
 }
 
-/// What a call answered.
+/// The result of a call.
 pub struct Answer {
     pub code: i32,
     pub stdout: String,
@@ -73,7 +73,7 @@ impl Home {
         self.path().join("skills")
     }
 
-    /// Writes a skill with these lines of frontmatter beside its name.
+    /// Writes a skill with these lines of frontmatter after its name.
     pub fn skill(&self, id: &str, frontmatter: &str, body: &str) {
         self.file(&format!("{id}/SKILL.md"), format!("---\nname: {id}\n{frontmatter}\n---\n\n{body}"));
     }
@@ -121,7 +121,7 @@ impl Home {
         Answer::of(self.command().args(args).envs(variables.iter().copied()).output().unwrap())
     }
 
-    /// Runs it with `--json` and reads its answer.
+    /// Runs it with `--json` and parses its output.
     pub fn json(&self, args: &[&str]) -> Value {
         self.run(&[args, &["--json"]].concat()).json()
     }

@@ -127,7 +127,7 @@ fn every_file_starts_with_a_module_comment() {
 }
 
 #[test]
-fn nothing_leans_on_papers_that_readers_do_not_have() {
+fn sources_refer_to_no_unpublished_documents() {
     let mut findings = Vec::new();
     for folder in ["src", "tests", "benches"] {
         for (name, source) in files(folder, &["rs"]) {
@@ -166,7 +166,7 @@ fn operations_start_blocking_work_with_their_permit() {
 }
 
 #[test]
-fn dependencies_against_the_order_are_found() {
+fn dependencies_against_the_order_are_reported() {
     let of = |name: &str, used: &[&str]| (name.to_owned(), used.iter().map(ToString::to_string).collect());
     assert_eq!(forbidden(&[of("store", &["model", "base"])]), Vec::<String>::new());
     assert_eq!(

@@ -22,9 +22,9 @@ struct Scene {
     out: PathBuf,
 }
 
-/// Length of the repository's path in characters. `OpenClaw` counts the paths of its entries, and the recording does not
-/// contain them. The recorded size of Codex' block for three skills gives this length; with it and the default location
-/// of its own skills, the list of `OpenClaw` has the recorded number of entries.
+/// Length of the repository's path in characters. `OpenClaw` counts the paths of its entries, and the recording does
+/// not contain them. The recorded size of Codex' block for three skills gives this length; with it and the default
+/// location of its own skills, the list of `OpenClaw` has the recorded number of entries.
 const PATH_LENGTH: usize = 39;
 
 impl Scene {
@@ -106,7 +106,7 @@ fn listed(view: &BudgetView) -> Vec<(String, usize, bool)> {
 }
 
 #[tokio::test]
-async fn six_clients_list_of_120_skills_what_they_were_recorded_to_list() {
+async fn lists_of_six_clients_match_their_recordings() {
     let Some(data) = std::env::var_os("SKILLS_TEST_DATA").map(PathBuf::from) else {
         println!("SKIPPED: SKILLS_TEST_DATA is not set, no recording of a client was compared");
         return;
@@ -177,8 +177,8 @@ fn make_scenario(script: &Path, out: &Path, name: &str, primary: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The defects, each with what the six clients make of it: Codex, Gemini CLI, `OpenCode`, `OpenClaw`, Copilot, Claude Code.
-/// `+` lists it, `-` does not, anything else is the name that it gives.
+/// The defects, each with what the six clients make of it: Codex, Gemini CLI, `OpenCode`, `OpenClaw`, Copilot, Claude
+/// Code. `+` lists it, `-` does not, anything else is the name that it uses.
 const DEFECTS: &[(&str, &str, [&str; 6])] = &[
     ("arghint", "---\nname: arghint\ndescription: D.\nargument-hint: \"[file]\"\n---\nB\n", ["+"; 6]),
     ("blankdesc", "---\nname: blankdesc\ndescription: \"   \"\n---\nB\n", ["-", "+", "+", "-", "+", "+"]),
@@ -276,7 +276,7 @@ const SIX: [(&str, &str); 6] = [
 ];
 
 #[tokio::test]
-async fn malformed_files_are_listed_dropped_and_named_as_each_client_does() {
+async fn malformed_files_are_handled_like_each_client() {
     let mut wrong = Vec::new();
     for (at, (client, folder)) in SIX.into_iter().enumerate() {
         let scene = Scene::new();
@@ -335,7 +335,7 @@ async fn malformed_files_are_listed_dropped_and_named_as_each_client_does() {
 }
 
 #[tokio::test]
-async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
+async fn descriptions_are_formatted_like_each_client() {
     let scene = Scene::new();
     let folded = "---\nname: folded\ndescription: >\n  One line\n  and another.\n\n  A paragraph.\n---\nB\n";
     for folder in [".agents/skills", ".claude/skills"] {
@@ -387,7 +387,7 @@ async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
 }
 
 #[tokio::test]
-async fn each_client_goes_as_deep_and_through_the_links_that_it_was_seen_to() {
+async fn search_depth_and_links_match_each_client() {
     for (client, folder) in SIX {
         let scene = Scene::new();
         let top = format!("repo/{folder}");
@@ -429,7 +429,7 @@ async fn each_client_goes_as_deep_and_through_the_links_that_it_was_seen_to() {
 }
 
 #[tokio::test]
-async fn what_a_client_lists_and_this_catalog_does_not_hold_is_said() {
+async fn listed_skills_missing_from_the_catalog_are_reported() {
     let scene = Scene::new();
     scene.skill("far/out", "out", "From a checkout.");
     scene.skill("repo/skills/own", "own", "Of the workspace.");
@@ -456,7 +456,7 @@ async fn what_a_client_lists_and_this_catalog_does_not_hold_is_said() {
 }
 
 #[tokio::test]
-async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined() {
+async fn precedence_of_names_matches_each_client() {
     let scene = Scene::new();
     for (folder, name) in [
         ("repo/.agents/skills/b-within", "within"),
@@ -491,7 +491,7 @@ async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined
 }
 
 #[tokio::test]
-async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_their_order() {
+async fn claude_code_and_copilot_search_parent_folders_in_order() {
     let scene = Scene::new();
     fs::create_dir_all(scene.out.join("repo/pk/app")).unwrap();
     for folder in ["home/.claude", "repo/.claude", "repo/pk/.claude", "repo/pk/app/.claude"] {
@@ -503,7 +503,7 @@ async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_the
     let view = scene.budget("claude-code", "repo/pk/app", None).await;
     let titles: Vec<&str> = view.allowance.included().filter_map(|entry| entry.title.as_deref()).collect();
     assert_eq!(titles[0], "home--claude (any)");
-    // Copilot goes by the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
+    // Copilot uses the name in the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
     let copilot = scene.budget("copilot", "repo/pk/app", None).await;
     let same = copilot.allowance.included().find(|entry| entry.name == "same").unwrap();
     assert_eq!(same.description, "from repo/pk/app/.claude");
@@ -511,7 +511,7 @@ async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_the
     assert_eq!(earlier.iter().filter(|name| *name == "same").count(), 4, "2.1.197 lists every copy");
 }
 
-/// Returns what every view says about a skill in a client: the state, the column of the list, the visibility and the
+/// Returns what every view shows about a skill in a client: the state, the column of the list, the visibility and the
 /// result of the check.
 async fn views_of(core: &Local, client: &str, skill: &str) -> (String, String, VisibilityCell, WhyReport) {
     let view = core.client_view(client).await.unwrap();
@@ -538,7 +538,7 @@ fn check(report: &WhyReport, kind: CheckKind) -> (CheckResult, &str, &str) {
 }
 
 #[tokio::test]
-async fn the_settings_of_a_client_count_in_every_view() {
+async fn client_settings_apply_in_every_view() {
     let scene = Scene::new();
     for name in ["on", "name", "user", "off", "odd", "local"] {
         scene.skill(&format!("home/.claude/skills/{name}"), name, &format!("Does {name}."));
@@ -598,7 +598,7 @@ async fn the_settings_of_a_client_count_in_every_view() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_read_make_unknown_what_is_offered() {
+async fn unreadable_settings_make_availability_unknown() {
     let scene = Scene::new();
     scene.skill("home/.claude/skills/a", "a", "Does a.");
     scene.skill("home/.codex/skills/b", "b", "Does b.");
@@ -667,7 +667,7 @@ async fn a_skill_that_claude_code_denies_is_not_known_to_be_listed() {
 }
 
 #[tokio::test]
-async fn gemini_cli_joins_the_names_that_are_disabled() {
+async fn gemini_cli_merges_disabled_names() {
     let scene = Scene::new();
     for name in ["a", "b", "c"] {
         scene.skill(&format!("home/.gemini/skills/{name}"), name, &format!("Does {name}."));
@@ -697,7 +697,7 @@ async fn gemini_cli_joins_the_names_that_are_disabled() {
 }
 
 #[tokio::test]
-async fn the_last_permission_of_opencode_that_matches_a_skill_counts() {
+async fn last_matching_opencode_permission_applies() {
     let scene = Scene::new();
     for name in ["internal-a", "internal-b", "c"] {
         scene.skill(&format!("home/.config/opencode/skills/{name}"), name, &format!("Does {name}."));
@@ -744,7 +744,7 @@ async fn the_last_permission_of_opencode_that_matches_a_skill_counts() {
 }
 
 #[tokio::test]
-async fn copilot_joins_the_names_that_are_disabled() {
+async fn copilot_merges_disabled_names() {
     let scene = Scene::new();
     for name in ["a", "b", "c"] {
         scene.skill(&format!("home/.copilot/skills/{name}"), name, &format!("Does {name}."));
@@ -803,7 +803,7 @@ async fn openclaw_turns_off_skills_by_their_key() {
 }
 
 #[tokio::test]
-async fn a_folder_given_as_root_is_assumed_to_be_searched_and_said_to_be() {
+async fn folder_given_as_root_is_reported_as_assumed() {
     let scene = Scene::new();
     scene.skill("repo/far/a", "a", "Does a.");
     scene.skill("repo/.claude/skills/b", "b", "Does b.");
@@ -887,7 +887,7 @@ async fn a_description_that_only_a_client_can_read_is_quoted() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_unknown_in_every_view() {
+async fn unknown_facts_are_unknown_in_every_view() {
     let scene = Scene::new();
     let written = "---\nname: star\ndescription: [Beta] Makes bills.\n---\n# The title\n";
     scene.write("home/.claude/skills/star/SKILL.md", written);
@@ -937,7 +937,7 @@ async fn every_failed_check_of_a_client_has_help_and_another_copy_is_named() {
 }
 
 #[tokio::test]
-async fn skills_that_were_extracted_before_do_not_stand_in_for_those_of_a_user() {
+async fn extracted_skills_do_not_replace_user_skills() {
     let scene = Scene::new();
     // The first start, without any skill, extracts them.
     drop(scene.core("repo").await);
@@ -961,7 +961,7 @@ async fn shipped_skills_in_the_catalog_are_not_counted_as_not_listed() {
 }
 
 #[tokio::test]
-async fn the_answer_is_about_the_requested_clients_only() {
+async fn result_covers_the_requested_clients_only() {
     let scene = Scene::new();
     let paths = "---\nname: inv\ndescription: Checks invoices.\npaths: [\"*.rs\"]\n---\nBODY\n";
     scene.write("home/.claude/skills/inv/SKILL.md", paths);
@@ -985,7 +985,7 @@ async fn the_answer_is_about_the_requested_clients_only() {
 }
 
 #[tokio::test]
-async fn a_missing_description_has_one_statement_in_every_view() {
+async fn missing_description_is_stated_once_in_every_view() {
     let scene = Scene::new();
     scene.write("home/.claude/skills/none/SKILL.md", "---\nname: none\n---\n# Title\n\nA paragraph.\n");
     scene.write("repo/.agents/skills/blank/SKILL.md", "---\nname: blank\ndescription: \" \"\n---\nText.\n");
@@ -1005,7 +1005,7 @@ async fn a_missing_description_has_one_statement_in_every_view() {
 }
 
 #[tokio::test]
-async fn what_is_only_assumed_is_no_fact() {
+async fn assumptions_are_not_reported_as_facts() {
     let scene = Scene::new();
     scene.skill("repo/far/in/deep", "deep", "Does it.");
     scene.skill("repo/.claude/skills/own", "own", "Does it.");
@@ -1074,7 +1074,7 @@ async fn a_second_link_to_a_folder_is_listed_as_the_first() {
 }
 
 #[tokio::test]
-async fn a_skill_file_that_is_a_folder_is_named_as_such() {
+async fn folder_as_skill_file_is_reported() {
     let scene = Scene::new();
     scene.write("home/.claude/skills/dir/SKILL.md/notes.txt", "");
     let core = scene.core("repo").await;

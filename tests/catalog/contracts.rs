@@ -1,4 +1,4 @@
-//! Contracts as people write them: parsed values, findings, and a complete public registry.
+//! Contracts: parsed values, findings, and a complete public registry.
 use std::path::{Path, PathBuf};
 
 use skills_skill::contract::{self, Source, StepAction};
@@ -47,7 +47,7 @@ steps:
 "#;
 
 #[test]
-fn a_whole_contract_is_read_as_it_is_meant() {
+fn complete_contract_is_parsed() {
     let (contract, findings) = parse(WHOLE);
     assert_eq!(lines(&findings), "");
     assert_eq!(contract.version, "1.10", "as written, not as a number");
@@ -65,7 +65,7 @@ fn a_whole_contract_is_read_as_it_is_meant() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_are_reported_with_their_line() {
     let (_, findings) = parse(
         r#"
 id: demo.wrong
@@ -108,7 +108,7 @@ fn found(text: &str) -> Vec<(u32, String, Severity)> {
 }
 
 #[test]
-fn what_a_step_reads_is_written_before_it_begins() {
+fn value_read_before_it_is_written_is_reported() {
     let text = "id: demo.order
 inputs: {n: string}
 steps:
@@ -173,7 +173,7 @@ steps:
 }
 
 #[test]
-fn a_frame_is_never_given_unless_a_foreach_names_its_item_so() {
+fn frame_is_undefined_unless_foreach_defines_it() {
     let step = |config: &str| {
         format!("id: demo.frames\nsteps:\n  - id: a\n    uses: x.y\n    input: {{n: frame.i}}\n{config}")
     };
@@ -222,7 +222,7 @@ steps:
 }
 
 #[test]
-fn an_id_that_is_taken_is_reported_once_and_at_the_second_step() {
+fn duplicate_step_id_is_reported_once_at_the_second() {
     let text = "id: demo.twice\nsteps:\n  - id: a\n    uses: x.y\n  - id: a\n    uses: x.y\n";
     assert_eq!(found(text), [(5, "contract-invalid".to_owned(), Severity::Error)]);
 }
@@ -239,7 +239,7 @@ fn steps_that_cannot_be_read_are_not_called_empty() {
 }
 
 #[test]
-fn a_file_without_steps_is_no_contract() {
+fn file_without_steps_is_not_a_contract() {
     let (contract, findings) = contract::parse(Path::new("skill.yaml"), "id: a\ndescription: b\n");
     assert_eq!((contract, findings), (None, vec![]));
     let (contract, findings) = contract::parse(Path::new("skill.yaml"), "- a\n- b\n");
@@ -248,7 +248,7 @@ fn a_file_without_steps_is_no_contract() {
 }
 
 #[test]
-fn a_misspelled_key_at_the_top_is_found_and_other_keys_are_the_authors_own() {
+fn misspelled_top_level_key_is_found() {
     let text = "id: a\nstepz: []\ntitel: Convert {inputs.file}\nhome: here\nteam: data\n";
     let (contract, findings) = contract::parse(Path::new("skill.yaml"), text);
     assert!(contract.is_none());
@@ -264,7 +264,7 @@ fn a_misspelled_key_at_the_top_is_found_and_other_keys_are_the_authors_own() {
 }
 
 #[test]
-fn silence_of_a_capability_is_no_promise() {
+fn undeclared_properties_have_strict_defaults() {
     let (capability, _) = contract::parse_capability(Path::new("c.yaml"), "id: mail.send\n");
     let properties = capability.unwrap().properties;
     assert!(properties.side_effects && !properties.idempotent);
@@ -317,7 +317,7 @@ fn files(root: &Path, out: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn a_public_registry_loads_whole() {
+fn public_registry_is_loaded_completely() {
     let Some((_folder, root)) = registry() else { return };
     let read = |folder: &str| {
         let mut all = Vec::new();
@@ -352,7 +352,7 @@ fn a_public_registry_loads_whole() {
         bindings += usize::from(binding.is_some());
         note(path, findings);
     }
-    // Beside the services lie the OpenAPI documents of their mocks, in `specs`.
+    // The OpenAPI documents of the mocks are next to the services, in `specs`.
     let specs = std::ffi::OsStr::new("specs");
     for path in read("runtime/services").iter().filter(|p| !p.iter().any(|part| part == specs)) {
         let (service, findings) = contract::parse_service(path, &text(path));

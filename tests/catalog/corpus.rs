@@ -1,4 +1,4 @@
-//! Every real file of the public corpus goes through the reader, and a table says what happened.
+//! Every file of the public corpus is parsed, and a table lists the results.
 //! Needs `SKILLS_TEST_DATA` (a folder with `corpus.tar.xz`, or with `corpus/` unpacked).
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ fn skill_files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_file_of_the_corpus_goes_through() {
+fn every_file_of_the_corpus_is_processed() {
     let Some(corpus) = data("corpus", "corpus") else { return };
     let mut files = Vec::new();
     skill_files(&corpus, &mut files);

@@ -5,7 +5,7 @@ use skills_discovery::{Correction, ExcludedWhy, Fit, Group, MatcherState, Policy
 use skills_skill::Role;
 
 #[test]
-fn the_skill_that_says_it_wins_and_the_parts_are_the_score() {
+fn matching_skill_wins_and_terms_sum_to_its_score() {
     let answer = ask(&router(), "turn the table in this pdf into a spreadsheet");
     let first = &answer.results[0];
     assert_eq!(first.skill_id.as_str(), "pdf-tables");
@@ -24,7 +24,7 @@ fn the_skill_that_says_it_wins_and_the_parts_are_the_score() {
 }
 
 #[test]
-fn what_counted_is_marked_in_name_and_description() {
+fn matched_words_are_marked_in_name_and_description() {
     let answer = ask(&router(), "turn the tables in this pdf into a spreadsheet");
     let hit = &answer.results[0];
     let marked = |marks: &[skills_discovery::Mark], text: &str, signal| {
@@ -37,7 +37,7 @@ fn what_counted_is_marked_in_name_and_description() {
 }
 
 #[test]
-fn a_description_that_excludes_the_request_says_so_beside_it() {
+fn description_excluding_the_request_is_reported() {
     let answer = ask(&router(), "fill in a form of a pdf");
     let tables = answer.results.iter().find(|h| h.skill_id.as_str() == "pdf-tables").unwrap();
     assert_eq!(tables.exclusion_note.as_deref(), Some("Not for filling in forms."));
@@ -57,7 +57,7 @@ fn a_named_skill_wins_over_any_text() {
 }
 
 #[test]
-fn sidecars_deprecated_and_shadowed_skills_stand_apart_with_reasons() {
+fn sidecars_deprecated_and_shadowed_skills_are_listed_separately() {
     let answer = ask(&router(), "check the rows of a table from a pdf");
     assert!(answer.results.iter().all(|h| h.role != Role::Sidecar));
     assert_eq!(answer.attachable[0].skill_id.as_str(), "table-audit");
@@ -72,7 +72,7 @@ fn sidecars_deprecated_and_shadowed_skills_stand_apart_with_reasons() {
 }
 
 #[test]
-fn role_and_domain_filters_say_what_they_left_out() {
+fn role_and_domain_filters_report_excluded_skills() {
     let request = Request {
         intent: "table in a pdf".into(),
         domain: vec!["documents".into()],
@@ -92,7 +92,7 @@ fn role_and_domain_filters_say_what_they_left_out() {
 }
 
 #[test]
-fn the_limit_counts_what_it_hides() {
+fn limit_reports_the_number_of_hidden_results() {
     let request = Request { intent: "pdf".into(), limit: 1, ..Request::default() };
     let answer = router().discover(&request).unwrap();
     assert_eq!(answer.results.len(), 1);
@@ -113,7 +113,7 @@ fn strict_policy_puts_roles_before_text() {
 }
 
 #[test]
-fn a_request_that_only_wants_to_know_prefers_a_skill_that_changes_nothing() {
+fn read_only_request_prefers_a_read_only_skill() {
     let term = |intent: &str| {
         let answer = ask(&router(), intent);
         let hit = answer.results.into_iter().find(|h| h.skill_id.as_str() == "lamp-state").unwrap();
@@ -152,7 +152,7 @@ fn chinese_requests_find_chinese_descriptions() {
 }
 
 #[test]
-fn nothing_known_gives_no_ranking_and_an_empty_request_is_refused() {
+fn unknown_words_rank_nothing_and_empty_request_is_rejected() {
     let answer = ask(&router(), "ωωω");
     assert!(answer.results.is_empty() && answer.confidence.is_none());
     assert_eq!(answer.fit, Fit::None);
@@ -162,7 +162,7 @@ fn nothing_known_gives_no_ranking_and_an_empty_request_is_refused() {
 }
 
 #[test]
-fn bodies_can_be_left_out_and_missing_ones_are_counted() {
+fn bodies_can_be_omitted_and_missing_ones_are_counted() {
     let with = ask(&router(), "borderless grids");
     assert_eq!(with.results[0].skill_id.as_str(), "pdf-tables");
     let body = with.results[0].reason.split(';').next();
@@ -177,7 +177,7 @@ fn bodies_can_be_left_out_and_missing_ones_are_counted() {
 }
 
 #[test]
-fn each_link_says_what_it_did() {
+fn each_matcher_reports_its_result() {
     let answer = ask(&router(), "tables of a pdf");
     let states: Vec<(&str, bool)> =
         answer.matchers.iter().map(|l| (l.matcher.as_str(), l.state == MatcherState::Ran)).collect();

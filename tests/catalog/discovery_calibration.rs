@@ -7,7 +7,7 @@ use skills_discovery::{
     Case, Document, EvalOptions, EvalReport, Expect, Fit, Request, Router, Weights, eval,
 };
 
-/// A set with the out-of-scope questions of clinc150 asked of it too: everyday life fits none of these skills.
+/// A set together with the out-of-scope queries of clinc150, which none of these skills fits.
 fn measured(name: &str) -> Option<EvalReport> {
     let (set, strangers) = (set(name)?, set("clinc150")?.out_of_scope);
     let cases: Vec<Case> = set.queries.iter().chain(&strangers).cloned().collect();
@@ -20,7 +20,7 @@ fn rejected_at_94(report: &EvalReport) -> f64 {
 }
 
 #[test]
-fn real_skills_keep_requests_and_reject_strangers() {
+fn real_skills_match_requests_and_reject_out_of_scope_ones() {
     let Some(report) = measured("skilltrig") else { return };
     println!("skilltrig: {:?} {:?}", report.present, report.thresholds);
     assert!((0.92..=0.96).contains(&report.present.accepted), "{:?}", report.present);
@@ -28,7 +28,7 @@ fn real_skills_keep_requests_and_reject_strangers() {
 }
 
 #[test]
-fn short_descriptions_keep_requests_and_reject_strangers() {
+fn short_descriptions_match_requests_and_reject_out_of_scope_ones() {
     for (name, wanted) in [("clinc150", 0.72), ("banking77", 0.90), ("metatool", 0.35), ("sealtools", 0.70)] {
         let Some(report) = measured(name) else { return };
         println!("{name}: {:?} {:?}", report.present, report.thresholds);
@@ -64,7 +64,7 @@ fn is_here(case: &Case, documents: &[Document]) -> bool {
 }
 
 #[test]
-fn small_collections_keep_requests_and_reject_strangers() {
+fn small_collections_match_requests_and_reject_out_of_scope_ones() {
     let (Some(trigger), Some(clinc)) = (set("skilltrig"), set("clinc150")) else { return };
     for n in [16, 64] {
         let (accepted, turned) = shares(&trigger, &clinc.out_of_scope, n);

@@ -1,4 +1,4 @@
-//! Every link of the chain is needed: without it, something that a person relies on goes wrong.
+//! Every matcher of the chain is needed: without it, an expected result is lost.
 
 use crate::discovery::skills::{documents, typing, with_body};
 use skills_discovery::{Document, MatcherState, Request, Router, Weights, matcher_names};
@@ -19,7 +19,7 @@ fn router(off: &[&str]) -> Router {
     router
 }
 
-/// What a person expects, the skill that has to come first, and the link that it takes.
+/// The request, the skill that must be first, and the matcher that this requires.
 const NEEDED: [(&str, &str, &str); 4] = [
     ("exact", "extract the tables of this pdf into spreadsheets with /weekly-report", "weekly-report"),
     ("lexical", "borderless grids", "pdf-tables"),
@@ -28,7 +28,7 @@ const NEEDED: [(&str, &str, &str); 4] = [
 ];
 
 #[test]
-fn each_link_wins_a_request_that_is_lost_without_it() {
+fn each_matcher_wins_a_request_lost_without_it() {
     for (link, intent, wanted) in NEEDED {
         assert_eq!(first(&router(&[]), intent).as_deref(), Some(wanted), "{intent}");
         assert_ne!(first(&router(&[link]), intent).as_deref(), Some(wanted), "{intent} without {link}");
@@ -45,7 +45,7 @@ fn presence_adds_to_a_score_what_is_lost_without_it() {
 }
 
 #[test]
-fn task_adds_to_the_skill_whose_verb_is_asked_for() {
+fn task_adds_to_the_skill_with_the_requested_verb() {
     let ask = |off: &[&str]| {
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits())
             .without_matchers(off.iter().copied())
@@ -67,7 +67,7 @@ fn task_adds_to_the_skill_whose_verb_is_asked_for() {
 }
 
 #[test]
-fn a_link_that_is_off_says_so() {
+fn disabled_matcher_is_reported() {
     for name in matcher_names() {
         let answer = typing(&router(&[name]), "tables of a pdf");
         let report = answer.matchers.iter().find(|l| l.matcher == name).unwrap();

@@ -1,5 +1,5 @@
 //! What holds for any skills and any request: parts add up to scores, and an index that was changed
-//! piece by piece answers as one that was made at once.
+//! incrementally ranks like one that was built at once.
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..most).prop_map(|words| words.join(" "))
 }
 
-/// Requests of nothing but stop words.
+/// Requests of stop words only.
 fn stop_words() -> impl Strategy<Value = String> {
     const STOP_WORDS: [&str; 10] = ["the", "a", "of", "not", "for", "my", "what", "should", "help", "with"];
     prop::collection::vec(prop::sample::select(&STOP_WORDS[..]), 1..8).prop_map(|words| words.join(" "))
@@ -180,23 +180,23 @@ proptest! {
     }
 
     #[test]
-    fn an_index_changed_piece_by_piece_equals_one_made_at_once(
+    fn incrementally_changed_index_equals_a_rebuilt_one(
         steps in prop::collection::vec((document(), any::<bool>()), 1..40),
         intent in text(9),
     ) {
         let mut piecewise = router();
-        let mut stands: BTreeMap<SkillId, Document> = BTreeMap::new();
+        let mut documents: BTreeMap<SkillId, Document> = BTreeMap::new();
         for (document, remove) in steps {
             if remove {
                 piecewise.update(Vec::new(), std::slice::from_ref(&document.id));
-                stands.remove(&document.id);
+                documents.remove(&document.id);
             } else {
                 piecewise.update(vec![document.clone()], &[]);
-                stands.insert(document.id.clone(), document);
+                documents.insert(document.id.clone(), document);
             }
         }
         let mut once = router();
-        once.update(stands.into_values().collect(), &[]);
+        once.update(documents.into_values().collect(), &[]);
         prop_assert_eq!(piecewise.len(), once.len());
         prop_assert_eq!(piecewise.bodies(), once.bodies());
         for with_body in [true, false] {
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn every_quoted_word_stands_in_its_field(
+    fn every_quoted_word_is_in_its_field(
         documents in prop::collection::vec(document(), 1..12),
         intent in requested(),
         typing in any::<bool>(),
@@ -301,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn finished_text_scores_alike_everywhere(
+    fn finished_text_scores_the_same_everywhere(
         documents in prop::collection::vec(document(), 1..12),
         intent in requested(),
     ) {

@@ -1,4 +1,4 @@
-//! The ranking on five public query sets has to stay as good as it was measured.
+//! The ranking on five public query sets must keep its measured quality.
 
 use crate::discovery::sets::set;
 use skills_discovery::{EvalOptions, eval};
@@ -21,26 +21,26 @@ fn reaches(name: &str, wanted: f64) {
 }
 
 #[test]
-fn skilltrig_reaches_its_figure() {
+fn skilltrig_reaches_its_target() {
     reaches("skilltrig", 80.5);
 }
 
 #[test]
-fn metatool_reaches_its_figure() {
+fn metatool_reaches_its_target() {
     reaches("metatool", 51.5);
 }
 
 #[test]
-fn sealtools_reaches_its_figure() {
+fn sealtools_reaches_its_target() {
     reaches("sealtools", 88.5);
 }
 
 #[test]
-fn clinc150_reaches_its_figure() {
+fn clinc150_reaches_its_target() {
     reaches("clinc150", 82.0);
 }
 
 #[test]
-fn banking77_reaches_its_figure() {
+fn banking77_reaches_its_target() {
     reaches("banking77", 72.0);
 }

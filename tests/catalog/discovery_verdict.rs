@@ -94,7 +94,7 @@ fn threshold_and_scores_are_on_one_scale() {
 }
 
 #[test]
-fn reasons_quote_words_as_they_were_read() {
+fn reasons_quote_words_as_interpreted() {
     let answer = ask(&router(), "extrakt the tabels from a pdf");
     let hit = &answer.results[0];
     assert!(matches!(&answer.words[2].correction, Some(Correction::Typo(word)) if word == "tables"));
@@ -105,7 +105,7 @@ fn reasons_quote_words_as_they_were_read() {
 }
 
 #[test]
-fn words_that_capitals_split_are_found_as_one() {
+fn words_split_by_capitals_match_as_one() {
     let views = Document::new("views", "views", "Builds SwiftUI views. Reads and writes OpenAPI documents.");
     let other = |n: usize| Document::new(format!("s{n}"), format!("s{n}"), "Sorts rows of a list.");
     let router = filled([views].into_iter().chain((0..8).map(other)).collect());
@@ -117,7 +117,7 @@ fn words_that_capitals_split_are_found_as_one() {
 }
 
 #[test]
-fn shared_stop_words_are_not_called_no_word() {
+fn shared_stop_words_are_named_in_the_reason() {
     let answer = ask(&shipped(), "what should I do with it");
     assert_eq!(answer.fit, Fit::None);
     for hit in &answer.results {
@@ -164,7 +164,7 @@ fn other_languages_without_function_words_are_reported() {
 }
 
 #[test]
-fn foreign_requests_are_reported_as_such() {
+fn requests_in_other_languages_are_reported() {
     let router = shipped();
     for (language, requests) in languages().foreign {
         for intent in requests {
@@ -194,7 +194,7 @@ fn english_requests_with_foreign_words_find_their_skill() {
 }
 
 #[test]
-fn skills_in_another_language_answer_it() {
+fn skills_in_another_language_match_requests_in_it() {
     let documents = vec![
         Document::new("biaoge", "biaoge", "从PDF文件中提取表格并保存为电子表格。用户要求提取表格时使用。"),
         Document::new("fanyi", "fanyi", "把文档翻译成英文或其他语言。"),
@@ -202,7 +202,7 @@ fn skills_in_another_language_answer_it() {
         Document::new("csv", "csv-tools", "Converts and sorts columns of a CSV table."),
         Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
     ];
-    // Most of them speak Chinese, or none does more than another.
+    // Most of them are in Chinese, or no language is more frequent than another.
     let chinese = filled(documents[..4].to_vec());
     let router = filled(documents);
     for (intent, wanted) in [("从这个PDF文件中提取表格", "biaoge"), ("把这份文档翻译成英文", "fanyi")]
@@ -231,7 +231,7 @@ fn exclusions_win_no_request() {
 }
 
 #[test]
-fn every_surface_form_is_corrected_towards() {
+fn every_surface_form_is_a_correction_target() {
     let router = filled(vec![
         Document::new(
             "a11y",
@@ -272,7 +272,7 @@ fn short_words_are_corrected_by_the_rest_of_the_request() {
 }
 
 #[test]
-fn the_id_of_a_skill_beats_names_alike() {
+fn id_of_a_skill_has_precedence_over_similar_names() {
     let router = filled(vec![
         Document::new("pdf-anthropic", "pdf", "Reads, fills and writes PDF files: pdf forms, pdf tables."),
         Document::new("pdf", "pdf", "Works with documents."),
@@ -330,7 +330,7 @@ fn a_tag_that_is_a_stop_word_is_not_named_by_it() {
 }
 
 #[test]
-fn words_of_an_exclusion_are_not_said_to_be_in_the_body_only() {
+fn words_of_an_exclusion_are_not_reported_as_body_only() {
     let mut timeline = Document::new(
         "timeline",
         "incident-timeline",
@@ -349,7 +349,7 @@ fn words_of_an_exclusion_are_not_said_to_be_in_the_body_only() {
 }
 
 #[test]
-fn requests_without_words_say_so() {
+fn requests_without_words_are_reported() {
     let router = filled(vec![Document::new("mail", "mail-writer", "Writes short mails to colleagues.")]);
     let verdict = ask(&router, "!!!").verdict;
     assert_eq!(verdict.reason, VerdictReason::StopWords);

@@ -1,4 +1,4 @@
-//! The pages tell the truth where a machine can check it: rules, dependencies, links, exit codes.
+//! Checks statements of the documents: rules, dependencies, links, exit codes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn first_cells(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_lint_rule_is_described_with_its_weight() {
+fn every_lint_rule_is_documented_with_its_severity() {
     let page = read("docs/skills.md");
     for rule in rules::ALL {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", rule.code)));
@@ -118,7 +118,7 @@ fn alert_rules_and_dashboard_name_existing_metrics() {
 }
 
 #[test]
-fn links_between_the_pages_lead_somewhere() {
+fn links_between_pages_resolve() {
     let docs = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
     let names = docs.map(|file| format!("docs/{}", file.unwrap().file_name().display()));
     let pages = names.filter(|name| Path::new(name).extension().is_some_and(|e| e == "md"));

@@ -126,7 +126,7 @@ fn token_counts_never_fail() {
 }
 
 #[test]
-fn runs_longer_than_the_tokenizer_takes_are_estimated() {
+fn runs_longer_than_the_tokenizer_limit_are_estimated() {
     for pattern in [" ", "\t", "\n", "\u{a0}", "a"] {
         let TokenCount { tokens, estimated } = tokens::count(&filled(pattern, LARGE));
         assert!(estimated && tokens > 1_000, "{pattern:?}: {tokens}");
@@ -134,7 +134,7 @@ fn runs_longer_than_the_tokenizer_takes_are_estimated() {
 }
 
 #[test]
-fn frontmatter_is_parsed_in_proportion() {
+fn frontmatter_is_parsed_in_linear_time() {
     stays_in_proportion(|text| {
         skill_of(&format!("---\nname: x\ndescription: {text}\n---\nbody\n"));
         skill_of(&format!("---\n{text}"));
@@ -142,7 +142,7 @@ fn frontmatter_is_parsed_in_proportion() {
 }
 
 #[test]
-fn bodies_are_parsed_in_proportion() {
+fn bodies_are_parsed_in_linear_time() {
     stays_in_proportion(|text| {
         let source = format!("---\nname: x\ndescription: Does x. Use for x.\n---\n{text}");
         let skill = skill_of(&source);
@@ -153,7 +153,7 @@ fn bodies_are_parsed_in_proportion() {
 }
 
 #[test]
-fn contracts_are_parsed_in_proportion() {
+fn contracts_are_parsed_in_linear_time() {
     stays_in_proportion(|text| {
         let _ = contract::parse(Path::new("/s/x/skill.yaml"), text);
         let value =
@@ -164,7 +164,7 @@ fn contracts_are_parsed_in_proportion() {
 }
 
 #[test]
-fn text_is_made_safe_in_proportion() {
+fn text_is_escaped_in_linear_time() {
     stays_in_proportion(|text| {
         let _ = safe_text::line(text);
         let _ = safe_text::block(text);
@@ -178,12 +178,12 @@ fn text_is_made_safe_in_proportion() {
 }
 
 #[test]
-fn markdown_is_drawn_in_proportion() {
+fn markdown_is_drawn_in_linear_time() {
     stays_in_proportion(|text| drop(markdown::render(text, 80, false)));
 }
 
 #[test]
-fn text_is_indexed_in_proportion() {
+fn text_is_indexed_in_linear_time() {
     stays_in_proportion(|text| {
         let mut router = Router::new(Weights::shipped().unwrap());
         let words = Document { text: Some(skills_skill::index_text(text)), ..Document::new("x", "x", text) };

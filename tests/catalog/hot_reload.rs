@@ -1,4 +1,4 @@
-//! What a person sees without a restart when they save, rename, add and remove skills on disk.
+//! Skills that are saved, renamed, added and removed on disk are updated without a restart.
 use std::fs;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn saving_one_file_parses_that_one_and_shares_the_rest() {
 }
 
 #[test]
-fn an_editor_that_saves_by_renaming_is_seen() {
+fn save_by_renaming_is_detected() {
     let world = World::new();
     world.skill("root/a", "Before");
     let registry = watched(world.settings(&["root"]));
@@ -51,7 +51,7 @@ fn an_editor_that_saves_by_renaming_is_seen() {
 }
 
 #[test]
-fn bundles_come_go_and_are_renamed() {
+fn added_removed_and_renamed_bundles_are_detected() {
     let world = World::new();
     world.skill("root/a", "One");
     let registry = watched(world.settings(&["root"]));
@@ -72,7 +72,7 @@ fn bundles_come_go_and_are_renamed() {
 }
 
 #[test]
-fn a_winner_that_goes_gives_its_id_to_the_next() {
+fn removed_winner_passes_its_id_to_the_next() {
     let world = World::new();
     world.skill("one/a", "First");
     world.skill("two/a", "Second");
@@ -88,7 +88,7 @@ fn a_winner_that_goes_gives_its_id_to_the_next() {
 }
 
 #[test]
-fn a_root_that_appears_is_read_and_one_that_goes_is_missed() {
+fn created_root_is_read_and_removed_root_reported() {
     let world = World::new();
     fs::create_dir(world.path("home")).unwrap();
     let mut settings = world.settings(&["home/.agents/skills"]);
@@ -105,7 +105,7 @@ fn a_root_that_appears_is_read_and_one_that_goes_is_missed() {
 }
 
 #[test]
-fn a_script_beside_it_makes_a_skill_a_tool() {
+fn script_in_the_bundle_makes_a_skill_a_tool() {
     let world = World::new();
     world.skill("root/a", "One");
     let registry = watched(world.settings(&["root"]));
@@ -116,7 +116,7 @@ fn a_script_beside_it_makes_a_skill_a_tool() {
 }
 
 #[test]
-fn without_file_events_the_poll_sees_it_and_without_watching_nothing_does() {
+fn changes_without_file_events_are_polled() {
     let world = World::new();
     world.skill("root/a", "Before");
     let still = Registry::open(world.settings(&["root"])).unwrap();
@@ -138,7 +138,7 @@ fn without_file_events_the_poll_sees_it_and_without_watching_nothing_does() {
 
 #[cfg(unix)]
 #[test]
-fn links_that_come_and_go_are_seen() {
+fn added_and_removed_links_are_detected() {
     use std::os::unix::fs::symlink;
     let world = World::new();
     world.skill("root/a", "One");
@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 6, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn following_changes_ends_where_reading_anew_ends(before in deeds(), after in deeds()) {
+    fn incremental_changes_equal_a_complete_scan(before in deeds(), after in deeds()) {
         let world = World::new();
         fs::create_dir_all(world.path("one")).unwrap();
         fs::create_dir_all(world.path("two")).unwrap();

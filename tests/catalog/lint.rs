@@ -1,4 +1,4 @@
-//! Linting as a person does it: every defect of real files, on one fixture each, and what `--fix` makes of it.
+//! Linting: every defect of real files, on one fixture each, and the result of `--fix`.
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ fn place(finding: &Finding) -> String {
 }
 
 #[test]
-fn every_defect_is_found_where_it_is() {
+fn every_defect_is_reported_at_its_location() {
     let mut files = Vec::new();
     main_files(&fixtures(), &mut files);
     files.sort();
@@ -89,7 +89,7 @@ fn text_hidden_by_yaml_escapes_is_found_at_its_value() {
 }
 
 #[test]
-fn an_unlimited_shell_is_pointed_at() {
+fn unrestricted_shell_is_reported() {
     for tools in [
         "[Read, Bash(git status:*), Bash, Write]",
         "\n  - Read\n  - Bash(git log:*)\n  - Bash\n  - Write",
@@ -140,7 +140,7 @@ fn a_lone_contract_is_a_skill() {
 }
 
 #[test]
-fn the_checked_in_schema_is_the_one_of_the_types() {
+fn committed_schema_equals_the_generated_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/schema/skill-frontmatter.json");
     let made = format!("{}\n", serde_json::to_string_pretty(&skills_skill::schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
@@ -151,13 +151,13 @@ fn the_checked_in_schema_is_the_one_of_the_types() {
     assert_eq!(checked_in, made, "run the tests with UPDATE_SCHEMA=1 and check the schema in");
 }
 
-/// What a person sees of a skill, without places and digests.
+/// What is displayed of a skill, without positions and digests.
 fn essence(bytes: &[u8]) -> Option<(String, String, skills_skill::Properties, skills_skill::Clients, usize)> {
     let skill = skills_skill::parse(Path::new("/skills/some/SKILL.md"), bytes, 0).ok()?;
     Some((skill.name, skill.description, skill.properties, skill.clients, skill.findings.len()))
 }
 
-/// Fixing keeps what the file says, has fewer findings, and is done at once.
+/// Fixing preserves the content, leaves fewer findings, and takes one pass.
 fn check_fix(bytes: &[u8]) -> Result<(), TestCaseError> {
     let Some(fixed) = fix::fix(bytes) else { return Ok(()) };
     prop_assert!(!fixed.applied.is_empty());
@@ -176,7 +176,7 @@ fn check_fix(bytes: &[u8]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn fixing_the_fixtures_repairs_what_is_marked_fixable() {
+fn fix_repairs_every_finding_marked_fixable() {
     let mut files = Vec::new();
     main_files(&fixtures(), &mut files);
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
@@ -191,7 +191,7 @@ fn fixing_the_fixtures_repairs_what_is_marked_fixable() {
     }
 }
 
-/// Frontmatter as people write it, with its defects, and cuts and insertions anywhere.
+/// Real frontmatter with defects, and with deletions and insertions at any position.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let mut files = Vec::new();
     main_files(&fixtures(), &mut files);
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn fixing_keeps_what_a_file_says(bytes in mutated()) {
+    fn fix_preserves_the_content_of_a_file(bytes in mutated()) {
         check_fix(&bytes)?;
     }
 }

@@ -1,4 +1,4 @@
-//! What a person finds in their folders: bundles wherever they lie, one winner for each id, every
+//! The catalog of folders: bundles at any depth, one winner for each id, every
 //! loser, copy and refused link still listed; and the next start is warm.
 use std::collections::HashSet;
 use std::fs;
@@ -45,7 +45,7 @@ fn inside_a_root_the_shallower_path_wins() {
 }
 
 #[test]
-fn the_first_root_wins_an_id_and_losers_stay_listed_with_ids_of_their_own() {
+fn first_root_wins_an_id_and_shadowed_skills_stay_listed() {
     let world = World::new();
     world.skill("one/x/pdf", "The winner");
     world.skill("two/pdf", "Another one");
@@ -104,7 +104,7 @@ fn two_scans_of_the_same_folders_are_equal() {
 }
 
 #[test]
-fn a_missing_root_a_file_and_an_empty_folder_say_what_they_are() {
+fn missing_file_and_empty_roots_are_distinguished() {
     let world = World::new();
     world.write("file", "x");
     fs::create_dir(world.path("empty")).unwrap();
@@ -128,7 +128,7 @@ fn overlapping_roots_count_a_file_once() {
 
 #[cfg(unix)]
 #[test]
-fn links_inside_the_roots_are_other_paths_and_links_out_of_them_are_refused() {
+fn links_inside_the_roots_are_aliases_and_others_rejected() {
     use std::os::unix::fs::symlink;
     let world = World::new();
     world.skill("agents/a", "One");
@@ -183,7 +183,7 @@ fn refused_bundles_do_not_have_the_id_of_another_one() {
 }
 
 #[test]
-fn bundles_at_paths_that_are_not_utf8_are_refused_under_ids_of_their_own() {
+fn bundles_at_non_utf8_paths_are_rejected_with_unique_ids() {
     use std::os::unix::ffi::OsStrExt as _;
     let world = World::new();
     world.skill("root/good", "Good");
@@ -200,7 +200,7 @@ fn bundles_at_paths_that_are_not_utf8_are_refused_under_ids_of_their_own() {
 }
 
 #[test]
-fn the_shipped_skills_stand_in_when_nothing_else_is_found_and_alone_in_a_demo() {
+fn shipped_skills_are_used_as_fallback_and_in_demos() {
     let world = World::new();
     let mut settings = world.settings(&["root"]);
     settings.shipped = ShippedUse::WhenEmpty;
@@ -213,8 +213,8 @@ fn the_shipped_skills_stand_in_when_nothing_else_is_found_and_alone_in_a_demo() 
     // An incomplete skill is reported instead.
     settings.roots[0].origin = RootOrigin::User { client: "claude_code".to_owned() };
     world.write("root/begun/skills.md", "x");
-    let begun = scan(settings.clone());
-    assert_eq!((ids(&begun), begun.refused.len()), (Vec::new(), 1));
+    let started = scan(settings.clone());
+    assert_eq!((ids(&started), started.refused.len()), (Vec::new(), 1));
     world.skill("root/own", "My own");
     assert_eq!(ids(&scan(settings.clone())), ["own"]);
     settings.shipped = ShippedUse::Only;
@@ -291,7 +291,7 @@ fn the_next_start_parses_only_what_changed() {
 }
 
 #[test]
-fn the_caller_is_not_kept_waiting_and_a_scan_can_be_broken_off() {
+fn scan_does_not_block_and_can_be_canceled() {
     let world = World::new();
     for i in 0..300 {
         world.skill(&format!("root/s{i}"), "Many");
@@ -303,7 +303,7 @@ fn the_caller_is_not_kept_waiting_and_a_scan_can_be_broken_off() {
 }
 
 #[test]
-fn a_public_registry_of_contracts_loads_as_it_is() {
+fn public_registry_of_contracts_loads_unchanged() {
     let Some(data) = std::env::var_os("SKILLS_TEST_DATA") else {
         eprintln!("SKIPPED: SKILLS_TEST_DATA is not set, the public contract registry is not read");
         return;

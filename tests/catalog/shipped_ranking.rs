@@ -26,7 +26,7 @@ fn ask(router: &Router, intent: &str) -> Answer {
 }
 
 #[test]
-fn sidecars_are_offered_for_attaching_and_never_recommended() {
+fn sidecars_are_offered_for_attachment_and_never_recommended() {
     let router = router();
     for (intent, sidecar) in [
         ("did a password leak into the build output", "secret-scan"),
@@ -42,7 +42,7 @@ fn sidecars_are_offered_for_attaching_and_never_recommended() {
 }
 
 #[test]
-fn a_deprecated_skill_is_left_out_with_the_reason_and_its_successor_wins() {
+fn deprecated_skill_is_excluded_and_its_successor_wins() {
     let answer = ask(&router(), "merge log files by time stamp");
     let left_out = answer.excluded.iter().find(|e| e.skill_id.as_str() == "log-merge").unwrap();
     assert_eq!(left_out.reason, ExcludedWhy::Deprecated);

@@ -1,4 +1,4 @@
-//! The skills that come with the program: clean by the specification, of every kind there is, and
+//! The shipped skills: valid by the specification, of every kind, and
 //! with a golden set that is worth measuring against.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ fn every_shipped_skill_is_clean() {
 }
 
 #[test]
-fn every_shipped_skill_says_what_it_is() {
+fn every_shipped_skill_is_classified() {
     for (id, skill) in shipped() {
         let class = &skill.classification;
         assert!(!class.role.inferred && !class.invocation.inferred && !class.effect_mode.inferred, "{id}");
@@ -64,7 +64,7 @@ fn every_shipped_skill_says_what_it_is() {
 }
 
 #[test]
-fn together_they_show_every_role_kind_invocation_effect_target_and_status() {
+fn shipped_skills_cover_every_classification() {
     let skills = shipped();
     let all = || skills.values();
     let classes: Vec<_> = all().map(|skill| &skill.classification).collect();
@@ -159,7 +159,7 @@ fn the_golden_set_is_large_enough_and_names_skills_that_can_win() {
 }
 
 #[test]
-fn golden_queries_are_different_and_no_echo_of_a_description() {
+fn golden_queries_are_unique_and_not_copied_descriptions() {
     let words = |text: &str| -> Vec<String> {
         let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         parts.map(str::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! The scripts of the shipped skills do what their instructions say: right answers, right exit codes.
+//! The scripts of the shipped skills match their instructions: results and exit codes.
 
 use std::io::Write;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn tables_of_every_form_become_csv() {
 }
 
 #[test]
-fn a_profile_names_what_is_odd() {
+fn profile_names_anomalies() {
     let script = "csv-profile/scripts/csv_profile.py";
     let here = folder(&[("o.csv", "id;amount\n1;12.5\n2;13\n2;13\n3;n/a\n4;1\n5;7;x\n")]);
     let Some(done) = run(script, &["o.csv"], here.path(), "") else { return };
@@ -218,7 +218,7 @@ fn logs_of_several_zones_become_one_timeline() {
 }
 
 #[test]
-fn licenses_are_judged_by_their_expression() {
+fn licenses_are_evaluated_by_their_expression() {
     let script = "dependency-licenses/scripts/licenses.py";
     let package = |name: &str, license: &str| {
         format!(r#"{{"id": "{name}", "name": "{name}", "version": "1.0.0", "license": {license}}}"#)
@@ -246,7 +246,7 @@ fn licenses_are_judged_by_their_expression() {
 fn secrets_pause_the_run_and_are_never_printed() {
     let script = "secret-scan/scripts/secret_scan.py";
     let here = folder(&[]);
-    // Put together here, so that this file holds nothing that looks like a secret.
+    // Assembled here, so that this file contains nothing that looks like a secret.
     let key = ["-----BEGIN RSA PRIV", "ATE KEY-----"].concat();
     let value = ["Zk8fP0q", "Lm2Xy7wQ"].concat();
     let text = format!(
@@ -264,7 +264,7 @@ fn secrets_pause_the_run_and_are_never_printed() {
 }
 
 #[test]
-fn a_secret_is_found_in_the_name_of_a_field_and_under_one_too() {
+fn secrets_are_found_in_field_names_and_values() {
     let script = "secret-scan/scripts/scan_target.py";
     let (key, value) = (["AKIA", "IOSFODNN7ABCDEFG"].concat(), ["Zk8fP0q", "Lm2Xy7wQ"].concat());
     let content =
@@ -284,7 +284,7 @@ fn a_secret_is_found_in_the_name_of_a_field_and_under_one_too() {
 }
 
 #[test]
-fn the_budget_pauses_first_and_cancels_then() {
+fn budget_pauses_before_it_cancels() {
     let script = "run-cost-watch/scripts/cost_watch.py";
     let here = folder(&[("prices.json", r#"{"large": {"input": 3.0, "output": 15.0}}"#)]);
     let usage = |model: &str| {

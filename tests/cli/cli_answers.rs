@@ -6,7 +6,7 @@ use binary::{Answer, Home, keys};
 use serde_json::json;
 
 #[test]
-fn discover_answers_ranked_results_with_their_breakdown() {
+fn discover_returns_ranked_results_with_their_breakdown() {
     let home = Home::with_skills();
     let answer = home.run(&["discover", "extract the tables of a pdf into a spreadsheet", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -33,14 +33,14 @@ fn discover_answers_ranked_results_with_their_breakdown() {
 }
 
 #[test]
-fn a_request_that_nothing_fits_exits_with_1() {
+fn request_without_a_fit_exits_with_1() {
     let home = Home::with_skills();
     let answer = home.run(&["discover", "what is the weather like in Lisbon tomorrow", "--json"]);
     assert_eq!((answer.code, answer.json()["fit"].clone()), (1, json!("none")), "{}", answer.stderr);
 }
 
 #[test]
-fn an_intent_comes_from_standard_input_and_an_empty_one_is_wrong_usage() {
+fn intent_is_read_from_stdin_and_must_not_be_empty() {
     let home = Home::with_skills();
     let skills = home.skills();
     let mut child = home
@@ -153,7 +153,7 @@ fn the_explanation_adds_up_to_the_score() {
 }
 
 #[test]
-fn a_named_skill_is_explained_wherever_it_stands() {
+fn named_skill_is_explained_at_any_rank() {
     let home = Home::with_skills();
     let answer = home.run(&["discover", "extract tables from a pdf", "--limit", "1", "--skill", "csv-tools"]);
     let place = answer.stdout.split("Why csv-tools is #").nth(1).and_then(|rest| rest.lines().next());
@@ -210,7 +210,7 @@ fn list_has_a_fixed_shape() {
 }
 
 #[test]
-fn describe_shows_one_skill_whole() {
+fn describe_shows_one_skill_completely() {
     let home = Home::with_skills();
     let detail = home.json(&["describe", "pdf-tables"]);
     insta::assert_snapshot!(keys(&detail).join(" "), @"summary skill source body findings files levels");
@@ -222,7 +222,7 @@ fn describe_shows_one_skill_whole() {
 }
 
 #[test]
-fn the_source_into_a_pipe_is_byte_for_byte_the_file() {
+fn source_written_to_a_pipe_equals_the_file() {
     let home = Home::empty();
     home.skill("odd", "description: Does \u{202e}odd things with files.", "body \u{1b}[31m\n");
     let answer = home.run(&["describe", "odd", "--source"]);
@@ -230,7 +230,7 @@ fn the_source_into_a_pipe_is_byte_for_byte_the_file() {
 }
 
 #[test]
-fn no_text_of_a_bundle_acts_on_the_terminal() {
+fn control_sequences_of_a_bundle_are_escaped() {
     let home = Home::empty();
     home.skill("evil", "description: \"Reads files. \\e[2J\\u202e Use for reading files.\"", "body\n");
     for args in [&["list"][..], &["describe", "evil"], &["discover", "read files"], &["lint"]] {
@@ -241,7 +241,7 @@ fn no_text_of_a_bundle_acts_on_the_terminal() {
 }
 
 #[test]
-fn texts_and_paths_are_whole_in_a_pipe() {
+fn texts_and_paths_are_not_truncated_in_a_pipe() {
     let home = Home::empty();
     let long = format!("Reads {}files.", "many and various ".repeat(20));
     home.skill("reader", &format!("description: {long}"), "body\n");
@@ -280,7 +280,7 @@ fn plain_text_without_color_fits_80_columns() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let home = Home::empty();
     for i in 0..400 {
         home.skill(

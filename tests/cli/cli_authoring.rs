@@ -48,7 +48,7 @@ fn a_new_skill_is_clean_wins_its_queries_and_packs() {
 }
 
 #[test]
-fn scaffold_says_if_no_client_searches_the_folder() {
+fn scaffold_reports_a_folder_that_no_client_searches() {
     let home = Home::empty();
     let made = home.run_bare(&[
         "scaffold",
@@ -78,7 +78,7 @@ fn scaffold_says_if_no_client_searches_the_folder() {
 }
 
 #[test]
-fn scaffold_overwrites_nothing_and_says_what_is_missing() {
+fn scaffold_overwrites_nothing_and_names_what_is_missing() {
     let home = Home::with_skills();
     assert_eq!(home.run(NEW).code, 0);
     let text = fs::read(home.skills().join("log-digest/SKILL.md")).unwrap();
@@ -98,7 +98,7 @@ fn scaffold_overwrites_nothing_and_says_what_is_missing() {
 }
 
 #[test]
-fn what_is_in_the_way_of_a_package_is_named() {
+fn reasons_against_a_package_are_named() {
     let home = Home::with_skills();
     home.file("csv-tools/assets/id_rsa", "x");
     let answer = home.run(&["package-prepare", "csv-tools"]);
@@ -185,20 +185,20 @@ fn an_exclusion_clause_is_matched_by_its_own_subject() {
     };
     // Words of the skill's own subject are in the clause too.
     assert_eq!(exclusion("summarize this log file").0, "pass");
-    // A skill that is first wins, whatever its clause says.
+    // A skill that is first wins, whatever its clause contains.
     assert_eq!(exclusion("summarize log files of systems"), ("unknown".to_owned(), true.into()));
 }
 
 #[test]
-fn the_rival_of_the_first_skill_is_the_second() {
+fn first_skill_is_compared_with_the_second() {
     let home = Home::with_skills();
     home.skill("bills", "description: Creates bills for customers every month.", "# Bills\n");
     home.skill("plans", "description: Creates bills and plans for customers.", "# Plans\n");
-    let rank_of_rival = |skill: &str| {
+    let rank_of_other = |skill: &str| {
         let report = home.run(&["why", skill, "create bills and plans for customers", "--json"]).json();
         report["ranking"]["rival_hit"]["rank"].clone()
     };
-    assert_eq!((rank_of_rival("plans"), rank_of_rival("bills")), (2.into(), 1.into()));
+    assert_eq!((rank_of_other("plans"), rank_of_other("bills")), (2.into(), 1.into()));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn help_of_a_client_check_names_no_other_client() {
 }
 
 #[test]
-fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
+fn why_shows_how_a_client_repairs_a_file() {
     let home = Home::with_skills();
     let file = |name: &str, source: &str| {
         let folder = home.path().join("home/.claude/skills").join(name);
@@ -262,7 +262,7 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
 }
 
 #[test]
-fn why_says_that_a_tab_is_the_defect() {
+fn why_names_a_tab_as_the_defect() {
     let home = Home::with_skills();
     let folder = home.path().join("home/.claude/skills/tabbed");
     fs::create_dir_all(&folder).unwrap();
@@ -408,7 +408,7 @@ fn when_to_use_is_measured_and_written() {
 }
 
 #[test]
-fn a_draft_says_what_a_client_shows_of_a_defective_file() {
+fn draft_shows_how_clients_display_a_defective_file() {
     let home = Home::empty();
     let folders = [".claude", ".agents", ".cursor", ".config/opencode"];
     for folder in folders {
@@ -439,7 +439,7 @@ fn a_draft_says_what_a_client_shows_of_a_defective_file() {
 }
 
 #[test]
-fn an_undocumented_key_is_no_question_of_the_folder() {
+fn undocumented_key_does_not_affect_the_folder_check() {
     let home = Home::empty();
     let hidden = "---\nname: hidden\ndescription: Hides.\ndisable-model-invocation: true\n---\nx\n";
     home.file("../home/.agents/skills/hidden/SKILL.md", hidden);
@@ -628,7 +628,7 @@ fn a_broken_file_with_the_name_of_a_skill_does_not_hide_it() {
 }
 
 #[test]
-fn a_rejected_file_is_not_judged_as_its_namesake() {
+fn rejected_file_is_not_confused_with_its_namesake() {
     let home = Home::empty();
     home.file(
         "../home/.claude/skills/pdf/SKILL.md",
@@ -689,7 +689,7 @@ fn no_proposal_is_created_for_a_shipped_skill() {
 }
 
 #[test]
-fn what_codex_has_unpacked_is_in_its_list() {
+fn unpacked_codex_skills_are_in_its_list() {
     let home = Home::empty();
     let text = "---\nname: imagegen\ndescription: Draws images.\n---\nB\n";
     home.file("../home/.codex/skills/.system/imagegen/SKILL.md", text);

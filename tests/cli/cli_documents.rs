@@ -1,4 +1,4 @@
-//! What the program says about itself: manual, completions, schema, settings, help.
+//! Generated documents: manual, completions, schema, settings, help.
 
 use crate::binary;
 
@@ -16,7 +16,7 @@ fn the_manual_has_the_exit_codes_and_every_command() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_the_commands() {
     let home = Home::empty();
     for shell in ["bash", "zsh", "fish"] {
         let script = home.run_bare(&["completions", shell]).stdout;
@@ -50,7 +50,7 @@ fn the_settings_file_is_written_by_the_editor_command() {
 }
 
 #[test]
-fn help_says_the_exit_codes() {
+fn help_lists_the_exit_codes() {
     let home = Home::empty();
     let help = home.run_bare(&["--help"]);
     assert_eq!(help.code, 0);

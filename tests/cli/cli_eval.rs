@@ -131,7 +131,7 @@ fn files_given_by_name_are_measured() {
 }
 
 #[test]
-fn a_regression_fails_and_says_what_got_worse() {
+fn regression_fails_and_is_named() {
     let home = Home::with_skills();
     golden(&home);
     let baseline = home.path().join("baseline.json");
@@ -152,7 +152,7 @@ fn a_regression_fails_and_says_what_got_worse() {
 }
 
 #[test]
-fn no_golden_set_is_said_with_what_to_do() {
+fn missing_golden_set_is_reported_with_help() {
     let home = Home::with_skills();
     let answer = home.run(&["eval"]);
     assert_eq!(answer.code, 3);

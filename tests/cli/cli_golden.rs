@@ -85,7 +85,7 @@ fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
 
 #[cfg(unix)]
 #[test]
-fn processes_that_add_at_once_lose_nothing() {
+fn concurrent_additions_lose_nothing() {
     const PROCESSES: usize = 12;
     let home = Home::empty();
     let start = |at: usize| {
@@ -151,7 +151,7 @@ fn a_lost_query_is_explained_with_measured_advice() {
     assert_eq!(explained["first"]["skill_id"], "deploy-check");
     let advice = &explained["advice"];
     assert_eq!((&advice["rank"], &advice["won"]), (&1.into(), &1.into()), "{explained}");
-    // The advice is what a draft gives.
+    // The advice is measured by a draft.
     let description = home.json(&["draft", "csv-tools"])["description"].as_str().unwrap().to_owned();
     let better = format!("{description} {}", advice["word"].as_str().unwrap());
     let draft = home.json(&[

@@ -56,7 +56,7 @@ fn a_defect_is_fixed_and_then_clean() {
 
 #[cfg(unix)]
 #[test]
-fn a_fix_keeps_the_permissions_and_what_it_need_not_touch() {
+fn fix_keeps_permissions_and_unaffected_content() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::empty();
     home.file("notes/SKILL.md", COLON);
@@ -84,7 +84,7 @@ fn warnings_fail_only_when_they_are_denied() {
 }
 
 #[test]
-fn a_path_that_is_not_there_exits_with_3() {
+fn missing_path_exits_with_3() {
     let home = Home::empty();
     let answer = home.run(&["lint", "nowhere"]);
     assert_eq!(answer.code, 3, "{}", answer.stderr);
@@ -135,7 +135,7 @@ fn a_body_of_blanks_is_estimated() {
 }
 
 #[test]
-fn required_skills_that_are_not_here_are_found() {
+fn missing_required_skills_are_reported() {
     let home = Home::with_skills();
     home.skill(
         "reader",
@@ -218,7 +218,7 @@ fn only_findings_outside_the_baseline_fail() {
 }
 
 #[test]
-fn the_level_filters_and_deny_decides() {
+fn level_filters_output_and_deny_sets_the_exit_code() {
     let home = Home::empty();
     home.file("notes/SKILL.md", TWO_LINKS);
     home.file("notes/other.md", "");
@@ -249,7 +249,7 @@ fn a_comment_ignores_a_finding_for_its_reason() {
 }
 
 #[test]
-fn mentions_of_what_does_not_exist_are_found() {
+fn references_to_missing_items_are_reported() {
     let home = Home::empty();
     home.file(
         "pdf-tables/SKILL.md",

@@ -10,7 +10,7 @@ fn session(home: &Home) -> String {
 }
 
 #[test]
-fn what_is_loaded_by_one_call_is_composed_by_the_next() {
+fn skill_loaded_by_one_call_is_composed_by_the_next() {
     let home = Home::with_skills();
     let id = session(&home);
     let receipt = home.json(&["session", "load", &id, "pdf-tables", "csv-tools"]);
@@ -24,7 +24,7 @@ fn what_is_loaded_by_one_call_is_composed_by_the_next() {
 }
 
 #[test]
-fn exit_codes_say_what_went_wrong() {
+fn exit_codes_distinguish_errors() {
     let home = Home::with_skills();
     let id = session(&home);
     let code = |args: &[&str]| home.run(args).code;
@@ -54,7 +54,7 @@ fn a_script_needs_confirmation_and_can_fail() {
     assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
 }
 
-/// The digest of what a command would run; none where this machine isolates nothing.
+/// The digest of what a command would run; none if this machine has no isolation.
 fn reviewed(home: &Home, run: &[&str]) -> Option<String> {
     let unconfirmed = home.run(&[run, &["--yes", "--json"]].concat());
     let error: serde_json::Value = serde_json::from_str(&unconfirmed.stderr).unwrap();
@@ -137,7 +137,7 @@ fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
 }
 
 #[test]
-fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
+fn script_receives_files_and_its_artifacts_are_named() {
     let home = Home::with_skills();
     home.file("csv-tools/scripts/count.sh", "wc -l < in.csv; cp in.csv out.csv\n");
     home.file("orders.csv", "a,b\n1,2\n");
@@ -152,7 +152,7 @@ fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
 }
 
 #[test]
-fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
+fn budget_shows_usage_in_the_unit_of_the_client() {
     let home = Home::with_skills();
     home.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
     let codex = home.run(&["budget", "--client", "codex"]).stdout;
@@ -191,7 +191,7 @@ fn home_over_budget() -> Home {
 }
 
 #[test]
-fn a_change_with_which_a_list_fits_is_proposed_and_written_when_asked() {
+fn change_that_fits_is_proposed_and_written_on_request() {
     let home = home_over_budget();
     let fit = ["budget", "fit", "--client", "claude-code"];
     let without = home.run_bare(&fit);
@@ -258,10 +258,10 @@ fn a_change_that_does_not_fit_is_not_shown() {
 }
 
 #[test]
-fn a_list_that_needs_settings_gets_those_of_the_client() {
+fn list_that_needs_settings_uses_those_of_the_client() {
     let home = home_over_budget();
     assert_eq!(home.run_bare(&["golden", "add", "check a trebuchet", "--expect", "trebuchet-check"]).code, 0);
-    // Beside the skills of the client there is space for some names only.
+    // In addition to the skills of the client there is space for some names only.
     let fit = ["budget", "fit", "--client", "claude-code", "--window", "160000"];
     let answer = home.run_bare(&[&fit[..], &["--json"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -307,7 +307,7 @@ fn a_list_that_needs_settings_gets_those_of_the_client() {
 }
 
 #[test]
-fn a_difference_says_first_what_was_set_in_another_way() {
+fn difference_lists_changed_settings_first() {
     let home = Home::with_skills();
     let id = session(&home);
     home.run(&["session", "compose", &id, "--call"]);
@@ -325,7 +325,7 @@ fn a_difference_says_first_what_was_set_in_another_way() {
 }
 
 #[test]
-fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
+fn export_creates_a_new_file_and_reports_its_size() {
     let home = Home::with_skills();
     let id = session(&home);
     let file = home.skills().join("request.json");
@@ -355,7 +355,7 @@ fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
 }
 
 #[test]
-fn sizes_say_as_which_client_and_by_what_they_are_counted() {
+fn sizes_name_the_client_and_the_tokenizer() {
     let home = Home::with_skills();
     let id = session(&home);
     let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
@@ -377,7 +377,7 @@ fn the_orchestrator_is_shown_with_the_order_of_its_call() {
 }
 
 #[test]
-fn an_agent_is_shown_as_it_was_read() {
+fn agent_is_shown_as_parsed() {
     let home = Home::with_skills();
     home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\n");
     let shown = home.run(&["agents", "show", "clerk"]);
@@ -419,7 +419,7 @@ fn changed_deleted_and_unread_files_are_distinguished() {
 }
 
 #[test]
-fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
+fn session_names_its_composition_and_counts_bodies() {
     let home = Home::with_skills();
     let id = session(&home);
     let shown = home.run(&["session", "show", &id]).stdout;
@@ -460,7 +460,7 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
 }
 
 #[test]
-fn what_was_set_can_be_taken_back_and_nothing_to_set_is_said() {
+fn settings_can_be_reset_and_no_change_is_reported() {
     let home = Home::with_skills();
     let id = session(&home);
     let set = |options: &[&str]| home.run(&[&["session", "set", &id], options].concat());

@@ -21,77 +21,77 @@ fn code(answer: &Answer) -> (i32, Value) {
 
 #[test]
 fn a_damaged_store_ends_commands_with_70() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let original = fs::read(desk.store()).unwrap();
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let original = fs::read(fixture.store()).unwrap();
     for damaged in [
         [&b"XXXX"[..], &original[4..]].concat(),
         original[..60_000.min(original.len() / 2)].to_vec(),
         vec![7; 9_000],
         vec![],
     ] {
-        fs::write(desk.store(), &damaged).unwrap();
+        fs::write(fixture.store(), &damaged).unwrap();
         for command in [&["runs", "list", "--json"][..], &["serve", "--port", "0", "--json"]] {
-            let refused = desk.run(command);
+            let refused = fixture.run(command);
             assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
         }
-        let check = desk.run(&["db", "check"]);
+        let check = fixture.run(&["db", "check"]);
         assert_eq!(check.code, 1, "its finding is the damage");
         let output = check.stdout;
         assert!(output.matches("damaged:").count() == 1 && !output.contains("0 runs"), "{output}");
-        assert!(fs::read(desk.store()).unwrap() == damaged);
+        assert!(fs::read(fixture.store()).unwrap() == damaged);
     }
-    fs::write(desk.store(), vec![7; 9_000]).unwrap();
-    assert_eq!(desk.run(&["db", "check", "--json"]).json()["damage"], json!(["file is not a database"]));
-    fs::write(desk.store(), []).unwrap();
-    let refused = desk.run(&["db", "reset", "--json"]);
+    fs::write(fixture.store(), vec![7; 9_000]).unwrap();
+    assert_eq!(fixture.run(&["db", "check", "--json"]).json()["damage"], json!(["file is not a database"]));
+    fs::write(fixture.store(), []).unwrap();
+    let refused = fixture.run(&["db", "reset", "--json"]);
     assert_ne!(refused.code, 0, "nothing is reset unasked");
-    let done = desk.json(&["db", "reset", "--yes"]);
+    let done = fixture.json(&["db", "reset", "--yes"]);
     let backup = PathBuf::from(done["kept"][0].as_str().unwrap());
     assert_eq!(fs::metadata(backup).unwrap().len(), 0, "the last damage is kept");
-    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+    assert_eq!(fixture.json(&["runs", "list"])["runs"], json!([]));
 }
 
 #[test]
 fn a_missing_or_replaced_store_is_refused() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let aside = desk.store().with_extension("aside");
-    fs::rename(desk.store(), &aside).unwrap();
-    let missing = desk.run(&["runs", "list", "--json"]);
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let aside = fixture.store().with_extension("aside");
+    fs::rename(fixture.store(), &aside).unwrap();
+    let missing = fixture.run(&["runs", "list", "--json"]);
     assert_eq!(code(&missing), (70, json!("store_unavailable")));
     assert_eq!(missing.error()["error"]["reason"], json!({ "cause": "missing" }));
-    let place = format!("sqlite:{}", desk.store().display());
-    let output = desk.run(&["--store", &place, "runs", "list"]).stderr;
+    let place = format!("sqlite:{}", fixture.store().display());
+    let output = fixture.run(&["--store", &place, "runs", "list"]).stderr;
     let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
     for command in ["db reset`", "db restore FILE`"] {
         assert!(output.contains(&format!("--store {place} {command}")), "{output}");
     }
-    assert!(!desk.store().exists());
-    let nothing = desk.run(&["db", "adopt", "--yes", "--json"]).error()["error"].clone();
+    assert!(!fixture.store().exists());
+    let nothing = fixture.run(&["db", "adopt", "--yes", "--json"]).error()["error"].clone();
     assert_eq!(nothing["reason"], json!({ "cause": "missing" }));
     assert!(!nothing["message"].as_str().unwrap().contains("--store-must-exist"), "{nothing}");
     let other = RunsFixture::new();
     assert_eq!(other.run(&WORDS).code, 0);
-    fs::copy(other.store(), desk.store()).unwrap();
-    let replaced = desk.run(&["runs", "list", "--json"]);
+    fs::copy(other.store(), fixture.store()).unwrap();
+    let replaced = fixture.run(&["runs", "list", "--json"]);
     assert_eq!(replaced.error()["error"]["reason"], json!({ "cause": "replaced" }));
-    assert_eq!(desk.run(&["db", "adopt", "--yes"]).code, 0);
-    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
-    let nowhere = format!("sqlite:{}", desk.store().with_extension("none").display());
-    let absent = desk.run(&["runs", "list", "--store", &nowhere, "--store-must-exist", "--json"]);
+    assert_eq!(fixture.run(&["db", "adopt", "--yes"]).code, 0);
+    assert_eq!(fixture.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    let nowhere = format!("sqlite:{}", fixture.store().with_extension("none").display());
+    let absent = fixture.run(&["runs", "list", "--store", &nowhere, "--store-must-exist", "--json"]);
     assert_eq!(code(&absent), (70, json!("store_unavailable")));
 }
 
 #[test]
 fn a_store_of_a_newer_version_ends_commands_with_70() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let connection = rusqlite::Connection::open(fixture.store()).unwrap();
     connection.pragma_update(None, "user_version", 999).unwrap();
     drop(connection);
     for command in [&["runs", "list", "--json"][..], &["db", "check", "--json"]] {
-        let refused = desk.run(command);
+        let refused = fixture.run(command);
         assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
         assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "newer" }));
     }
@@ -99,31 +99,31 @@ fn a_store_of_a_newer_version_ends_commands_with_70() {
 
 #[test]
 fn a_backup_is_restored() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let backup = desk.home.path().join("backup.db").display().to_string();
-    assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let refused = desk.run(&["db", "restore", &backup, "--json"]);
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let backup = fixture.home.path().join("backup.db").display().to_string();
+    assert_eq!(fixture.run(&["db", "backup", &backup]).code, 0);
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let refused = fixture.run(&["db", "restore", &backup, "--json"]);
     assert_ne!(refused.code, 0, "nothing is restored without a confirmation");
-    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 2);
-    let done = desk.json(&["db", "restore", &backup, "--yes"]);
+    assert_eq!(fixture.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 2);
+    let done = fixture.json(&["db", "restore", &backup, "--yes"]);
     assert!(PathBuf::from(done["kept"][0].as_str().unwrap()).exists());
-    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
-    let none = desk.run(&["db", "restore", "none.db", "--yes", "--json"]);
+    assert_eq!(fixture.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    let none = fixture.run(&["db", "restore", "none.db", "--yes", "--json"]);
     assert_eq!(code(&none), (3, json!("not_found")));
 }
 
 #[test]
-fn what_is_no_store_is_not_restored() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let folder = desk.home.path();
+fn file_that_is_not_a_store_is_not_restored() {
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let folder = fixture.home.path();
     fs::write(folder.join("notes.txt"), "Not a database. ".repeat(100)).unwrap();
     rusqlite::Connection::open(folder.join("other.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
     for (file, cause) in [("notes.txt", "damaged"), ("other.db", "unopenable")] {
         let path = folder.join(file).display().to_string();
-        let refused = desk.run(&["db", "restore", &path, "--yes", "--json"]);
+        let refused = fixture.run(&["db", "restore", &path, "--yes", "--json"]);
         let error = refused.error();
         assert_eq!((refused.code, &error["error"]["reason"]["cause"]), (70, &json!(cause)), "{error}");
         let message = error["error"]["message"].as_str().unwrap();
@@ -132,21 +132,21 @@ fn what_is_no_store_is_not_restored() {
             assert!(!message.contains(useless), "{message}");
         }
     }
-    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(fixture.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_folder_is_not_renamed_by_a_reset_or_a_restore() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let backup = desk.home.path().join("backup.db").display().to_string();
-    assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
-    let folder = desk.home.path().join("data");
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let backup = fixture.home.path().join("backup.db").display().to_string();
+    assert_eq!(fixture.run(&["db", "backup", &backup]).code, 0);
+    let folder = fixture.home.path().join("data");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("notes.txt"), "mine").unwrap();
     let store = format!("sqlite:{}", folder.display());
     for command in [&["db", "reset"][..], &["db", "restore", &backup]] {
-        let refused = desk.run(&[command, &["--store", &store, "--yes", "--json"]].concat());
+        let refused = fixture.run(&[command, &["--store", &store, "--yes", "--json"]].concat());
         let error = refused.error();
         assert_eq!((refused.code, &error["error"]["reason"]["cause"]), (70, &json!("unopenable")), "{error}");
         assert!(error["error"]["message"].as_str().unwrap().contains("is a folder"), "{error}");
@@ -156,52 +156,52 @@ fn a_folder_is_not_renamed_by_a_reset_or_a_restore() {
 
 #[test]
 fn a_store_in_use_is_not_reset() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let connection = rusqlite::Connection::open(fixture.store()).unwrap();
     connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0)).unwrap();
-    let refused = desk.run(&["db", "reset", "--yes", "--json"]);
+    let refused = fixture.run(&["db", "reset", "--yes", "--json"]);
     assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "busy" }), "{}", refused.stderr);
     drop(connection);
-    assert_eq!(desk.run(&["db", "reset", "--yes"]).code, 0);
+    assert_eq!(fixture.run(&["db", "reset", "--yes"]).code, 0);
 }
 
 #[test]
 fn a_store_is_migrated_to_another() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let from = format!("sqlite:{}", desk.store().display());
-    let to = format!("sqlite:{}", desk.home.path().join("new.db").display());
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let from = format!("sqlite:{}", fixture.store().display());
+    let to = format!("sqlite:{}", fixture.home.path().join("new.db").display());
     let migrate = ["db", "migrate", "--from", &from, "--store", &to, "--json"];
-    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    let connection = rusqlite::Connection::open(fixture.store()).unwrap();
     connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0)).unwrap();
-    let busy = desk.run(&migrate);
+    let busy = fixture.run(&migrate);
     assert_eq!(code(&busy), (70, json!("store_unavailable")));
     assert_eq!(busy.error()["error"]["reason"], json!({ "cause": "busy" }), "{}", busy.stderr);
-    let memory = desk.run(&["db", "migrate", "--from", &from, "--store", "memory:", "--json"]);
+    let memory = fixture.run(&["db", "migrate", "--from", &from, "--store", "memory:", "--json"]);
     assert_eq!(code(&memory), (2, json!("invalid_request")));
-    let damaged = desk.home.path().join("damaged.db");
-    let copied = desk.run(&["db", "backup", damaged.to_str().unwrap()]);
+    let damaged = fixture.home.path().join("damaged.db");
+    let copied = fixture.run(&["db", "backup", damaged.to_str().unwrap()]);
     assert_eq!(copied.code, 0, "{}", copied.stderr);
     fs::OpenOptions::new().write(true).open(&damaged).unwrap().set_len(20_000).unwrap();
     let damaged = format!("sqlite:{}", damaged.display());
-    let refused = desk.run(&["db", "migrate", "--from", &damaged, "--store", &to, "--json"]);
+    let refused = fixture.run(&["db", "migrate", "--from", &damaged, "--store", &to, "--json"]);
     assert_eq!(code(&refused), (70, json!("store_unavailable")));
     assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "damaged" }), "{}", refused.stderr);
     let message = refused.error()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains(&format!("`skills --store {damaged} db check`")), "{message}");
     assert!(!message.contains(&to), "{message}");
-    assert!(!desk.home.path().join("new.db").exists(), "a refused migration creates no store");
+    assert!(!fixture.home.path().join("new.db").exists(), "a refused migration creates no store");
     drop(connection);
-    let before = desk.json(&["runs", "list"])["runs"].clone();
-    let done = desk.json(&migrate[..6]);
+    let before = fixture.json(&["runs", "list"])["runs"].clone();
+    let done = fixture.json(&migrate[..6]);
     assert_eq!((&done["from"], &done["to"]), (&json!(from), &json!(to)));
     let runs = done["tables"].as_array().unwrap().iter().find(|of| of["table"] == "runs").unwrap();
     assert_eq!(runs["rows"], 1);
-    assert_eq!(desk.json(&["runs", "list", "--store", &to])["runs"], before);
-    assert_eq!(desk.run(&["db", "check", "--store", &to]).code, 0);
-    assert_eq!(code(&desk.run(&migrate)), (4, json!("forbidden")), "it has runs now");
-    let none = desk.run(&["db", "migrate", "--from", "sqlite:none.db", "--store", &to, "--json"]);
+    assert_eq!(fixture.json(&["runs", "list", "--store", &to])["runs"], before);
+    assert_eq!(fixture.run(&["db", "check", "--store", &to]).code, 0);
+    assert_eq!(code(&fixture.run(&migrate)), (4, json!("forbidden")), "it has runs now");
+    let none = fixture.run(&["db", "migrate", "--from", "sqlite:none.db", "--store", &to, "--json"]);
     assert_eq!(code(&none), (3, json!("not_found")));
 }
 
@@ -229,8 +229,8 @@ const READING: [&[&str]; 18] = [
 
 #[test]
 fn reading_a_named_store_creates_none() {
-    let desk = RunsFixture::new();
-    let typo = desk.home.path().join("typo");
+    let fixture = RunsFixture::new();
+    let typo = fixture.home.path().join("typo");
     let store = format!("sqlite:{}", typo.join("runs.db").display());
     let refused = |command: &[&str], answer: &Answer| {
         assert_eq!(answer.code, 70, "{command:?} {}", answer.stderr);
@@ -238,47 +238,47 @@ fn reading_a_named_store_creates_none() {
         assert!(!typo.exists(), "{command:?}");
     };
     for command in READING {
-        refused(command, &desk.run(&[&["--store", &store, "--json"], command].concat()));
-        let mut named = desk.command();
+        refused(command, &fixture.run(&[&["--store", &store, "--json"], command].concat()));
+        let mut named = fixture.command();
         named.env("SKILLS_STORE", &store).arg("--json").args(command);
         refused(command, &Answer::of(named.output().unwrap()));
     }
-    let doctor = desk.run(&["doctor", "--store", &store, "--json"]);
+    let doctor = fixture.run(&["doctor", "--store", &store, "--json"]);
     assert!(doctor.stdout.contains("check the path"), "{}", doctor.stdout);
-    assert_eq!(desk.run(&["audit", "verify", "--store", &store]).code, 1, "the anchor cannot be checked");
-    assert_eq!(desk.run(&["db", "reset", "--yes", "--store", &store]).code, 3, "nothing to reset");
+    assert_eq!(fixture.run(&["audit", "verify", "--store", &store]).code, 1, "the anchor cannot be checked");
+    assert_eq!(fixture.run(&["db", "reset", "--yes", "--store", &store]).code, 3, "nothing to reset");
     assert!(!typo.exists());
-    desk.home.config(&format!("store: {store}\n"));
-    refused(&["runs", "list"], &desk.run(&["runs", "list", "--json"]));
-    assert_eq!(desk.run(&["session", "new"]).code, 0, "what writes creates it");
-    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+    fixture.home.config(&format!("store: {store}\n"));
+    refused(&["runs", "list"], &fixture.run(&["runs", "list", "--json"]));
+    assert_eq!(fixture.run(&["session", "new"]).code, 0, "what writes creates it");
+    assert_eq!(fixture.json(&["runs", "list"])["runs"], json!([]));
     let other = format!("sqlite:{}", typo.join("other.db").display());
     for _ in 0..2 {
-        assert_eq!(desk.json(&["db", "create", "--store", &other])["place"], other);
+        assert_eq!(fixture.json(&["db", "create", "--store", &other])["place"], other);
     }
-    assert_eq!(desk.run(&["db", "check", "--store", &other, "--store-must-exist"]).code, 0);
+    assert_eq!(fixture.run(&["db", "check", "--store", &other, "--store-must-exist"]).code, 0);
 }
 
 #[test]
 fn reading_the_default_store_creates_none() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
-    assert_eq!(desk.json(&["session", "list"]), json!([]));
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.json(&["runs", "list"])["runs"], json!([]));
+    assert_eq!(fixture.json(&["session", "list"]), json!([]));
     for command in
         [&["runs", "board"][..], &["runs", "workers"], &["db", "purge", "--older-than", "1d", "--yes"]]
     {
-        assert_eq!(desk.run(command).code, 0, "{command:?}");
+        assert_eq!(fixture.run(command).code, 0, "{command:?}");
     }
-    let unknown = desk.run(&["runs", "show", "4f1c", "--json"]);
+    let unknown = fixture.run(&["runs", "show", "4f1c", "--json"]);
     assert_eq!(code(&unknown), (3, json!("not_found")));
-    assert_eq!(desk.run(&["db", "check", "--json"]).code, 70);
-    desk.run(&["doctor"]);
-    assert!(!desk.store().exists());
-    assert_eq!(desk.run(&WORDS).code, 0);
-    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
-    fs::remove_file(desk.store()).unwrap();
+    assert_eq!(fixture.run(&["db", "check", "--json"]).code, 70);
+    fixture.run(&["doctor"]);
+    assert!(!fixture.store().exists());
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    assert_eq!(fixture.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    fs::remove_file(fixture.store()).unwrap();
     assert_eq!(
-        code(&desk.run(&["runs", "list", "--json"])),
+        code(&fixture.run(&["runs", "list", "--json"])),
         (70, json!("store_unavailable")),
         "it was there"
     );
@@ -299,15 +299,15 @@ fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
 #[test]
 fn files_are_private_under_every_umask() {
     for umask in ["000", "022", "077"] {
-        let desk = RunsFixture::new();
+        let fixture = RunsFixture::new();
         let call = |args: &[&str]| {
-            let unwrapped = desk.command();
+            let unwrapped = fixture.command();
             let mut command = Command::new("sh");
             command
                 .arg("-c")
                 .arg(format!("umask {umask} && exec \"$0\" \"$@\""))
                 .arg(unwrapped.get_program());
-            command.arg("--root").arg(desk.home.skills()).args(args).env_clear();
+            command.arg("--root").arg(fixture.home.skills()).args(args).env_clear();
             command.envs(unwrapped.get_envs().filter_map(|(name, value)| Some((name, value?))));
             if let Some(folder) = unwrapped.get_current_dir() {
                 command.current_dir(folder);
@@ -317,10 +317,10 @@ fn files_are_private_under_every_umask() {
         let ran = call(&WORDS);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert_eq!(call(&["session", "new"]).code, 0);
-        let copy = desk.home.path().join("copy.db");
+        let copy = fixture.home.path().join("copy.db");
         assert_eq!(call(&["db", "backup", copy.to_str().unwrap()]).code, 0);
         assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
-        let own = desk.home.path().join("home");
+        let own = fixture.home.path().join("home");
         let mut found = Vec::new();
         for part in [".local/share/skill-workbench", ".local/state/skill-workbench", ".cache/skill-workbench"]
         {
@@ -341,28 +341,28 @@ fn files_are_private_under_every_umask() {
 
 #[test]
 fn own_files_of_earlier_versions_are_restricted() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let data = desk.home.path().join("home/.local/share/skill-workbench");
-    let log = desk.home.path().join("home/.local/state/skill-workbench/skills.log");
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let data = fixture.home.path().join("home/.local/share/skill-workbench");
+    let log = fixture.home.path().join("home/.local/state/skill-workbench/skills.log");
     let store = data.join("runs.db");
     for (path, mode) in [(&data, 0o755), (&store, 0o644), (&log, 0o644)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
-    assert_eq!(desk.run(&WORDS).code, 0);
+    assert_eq!(fixture.run(&WORDS).code, 0);
     for (path, mode) in [(&data, 0o700), (&store, 0o600), (&log, 0o600)] {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
     }
 }
 
 #[test]
-fn a_cut_audit_log_is_found_by_file_and_store() {
-    let desk = RunsFixture::new();
-    assert_eq!(desk.run(&WORDS).code, 0);
-    assert_eq!(desk.run(&WORDS).code, 0);
-    let audit = desk.home.path().join("home/.local/share/skill-workbench/audit");
+fn truncated_audit_log_is_detected_by_file_and_store() {
+    let fixture = RunsFixture::new();
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    assert_eq!(fixture.run(&WORDS).code, 0);
+    let audit = fixture.home.path().join("home/.local/share/skill-workbench/audit");
     let log = audit.join("audit.jsonl");
-    let report = desk.json(&["audit", "verify"]);
+    let report = fixture.json(&["audit", "verify"]);
     let places: Vec<_> =
         report["anchors"].as_array().unwrap().iter().map(|a| (&a["place"], &a["anchor"]["seq"])).collect();
     assert_eq!(places, [(&json!("file"), &report["last"]), (&json!("store"), &report["last"])]);
@@ -372,20 +372,20 @@ fn a_cut_audit_log_is_found_by_file_and_store() {
     let edited = original.replacen("run.completed", "run.failed", 9);
     for text in [&cut, &edited] {
         fs::write(&log, text).unwrap();
-        let found = desk.run(&["audit", "verify", "--json"]);
+        let found = fixture.run(&["audit", "verify", "--json"]);
         assert_eq!(found.code, 1, "{}", found.stdout);
         assert!(!found.json()["broken"].is_null());
     }
     fs::write(&log, &cut).unwrap();
     fs::remove_file(audit.join("audit.anchor")).unwrap();
-    let found = desk.run(&["audit", "verify", "--json"]);
+    let found = fixture.run(&["audit", "verify", "--json"]);
     assert_eq!(found.code, 1, "the store remembers: {}", found.stdout);
     fs::write(&log, &original).unwrap();
-    assert_eq!(desk.run(&["audit", "verify"]).code, 0);
+    assert_eq!(fixture.run(&["audit", "verify"]).code, 0);
     fs::write(&log, &cut).unwrap();
-    let store = desk.home.path().join("home/.local/share/skill-workbench/runs.db");
+    let store = fixture.home.path().join("home/.local/share/skill-workbench/runs.db");
     fs::rename(&store, store.with_extension("away")).unwrap();
-    let found = desk.run(&["audit", "verify", "--json"]);
+    let found = fixture.run(&["audit", "verify", "--json"]);
     assert_eq!(found.code, 1, "the anchor of a missing store is not checked: {}", found.stdout);
     assert!(found.json()["unchecked"].is_string());
 }

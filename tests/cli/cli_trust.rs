@@ -1,4 +1,4 @@
-//! Trust and policy on the command line: what is shown, asked, pinned, denied and explained.
+//! Trust and policy on the command line: what is shown, confirmed, pinned, denied and explained.
 
 use crate::binary;
 
@@ -42,7 +42,7 @@ fn trusted(home: &Home, id: &str) -> String {
 }
 
 #[test]
-fn trust_shows_what_would_run_and_asks() {
+fn trust_shows_what_would_run_and_requires_confirmation() {
     let home = home();
     assert_eq!(trusted(&home, "intake"), "no");
     let unconfirmed = home.run(&["trust", "intake"]);
@@ -67,7 +67,7 @@ fn trust_shows_what_would_run_and_asks() {
 }
 
 #[test]
-fn a_changed_bundle_is_named_and_asks_again() {
+fn changed_bundle_is_named_and_requires_trust_again() {
     let home = home();
     assert_eq!(home.run(&["trust", "intake", "--yes"]).code, 0);
     home.file("intake/scripts/read.py", "print('{} ')\n");
@@ -90,7 +90,7 @@ fn a_changed_bundle_is_named_and_asks_again() {
 }
 
 #[test]
-fn a_folder_means_every_bundle_in_it_and_one_that_cannot_be_pinned_is_said() {
+fn trusting_a_folder_covers_every_bundle_in_it() {
     let home = home();
     let root = home.skills();
     fs::write(home.path().join("outside.py"), "print(1)\n").unwrap();
@@ -110,7 +110,7 @@ fn a_folder_means_every_bundle_in_it_and_one_that_cannot_be_pinned_is_said() {
 }
 
 #[test]
-fn only_the_persons_own_settings_trust_a_folder() {
+fn only_user_settings_trust_a_folder() {
     let home = home();
     home.config(&format!("trust: ['{}']\n", home.skills().join("intake").display()));
     assert_eq!((trusted(&home, "intake").as_str(), trusted(&home, "csv-tools").as_str()), ("yes", "no"));
@@ -124,7 +124,7 @@ fn only_the_persons_own_settings_trust_a_folder() {
 }
 
 #[test]
-fn a_policy_leaves_out_prefers_and_says_so() {
+fn policy_exclusions_and_preferences_are_reported() {
     let home = home();
     let ask = ["discover", "tables from a pdf into a spreadsheet"];
     let before = home.json(&ask);
@@ -186,7 +186,7 @@ fn explain_names_every_rule_and_what_it_does() {
 }
 
 #[test]
-fn a_mistake_in_the_policy_refuses_and_a_demo_has_none() {
+fn invalid_policy_denies_and_a_demo_has_none() {
     let home = home();
     policy(&home, "deny:\n  - {idd: x}\n");
     for args in [&["discover", "a pdf"][..], &["policy", "check"], &["policy", "explain"]] {

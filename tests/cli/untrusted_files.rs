@@ -33,7 +33,7 @@ fn home() -> (Home, Vec<UnixListener>) {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_and_listed() {
+fn non_regular_files_are_rejected_and_listed() {
     let (home, _open) = home();
     let answer = home.run(&["lint", "--json"]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
@@ -54,7 +54,7 @@ fn what_is_no_regular_file_is_refused_and_listed() {
 }
 
 #[test]
-fn every_command_ends_among_such_files() {
+fn every_command_ends_despite_non_regular_files() {
     let (home, _open) = home();
     fifo(&home.skills().join("golden.yaml"));
     for (args, code) in [

@@ -18,8 +18,8 @@ words = len(str(given.get("text", "")).split())
 print(json.dumps({"count": words * int(given.get("times") or 1)}))
 "#;
 
-/// An operator's desk: `words` counts, `send` asks before it sends, `later` waits for a signal, `picky` fails on a
-/// bad text, `watcher` is attached to outputs.
+/// A fixture for runs: `words` counts, `send` requires approval before it sends, `later` waits for a signal, `picky`
+/// fails on a bad text, `watcher` is attached to outputs.
 pub struct RunsFixture {
     pub home: Home,
 }
@@ -39,10 +39,10 @@ fn binding(id: &str, capability: &str, script: &str) -> String {
 
 impl RunsFixture {
     pub fn new() -> Self {
-        let desk = Self { home: Home::empty() };
-        desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
-        desk.skills();
-        desk
+        let created = Self { home: Home::empty() };
+        created.home.config(&format!("trust: [\"{}\"]\n", created.home.skills().display()));
+        created.skills();
+        created
     }
 
     fn skills(&self) {
@@ -130,7 +130,7 @@ impl RunsFixture {
         self.home.json(args)
     }
 
-    /// A run of `send` that waits for a person.
+    /// A run of `send` that waits for approval.
     pub fn waiting_mail(&self) -> String {
         let waiting = self.run(&["run", "send", "--input", "to=ana", "--json"]);
         assert_eq!(waiting.code, 5, "{}{}", waiting.stdout, waiting.stderr);

@@ -1,4 +1,4 @@
-//! The public query sets, where `SKILLS_TEST_DATA` says that they are.
+//! The public query sets in the folder of `SKILLS_TEST_DATA`.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::PathBuf;

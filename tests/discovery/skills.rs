@@ -1,4 +1,4 @@
-//! A handful of skills with every role and state, and short ways to ask.
+//! A few skills with every role and state, and helpers that send requests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use skills_discovery::{Answer, Document, Request, Router, Weights};
@@ -86,13 +86,13 @@ pub fn router() -> Router {
     router
 }
 
-/// Asks in plain words.
+/// Sends a request.
 #[must_use]
 pub fn ask(router: &Router, intent: &str) -> Answer {
     router.discover(&Request { intent: intent.to_owned(), ..Request::default() }).unwrap()
 }
 
-/// Asks while the last word may be unfinished.
+/// Sends a request whose last word may be unfinished.
 #[must_use]
 pub fn typing(router: &Router, intent: &str) -> Answer {
     router.discover(&Request { intent: intent.to_owned(), typing: true, ..Request::default() }).unwrap()

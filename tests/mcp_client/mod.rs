@@ -26,7 +26,7 @@ use crate::binary::Home;
 /// How long anything is waited for.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a client heard of its server.
+/// What a client received from its server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientEvent {
     Elicitation(String),
@@ -35,7 +35,7 @@ pub enum ClientEvent {
     Prompts,
 }
 
-/// The person behind a client; without an answer the client cannot ask them.
+/// The user of a client; without a reply the client does not support elicitation.
 #[derive(Clone)]
 pub struct Person {
     answer: Option<ElicitationAction>,
@@ -107,7 +107,7 @@ impl Client {
         Self::by(command, version, answer).await
     }
 
-    /// A client of this revision whose server is begun by this command.
+    /// A client of this revision whose server is started by this command.
     pub async fn by(
         command: std::process::Command,
         version: ProtocolVersion,
@@ -150,7 +150,7 @@ impl Client {
         json(&result)
     }
 
-    /// The structured content of a call that works and is asked for everything.
+    /// The structured content of a successful call for the complete result.
     pub async fn explains(&self, tool: &str, mut arguments: Value) -> Value {
         arguments["explain"] = json!(true);
         let result = self.call(tool, arguments).await;
@@ -175,7 +175,7 @@ impl Client {
         self.fails_with_a_way_on(tool, arguments).await.0
     }
 
-    /// The error body, and the hint next to it on how a person continues.
+    /// The error body, and the next steps for a user.
     pub async fn fails_with_a_way_on(&self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
@@ -185,8 +185,8 @@ impl Client {
         (serde_json::from_str(&said(0).unwrap()).unwrap(), said(1).unwrap_or_default())
     }
 
-    /// The next thing heard that is wanted.
-    pub async fn hears<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
+    /// The next received event that matches.
+    pub async fn receive<T>(&mut self, what: &str, wanted: impl Fn(ClientEvent) -> Option<T>) -> T {
         let waiting = async {
             loop {
                 if let Some(found) = wanted(self.heard.recv().await.unwrap()) {
@@ -196,10 +196,10 @@ impl Client {
         };
         tokio::time::timeout(WAIT_TIMEOUT, waiting)
             .await
-            .unwrap_or_else(|_| panic!("waited in vain for {what}"))
+            .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
     }
 
-    /// What was asked since.
+    /// The elicitations since the last call.
     pub fn elicitations(&mut self) -> Vec<String> {
         let mut elicitations = Vec::new();
         while let Ok(heard) = self.heard.try_recv() {

@@ -14,7 +14,7 @@ use crate::mcp_client::Client;
 
 /// A service with two keys, in files: one that may run, one that may decide too.
 struct Keyed {
-    desk: RunsFixture,
+    fixture: RunsFixture,
     server: Child,
     address: String,
 }
@@ -28,8 +28,8 @@ impl Drop for Keyed {
 
 impl Keyed {
     fn begin() -> Self {
-        let desk = RunsFixture::new();
-        let place = desk.home.path().to_owned();
+        let fixture = RunsFixture::new();
+        let place = fixture.home.path().to_owned();
         let mut lines = "keys:\n".to_owned();
         let runs = [Scope::Read, Scope::Run];
         for (name, scopes) in [("op", &runs[..]), ("adm", &[runs[0], runs[1], Scope::Decide][..])] {
@@ -42,10 +42,10 @@ impl Keyed {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
             std::fs::set_permissions(place.join(file), mode).unwrap();
         }
-        let mut server = desk
+        let mut server = fixture
             .command()
             .arg("--root")
-            .arg(desk.home.skills())
+            .arg(fixture.home.skills())
             .args(["serve", "--port", "0", "--key-file"])
             .arg(place.join("keys.yaml"))
             .stdout(Stdio::piped())
@@ -59,12 +59,12 @@ impl Keyed {
                 rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':')).unwrap_or(rest.len());
             Some(format!("http://{}", &rest[..end]))
         });
-        Self { desk, server, address: address.unwrap() }
+        Self { fixture, server, address: address.unwrap() }
     }
 
     async fn client(&self, key: &str, version: ProtocolVersion, answer: ElicitationAction) -> Client {
-        let mut command = self.desk.command();
-        command.args(["--connect", &self.address, "--api-key-file"]).arg(self.desk.home.path().join(key));
+        let mut command = self.fixture.command();
+        command.args(["--connect", &self.address, "--api-key-file"]).arg(self.fixture.home.path().join(key));
         command.arg("mcp");
         Client::by(command, version, Some(answer)).await
     }
@@ -92,19 +92,19 @@ async fn a_key_without_the_scope_is_not_prompted() {
             );
         }
     }
-    assert!(keyed.desk.mails().is_empty());
+    assert!(keyed.fixture.mails().is_empty());
     let mut client = keyed.client("adm", ProtocolVersion::V_2025_11_25, ElicitationAction::Accept).await;
     let answer = client.works("skill.execute", send).await;
     assert_eq!(client.elicitations().len(), 1);
-    assert_eq!(keyed.desk.mails(), ["to ana"]);
+    assert_eq!(keyed.fixture.mails(), ["to ana"]);
     let run = answer["run"]["id"].as_str().unwrap();
-    let shown = keyed.desk.json(&["runs", "show", run]).to_string();
+    let shown = keyed.fixture.json(&["runs", "show", run]).to_string();
     assert!(shown.contains("\"approver\":\"adm\""), "recorded is whose key it was: {shown}");
     let files = keyed
-        .desk
+        .fixture
         .command()
         .args(["--connect", &keyed.address, "--api-key-file"])
-        .arg(keyed.desk.home.path().join("op"))
+        .arg(keyed.fixture.home.path().join("op"))
         .args(["governance", "--limit", "1"])
         .output()
         .unwrap();

@@ -1,5 +1,5 @@
-//! A `PostgreSQL` server for tests: the one of `SKILLS_TEST_POSTGRES`, or one that is started from the installed package
-//! and ends with the test.
+//! A `PostgreSQL` server for tests: the one of `SKILLS_TEST_POSTGRES`, or one that is started from the installed
+//! package and ends with the test.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::fs;
@@ -72,7 +72,7 @@ impl Server {
 
     /// The same with variables in its environment, if it is started here.
     pub fn start_with(variables: Vec<(&'static str, PathBuf)>) -> Option<Self> {
-        // What a test does has to survive the server, not the machine.
+        // Tests need data to survive a crash of the server, not of the machine.
         let arguments = &["-c", "fsync=off", "-c", "max_connections=200"];
         Self::start_in(Path::new("/tmp"), Settings { port: None, variables, arguments })
     }

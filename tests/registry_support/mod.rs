@@ -93,7 +93,7 @@ pub fn until(registry: &Registry, what: &str, condition: impl Fn(&Catalog) -> bo
     }
 }
 
-/// The next change, if one comes soon.
+/// The next change, if one arrives in time.
 pub fn next(events: &mut Receiver<RegistryEvent>) -> Option<Arc<Change>> {
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(1) {

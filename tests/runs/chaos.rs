@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     Kill,
-    /// Longer than a lease: others take its runs over.
+    /// Longer than a lease: others reclaim its runs.
     LongSuspension,
     ShortSuspension,
     PrimaryRestart,
@@ -71,17 +71,17 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-/// Makes faults until the time is over; answers how many of each.
+/// Injects faults until the time has passed; returns the number of each.
 fn make_faults(
     fleet: &mut Fleet,
     effects: &Effects,
     numbers: &mut Numbers,
     time: Duration,
 ) -> BTreeMap<Fault, u32> {
-    let (began, mut counts) = (Instant::now(), BTreeMap::new());
+    let (started, mut counts) = (Instant::now(), BTreeMap::new());
     let mut first = FIRST.into_iter();
-    while began.elapsed() < time {
-        // Amid work: a fault comes some effects after the one before it, or soon where there are none.
+    while started.elapsed() < time {
+        // During execution: a fault follows the previous one after some effects, or soon if there are none.
         let more = usize::try_from(numbers.below(30)).unwrap();
         effects.wait_for_more(more, Duration::from_millis(200 + numbers.below(1_800)));
         fleet.continue_due();
@@ -91,7 +91,7 @@ fn make_faults(
             Fault::Kill => fleet.kill(member),
             Fault::LongSuspension => {
                 let long = LEASE + Duration::from_millis(1_000 + numbers.below(3_000));
-                began.elapsed() + long < time && !fleet.has_suspended() && fleet.suspend(member, long)
+                started.elapsed() + long < time && !fleet.has_suspended() && fleet.suspend(member, long)
             }
             Fault::ShortSuspension => {
                 fleet.suspend(member, Duration::from_millis(100 + numbers.below(3_000)))

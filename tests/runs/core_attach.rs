@@ -86,7 +86,7 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_of_target_is_handed_over() {
+async fn every_kind_of_target_is_passed() {
     let place = Place::new();
     place.write(
         "skills/tasks.yaml",
@@ -97,7 +97,7 @@ async fn every_kind_of_target_is_handed_over() {
     let core = place.open().await;
     let watched = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let id = watched.id.0.clone();
-    // A person at this machine may name files of the working directory.
+    // A local user may name files of the working directory.
     let attach = async |kind: &str, reference: &str| {
         let request = attachment("watch", kind, reference, json!({}));
         let local_files = Some(LocalFiles { cwd: place.path("work"), home: place.path("home") });
@@ -129,7 +129,7 @@ async fn every_kind_of_target_is_handed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_artifact_is_found_by_its_digest_and_offered() {
+async fn stored_artifact_is_found_by_digest_and_suggested() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -188,7 +188,7 @@ async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sidecar_cancels_the_run_it_watches_once() {
+async fn sidecar_cancels_its_run_once() {
     let place = Place::new();
     let core = place.open().await;
     let watched = run(&core, "close", json!({})).await;
@@ -225,7 +225,7 @@ async fn a_sidecar_sends_a_signal_with_its_payload() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_binding_is_chosen_for_this_host_and_forgotten_again() {
+async fn binding_override_is_set_and_removed() {
     let place = Place::new();
     place.write(
         "skills/ledger/bindings/add2.yaml",
@@ -248,7 +248,7 @@ async fn a_binding_is_chosen_for_this_host_and_forgotten_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_contract_shows_what_stands_behind_its_steps_and_doctor_counts() {
+async fn contract_shows_the_bindings_of_its_steps() {
     let place = Place::new();
     let core = place.open().await;
     let view = core.contract("ledger").await.unwrap();

@@ -1,5 +1,5 @@
-//! Runs that are stopped in the middle of a step, scripts that change while they wait, who sent which command, and a worker
-//! that has not seen a skill yet.
+//! Runs that are stopped in the middle of a step, scripts that change while they wait, who sent which command, and a
+//! worker that has not seen a skill yet.
 use crate::runs_place;
 
 use std::os::unix::process::ExitStatusExt as _;
@@ -50,7 +50,7 @@ async fn in_the_middle(core: &Arc<Local>) -> (RunRecord, CancellationToken, toki
     (launched, leave, worker)
 }
 
-/// Executes a run until its next step begins; the worker stops when it is canceled.
+/// Executes a run until its next step starts; the worker stops when it is canceled.
 async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let known = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
     let mut after = known.last().map_or(0, |event| event.number);
@@ -61,7 +61,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     });
     loop {
         let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
-        assert!(!events.is_empty(), "the step never began");
+        assert!(!events.is_empty(), "the step never started");
         if events.iter().any(|event| event.event.kind.as_str() == "step.started") {
             return (leave, worker);
         }
@@ -69,7 +69,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     }
 }
 
-/// As [`in_the_middle`], and the worker is gone: the run asks for the outcome of the step.
+/// As [`in_the_middle`], and the worker is gone: the run waits for a decision on the outcome of the step.
 async fn lost(core: &Arc<Local>) -> RunRecord {
     let (run, leave, worker) = in_the_middle(core).await;
     leave.cancel();
@@ -114,7 +114,7 @@ async fn a_canceled_step_is_reported_as_started() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_failure_that_is_resumed() {
+async fn unknown_outcome_survives_denial_and_resumed_failure() {
     let place = Place::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
@@ -125,14 +125,14 @@ async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_fail
     assert!(step.started_ms.is_some(), "{step:?}");
 
     let failed = lost(&core).await;
-    let began = pay(&core, &failed).await.started_ms.expect("it began");
+    let started_at = pay(&core, &failed).await.started_ms.expect("it started");
     order(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
     assert_eq!(wait_for_completion(&core, &failed.id.0).await.state, RunState::Failed);
     let step = pay(&core, &failed).await;
-    assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(began)));
+    assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(started_at)));
     order(&core, &failed, resume()).await.unwrap();
     let step = pay(&core, &failed).await;
-    assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(began)));
+    assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(started_at)));
     let again = wait_for_completion(&core, &failed.id.0).await;
     assert!(
         matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),
@@ -143,7 +143,7 @@ async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_fail
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_outcome_without_a_choice_names_the_four() {
+async fn unknown_outcome_without_a_choice_lists_all_four() {
     let place = Place::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
@@ -184,7 +184,7 @@ async fn a_repeated_rerun_decides_nothing_new() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
+async fn approval_before_a_resume_is_invalid_afterwards() {
     let place = Place::new();
     bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
     let declared =
@@ -240,7 +240,7 @@ async fn only_what_changed_is_named_as_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_record_what_a_waiting_run_would_ask_now_and_readers_do_not() {
+async fn only_workers_record_changed_approval_requests() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -312,7 +312,7 @@ async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_is_recorded_with_who_gave_it() {
+async fn every_command_is_recorded_with_its_sender() {
     let place = Place::new();
     let core = place.open().await;
     let by = |name: &str| Some(name.to_owned());
@@ -376,11 +376,11 @@ async fn every_order_is_recorded_with_who_gave_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run() {
+async fn worker_reloads_skills_before_it_fails_a_run() {
     let place = Place::new();
     let workbench = place.open().await;
     workbench.start_workers().await.unwrap();
-    // It knows the skills as they were before this one came.
+    // It has loaded the skills without this one.
     assert_eq!(run(&workbench, "upload", json!({ "name": "right.csv" })).await.state, RunState::Completed);
     bundle(&place, "late", "test.late.pay", SAFE, "#!/usr/bin/env bash\necho '{}'\n");
     let command = place.open().await;
@@ -401,19 +401,19 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_approval_that_meets_the_same_one_is_repeated() {
+async fn concurrent_equal_approval_is_a_repetition() {
     const POINT: &str = "gate-after-run";
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
     let (reached, is_reached) = tokio::sync::oneshot::channel();
-    let (go_on, may_go_on) = std::sync::mpsc::channel();
-    let only_once = std::sync::Mutex::new(Some((reached, may_go_on)));
+    let (continue_signal, may_continue) = std::sync::mpsc::channel();
+    let only_once = std::sync::Mutex::new(Some((reached, may_continue)));
     fail::cfg_callback(POINT, move || {
         let first = only_once.lock().unwrap().take();
-        if let Some((reached, may_go_on)) = first {
+        if let Some((reached, may_continue)) = first {
             reached.send(()).unwrap();
-            may_go_on.recv().unwrap();
+            may_continue.recv().unwrap();
         }
     })
     .unwrap();
@@ -425,7 +425,7 @@ async fn an_approval_that_meets_the_same_one_is_repeated() {
     let first = order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
     assert!(!first.repeated);
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
-    go_on.send(()).unwrap();
+    continue_signal.send(()).unwrap();
     let late = late.await.unwrap().unwrap();
     fail::remove(POINT);
     assert!(late.repeated && late.run.state == RunState::Completed, "{late:?}");
@@ -449,7 +449,7 @@ async fn driver() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_applied() {
+async fn applied_decision_of_a_killed_process_is_audited_once() {
     let place = Place::new();
     let ledger = place.open().await;
     let lines = async |core: &Local, run: &RunRecord, kind: &str| {
@@ -491,7 +491,7 @@ async fn a_decision_whose_process_is_killed_is_in_the_audit_log_once_if_it_was_a
 
 /// Two decisions of one run are pending if its two approvers decide right before the process is killed.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_interrupted_decisions_of_one_run_do_not_keep_each_other_out_of_the_audit_log() {
+async fn two_interrupted_decisions_of_one_run_are_audited() {
     let place = Place::new();
     let ledger = place.open().await;
     let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;

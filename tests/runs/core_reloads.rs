@@ -1,4 +1,4 @@
-//! The core in this process keeps up: what changes on disk is found by the next request, and a second
+//! The core in this process follows changes: what changes on disk is found by the next request, and a second
 //! start takes the index from its cache.
 
 use std::fs;
@@ -30,7 +30,7 @@ async fn best(core: &Local, intent: &str) -> Option<String> {
     answer.results.first().map(|hit| hit.skill_id.to_string())
 }
 
-/// Waits for news until the condition holds.
+/// Waits for events until the condition holds.
 async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut condition: F) {
     let mut news = core.events();
     let waited = tokio::time::timeout(Duration::from_secs(60), async {
@@ -44,7 +44,7 @@ async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut condition: F) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_and_a_removed_skill_are_found_and_gone() {
+async fn added_and_removed_skills_are_detected() {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("skills"));
     fs::create_dir_all(&home).unwrap();
@@ -93,7 +93,7 @@ async fn progress_ends_with_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_start_takes_the_index_from_the_cache_and_sees_what_changed_meanwhile() {
+async fn second_start_uses_the_cached_index_and_detects_changes() {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("skills"));
     fs::create_dir_all(&home).unwrap();

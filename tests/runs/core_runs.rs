@@ -8,7 +8,7 @@ use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{IdempotencyOutcome, RunFilter};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_asks_is_approved_and_completes() {
+async fn run_requests_approval_and_completes() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [4, 38] })).await;
@@ -48,7 +48,7 @@ async fn a_run_asks_is_approved_and_completes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_run_is_canceled_and_says_what_it_takes() {
+async fn denied_run_is_canceled_and_lists_available_commands() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -63,7 +63,7 @@ async fn a_denied_run_is_canceled_and_says_what_it_takes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_decide_at_once_get_one_decision() {
+async fn concurrent_decisions_are_one_decision() {
     let place = Place::new();
     let (one, other) = (place.open().await, place.open().await);
     let waiting = run(&one, "ledger", json!({ "amounts": [1] })).await;
@@ -90,7 +90,7 @@ async fn two_who_decide_at_once_get_one_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output() {
+async fn early_signal_is_buffered_and_its_payload_output() {
     let place = Place::new();
     let core = place.open().await;
     let signal =
@@ -110,7 +110,7 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_run_goes_on_with_corrected_inputs() {
+async fn failed_run_continues_with_corrected_inputs() {
     let place = Place::new();
     let core = place.open().await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
@@ -138,12 +138,12 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
     let event_kinds = kinds(&core, &done).await;
-    let begun = event_kinds.iter().filter(|kind| *kind == "step.started").count();
-    assert_eq!(begun, 3, "the first step did not run again: {event_kinds:?}");
+    let started = event_kinds.iter().filter(|kind| *kind == "step.started").count();
+    assert_eq!(started, 3, "the first step did not run again: {event_kinds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
+async fn contract_edit_during_a_wait_is_reported() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -171,7 +171,7 @@ async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_finds_its_run_and_refuses_another_payload() {
+async fn key_returns_its_run_and_rejects_another_payload() {
     let place = Place::new();
     let core = place.open().await;
     let keyed = |amounts: serde_json::Value, who: &str| {
@@ -192,7 +192,7 @@ async fn a_key_finds_its_run_and_refuses_another_payload() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_launched_says_what_to_do() {
+async fn launch_errors_state_what_to_do() {
     let mut place = Place::new();
     let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: unknown.has.this\n    input: {x: inputs.nothing}\n";
     place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
@@ -252,7 +252,7 @@ async fn the_policy_denies_or_requires_approval() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_runs_on_and_a_fork_is_held() {
+async fn replay_continues_and_fork_is_paused() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
@@ -281,7 +281,7 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_named_by_an_end_of_its_id() {
+async fn run_is_found_by_the_end_of_its_id() {
     let place = Place::new();
     let core = place.open().await;
     let run = launch(&core, "close", json!({})).await.unwrap().run;
@@ -300,7 +300,7 @@ async fn a_run_is_named_by_an_end_of_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_of_the_process_take_what_is_detached() {
+async fn workers_of_the_process_claim_detached_runs() {
     let place = Place::new();
     let core = place.open().await;
     let alone = launch(&core, "upload", json!({ "name": "right.csv" })).await.unwrap();
@@ -324,7 +324,7 @@ async fn workers_of_the_process_take_what_is_detached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_store_is_refused_and_left_alone() {
+async fn damaged_store_is_rejected_and_not_modified() {
     let place = Place::new();
     place.write(
         "home/.local/share/skill-workbench/runs.db",

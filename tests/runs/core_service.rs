@@ -1,4 +1,4 @@
-//! What operators ask of the core: metrics, counts that survive, quality states, single capabilities.
+//! Functions of the core for operators: metrics, stored counts, quality states, single capabilities.
 use crate::runs_place;
 
 use runs_place::{Place, decide, launch, object, order, request, run, wait_for_completion};
@@ -19,7 +19,7 @@ fn counted(report: &MetricsReport, family: &str, label: (&str, &str)) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn launches_keys_steps_bindings_and_commits_are_counted_where_they_happen() {
+async fn launches_keys_steps_bindings_and_commits_are_counted() {
     let place = Place::new();
     let core = place.open().await;
     let keyed = |amounts: serde_json::Value| {
@@ -51,7 +51,7 @@ async fn launches_keys_steps_bindings_and_commits_are_counted_where_they_happen(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counts_survive_the_process_and_a_reset_begins_anew() {
+async fn counts_survive_a_restart_and_can_be_reset() {
     let place = Place::new();
     let calls = |diagnostics: &skills_api::Diagnostics, operation: &str| {
         diagnostics.operations.get(operation).map_or(0, |count| count.calls)
@@ -102,7 +102,7 @@ async fn executed(core: &Local, id: &str, inputs: serde_json::Value) -> skills_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_capability_alone_runs_behind_its_own_gates() {
+async fn capability_run_checks_its_gates() {
     let place = Place::new();
     let core = place.open().await;
     let added = executed(&core, "test.amounts.add", json!({ "amounts": [40, 2] })).await;
@@ -126,7 +126,7 @@ async fn a_capability_alone_runs_behind_its_own_gates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_decides_about_a_capability_alone() {
+async fn policy_applies_to_capability_runs() {
     let mut place = Place::new();
     place.write(
         "policy.yaml",
@@ -146,7 +146,7 @@ async fn the_policy_decides_about_a_capability_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_for_a_skill_hold_for_the_capabilities_of_its_bundle() {
+async fn rules_for_a_skill_apply_to_its_capabilities() {
     let mut place = Place::new();
     place.write("policy.yaml", "deny: [{id: ledger}]\nrequire_approval: [{id: upload}]\n");
     place.config.policy_file = Some(place.path("policy.yaml"));
@@ -155,14 +155,14 @@ async fn rules_for_a_skill_hold_for_the_capabilities_of_its_bundle() {
     let refused = core.execute_capability(book).await.unwrap_err();
     assert_eq!(refused.code, Code::Forbidden);
     assert!(refused.message.contains("the policy forbids ledger, which contains capability:"), "{refused}");
-    let begun = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
-    let id = begun.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let started = std::fs::read_to_string(place.path("skills/upload/capabilities/begin.yaml")).unwrap();
+    let id = started.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
     let pending = executed(&core, id, json!({ "name": "a.csv" })).await;
     assert_eq!(pending.state, RunState::WaitingForHuman, "the rule for the skill requires approval");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_rises_with_golden_requests_and_runs() {
+async fn quality_state_rises_with_golden_requests_and_runs() {
     let place = Place::new();
     place.write(
         "skills/golden.yaml",

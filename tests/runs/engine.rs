@@ -1,6 +1,6 @@
-//! Runs executed against real stores with a caller that does what a test says: order, control flow, gates, people,
+//! Runs executed against real stores with a caller whose behavior a test defines: order, control flow, gates, people,
 //! signals, faults.
-mod kit;
+mod fixture;
 
 mod crashes;
 mod edits;

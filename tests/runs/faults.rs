@@ -41,7 +41,7 @@ fn driver_process() {
     driver::main();
 }
 
-/// Goes on to the end and looks everything over.
+/// Continues to the end and checks everything.
 fn finish_and_check(folder: &Path, runs: usize) {
     let status = drive(folder, &Orders { runs, fault: "" });
     assert!(status.success(), "the process after it goes on to the end: {status}");
@@ -81,7 +81,7 @@ points! {
     killed_after_a_decision_before_it_is_answered: "command-after-commit" 4;
 }
 
-/// A generator of the same numbers every time (xorshift, G. Marsaglia 2003), so that a failure can be looked into.
+/// A generator of the same numbers every time (xorshift, G. Marsaglia 2003), so that a failure can be reproduced.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -122,7 +122,7 @@ fn killed_at_random_moments_with_fifty_runs_in_flight() {
 #[test]
 fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
     let orders = Orders { runs: 3, fault: "stop 2" };
-    // Who falls asleep within a commit keeps everybody out, whatever its lease: that is another story.
+    // A process suspended within a commit blocks all others, whatever its lease: `leases.rs` tests that.
     let (folder, mut sleeper, pid) = loop {
         let folder = tempfile::tempdir().unwrap();
         let mut sleeper = spawn(folder.path(), &orders);
@@ -165,7 +165,7 @@ fn a_full_disk_loses_nothing() {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        // 1 from unshare itself, 77 from the mount: the test itself has not begun then.
+        // 1 from unshare itself, 77 from the mount: the test itself has not started then.
         Ok(status) if matches!(status.code(), Some(1 | 77)) => {
             eprintln!("skipped: no file system of a given size can be made here ({status})");
         }

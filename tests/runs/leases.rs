@@ -1,4 +1,4 @@
-//! Whose a run is: leases by the boot clock, whatever wall clocks say, and owners that are known to be gone.
+//! Ownership of runs: leases by the boot clock, regardless of wall clocks, and owners whose processes have ended.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
@@ -274,7 +274,7 @@ impl Drop for Owned {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_owner_is_taken_over_at_once() {
+async fn run_of_a_dead_owner_is_reclaimed_immediately() {
     let mut owned = Owned::start(600_000, &["env"]).await;
     owned.owner.kill().unwrap();
     owned.owner.wait().unwrap();
@@ -318,8 +318,8 @@ async fn owner_in_another_pid_namespace_keeps_its_run() {
     }
     let mut owned = Owned::start(3_000, &namespace).await;
     let workers = owned.workers();
-    let begun = Instant::now();
-    owned.until("longer than a lease", async || begun.elapsed() > Duration::from_millis(3_500)).await;
+    let started = Instant::now();
+    owned.until("longer than a lease", async || started.elapsed() > Duration::from_millis(3_500)).await;
     assert_eq!(owned.state().await, RunState::Running, "its number means another process here");
     assert_eq!(owned.events("run.claimed").await.len(), 1);
     owned.owner.kill().unwrap();

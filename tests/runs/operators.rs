@@ -166,7 +166,7 @@ async fn a_contract_raises_what_its_approvals_require() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_changes_the_inputs_cannot_approve_alone() {
+async fn person_who_changes_inputs_cannot_approve_alone() {
     let place = Place::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
@@ -205,7 +205,7 @@ async fn who_changes_the_inputs_cannot_approve_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_admin_runs_again_what_was_launched_unsandboxed() {
+async fn only_admin_reruns_unsandboxed_launches() {
     let place = Place::new();
     let core = place.open().await;
     let mut unsandboxed = request("close", json!({}));
@@ -288,7 +288,7 @@ async fn a_label_rule_denies_a_launch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_ends_by_launch_contract_or_setting() {
+async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
     let mut place = Place::new();
     place.config.runs.expires_in = Some(Duration::from_secs(7_200));
     let contract = std::fs::read_to_string(place.path("skills/close/skill.yaml")).unwrap();
@@ -306,7 +306,7 @@ async fn a_wait_ends_by_launch_contract_or_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_draining_worker_claims_nothing_until_it_may_again() {
+async fn draining_worker_claims_nothing_until_reactivated() {
     let place = Place::new();
     let core = place.open().await;
     core.start_workers().await.unwrap();
@@ -396,7 +396,7 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn views_facets_board_and_logs_are_answered() {
+async fn views_facets_board_and_logs_are_returned() {
     let place = Place::new();
     let core = place.open().await;
     for name in ["wrong.csv", "other.csv", "right.csv"] {
@@ -468,7 +468,7 @@ async fn views_facets_board_and_logs_are_answered() {
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 
-/// What `skills --plain runs` prints for these answers.
+/// The output of `skills --plain runs` for these replies.
 fn run_dialog(place: &Place, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};

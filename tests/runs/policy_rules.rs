@@ -1,5 +1,5 @@
 //! Rules for a skill hold wherever it is executed: alone, through the contracts of others, and by its capabilities; at
-//! the launch, when a run continues, and when a worker takes it.
+//! the launch, when a run continues, and when a worker claims it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::session_place;
 const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
 
 /// The fixtures, and skills that reach `ledger` through others: `outer` runs `wrap`, which runs it, `borrow` calls its
-/// capability, `later` waits for a signal first, and `beside` is attached.
+/// capability, `later` waits for a signal first, and `beside` is a sidecar.
 fn place() -> Place {
     let place = Place::new();
     let skill = |id: &str, more: &str, steps: &str| {
@@ -82,7 +82,7 @@ async fn waiting(core: &Local, way: &str) -> RunRecord {
     run
 }
 
-fn asks_for_policy(run: &RunRecord) -> bool {
+fn is_policy_approval(run: &RunRecord) -> bool {
     matches!(&run.gate, Some(Gate::Human { why: ApprovalReason::Policy { .. }, .. }))
 }
 
@@ -106,7 +106,7 @@ fn is_forbidden(what: &str, refused: Option<Error>) {
 
 /// Every command that starts or continues execution.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_hold_for_every_way_to_execute_a_skill() {
+async fn rules_apply_to_every_execution_of_a_skill() {
     let place = place();
     let core = place.open().await;
     for way in WAYS {
@@ -134,7 +134,7 @@ async fn rules_hold_for_every_way_to_execute_a_skill() {
                 is_forbidden(&format!("approve {way}"), core.order(&stopped.id.0, approve).await.err());
             } else {
                 let launched = waiting(&core, way).await;
-                assert!(asks_for_policy(&launched), "{way}: {:?}", launched.gate);
+                assert!(is_policy_approval(&launched), "{way}: {:?}", launched.gate);
                 // An approval is what the rule requires.
                 core.order(&stopped.id.0, decide(&stopped, Verdict::Approve, "bo")).await.unwrap();
                 let done = wait_for_completion(&core, &stopped.id.0).await;
@@ -164,7 +164,7 @@ async fn a_signal_continues_no_run_that_the_policy_forbids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_hold_for_what_is_attached() {
+async fn rules_apply_to_attached_skills() {
     let place = place();
     let core = place.open().await;
     let target = waiting(&core, "ledger").await;
@@ -173,7 +173,7 @@ async fn rules_hold_for_what_is_attached() {
     is_forbidden("attach", attached.err());
     place.write(POLICY, "require_approval: [{id: ledger}]\n");
     let attached = core.attach(attachment("beside", "run", &target.id.0, json!({}))).await.unwrap();
-    assert!(asks_for_policy(&attached.execution), "{:?}", attached.execution.gate);
+    assert!(is_policy_approval(&attached.execution), "{:?}", attached.execution.gate);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -228,7 +228,7 @@ async fn labels_of_a_capability_run_are_compared() {
         place.write(POLICY, policy);
         let run = launch_labeled(&core, capability, Some("prod")).await.unwrap();
         let run = wait_for_completion(&core, &run.id.0).await;
-        assert!(asks_for_policy(&run), "{policy}: {:?}", run.gate);
+        assert!(is_policy_approval(&run), "{policy}: {:?}", run.gate);
     }
 }
 
@@ -322,7 +322,7 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
 
 /// Code of a denied bundle is never executed; the bindings of others still are.
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_for_a_bundle_hold_for_its_bindings() {
+async fn rules_for_a_bundle_apply_to_its_bindings() {
     let place = place();
     place.write(
         "skills/other/SKILL.md",
@@ -334,7 +334,7 @@ async fn rules_for_a_bundle_hold_for_its_bindings() {
     place.write(POLICY, "require_approval: [{id: other}]\n");
     let core = place.open().await;
     let run = waiting(&core, "borrow").await;
-    assert!(asks_for_policy(&run), "{:?}", run.gate);
+    assert!(is_policy_approval(&run), "{:?}", run.gate);
     place.write(POLICY, "deny: [{id: other}]\n");
     let run = waiting(&core, "capability:test.ledger.book").await;
     core.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();

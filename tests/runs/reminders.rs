@@ -1,4 +1,4 @@
-//! An absent person is notified that a run waits: by a signed message, repeated until it is accepted.
+//! A person is notified that a run waits: by a signed message, repeated until it is accepted.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -66,7 +66,7 @@ fn complete_message(read: &str) -> Option<Message> {
     (body.len() >= length).then(|| Message { headers, body: body[..length].to_owned() })
 }
 
-/// A run that begins to wait now.
+/// A run that starts to wait now.
 async fn waiting(store: &dyn Store, n: usize) -> RunId {
     let id = RunId(format!("run-{n:04}"));
     let launch = Launch {
@@ -91,7 +91,7 @@ async fn waiting(store: &dyn Store, n: usize) -> RunId {
     id
 }
 
-/// Runs begin to wait until a message about one of them arrives: following begins at some moment after the start.
+/// Runs start to wait until a message about one of them arrives: following starts some time after the process.
 async fn first(store: &dyn Store, messages: &mut mpsc::UnboundedReceiver<Message>) -> Message {
     for n in 0..100 {
         waiting(store, n).await;
@@ -103,7 +103,7 @@ async fn first(store: &dyn Store, messages: &mut mpsc::UnboundedReceiver<Message
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
+async fn reminder_is_signed_and_repeated_until_accepted() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["503 Service Unavailable", "307 Temporary Redirect"]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(20); 4]);
@@ -145,7 +145,7 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_processes_one_sends_the_message() {
+async fn only_one_of_two_processes_sends_the_message() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&[]).await;
     let stop = CancellationToken::new();
@@ -181,7 +181,7 @@ async fn of_two_processes_one_sends_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_that_is_over_is_not_reminded_of_again() {
+async fn ended_wait_causes_no_further_reminder() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["500 Internal Server Error"; 9]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(400); 8]);
@@ -214,7 +214,7 @@ async fn follower(store: &Arc<dyn Store>, webhook: Webhook) -> (DropGuard, mpsc:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_was_not_delivered_is_sent_after_a_restart() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
-    // One wait begins while no process follows the store, and the receiver is down when the first process starts.
+    // One wait starts while no process follows the store, and the receiver is down when the first process starts.
     let before = waiting(&*store, 1).await;
     let (url, mut messages) = receiver(&["503 Service Unavailable"; 2]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_secs(1); 4]);

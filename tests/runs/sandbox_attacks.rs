@@ -1,5 +1,5 @@
 //! Attacks that a script of a bundle may try: each succeeds without isolation, and fails inside.
-pub mod arena;
+pub mod attack_setup;
 mod files;
 mod network;
 mod processes;

@@ -1,11 +1,11 @@
-//! Running a script of a bundle: what goes in, what comes out, and what is reported about the isolation.
-use crate::sandbox_attacks::arena;
+//! Running a script of a bundle: its inputs, its outputs, and the reported isolation.
+use crate::sandbox_attacks::attack_setup;
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arena::{Bundle, open_folder, sandboxes};
+use attack_setup::{Bundle, open_folder, sandboxes};
 use skills_sandbox::{Contents, End, Guarantee, InputFile, Level, Sandbox, SandboxError, Setup, Verify};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ print(json.dumps({'args': sys.argv[1:], 'env': dict(os.environ), 'stdin': sys.st
 ";
 
 #[tokio::test]
-async fn arguments_stdin_and_variables_arrive_and_nothing_else() {
+async fn script_receives_only_arguments_stdin_and_variables() {
     let bundle = Bundle::of("tell.py", TELL);
     for (name, sandbox) in sandboxes() {
         let mut spec = bundle.spec("tell.py");
@@ -35,7 +35,7 @@ async fn arguments_stdin_and_variables_arrive_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn files_go_in_and_what_is_written_comes_out() {
+async fn input_files_are_passed_and_outputs_returned() {
     let bundle =
         Bundle::of("copy.sh", "cat ../given.txt > out.txt\nmkdir deep\necho x > deep/note\nexit 7\n");
     let place = open_folder();
@@ -78,7 +78,7 @@ cat sorted
 }
 
 #[tokio::test]
-async fn an_executable_file_is_its_own_program() {
+async fn executable_file_needs_no_interpreter() {
     let bundle = Bundle::of("tool", "#!/usr/bin/env python3\nimport sys\nprint(len(sys.argv))\n");
     let script = bundle.path().join("scripts/tool");
     let result = sandboxes()[0].1.run(bundle.spec("tool"), CancellationToken::new()).await;
@@ -131,7 +131,7 @@ async fn loader_variables_are_refused_before_anything_starts() {
 }
 
 #[tokio::test]
-async fn a_canceled_script_is_asked_to_end_and_may_tidy_up() {
+async fn canceled_script_can_clean_up() {
     let bundle = Bundle::of("tidy.sh", "trap 'echo tidied; exit 5' TERM\nsleep \"$1\" &\nwait\n");
     for (name, sandbox) in sandboxes() {
         let (mut spec, cancel) = (bundle.spec("tidy.sh"), CancellationToken::new());
@@ -155,11 +155,11 @@ async fn a_run_without_a_waiter_is_killed() {
         let mut spec = bundle.spec("long.sh");
         let marker = marker();
         spec.args = vec![marker.clone()];
-        let began = tokio::select! {
+        let started = tokio::select! {
             outcome = sandbox.run(spec, CancellationToken::new()) => panic!("{name}: ended: {outcome:?}"),
-            began = eventually(|| runs(&["sleep", &marker])) => began,
+            started = eventually(|| runs(&["sleep", &marker])) => started,
         };
-        assert!(began, "{name}: it never began");
+        assert!(started, "{name}: it never began");
         // The future is gone now, and with it the program's end of the helper's socket.
         assert!(
             eventually(|| !runs(&[&marker])).await,
@@ -216,7 +216,7 @@ print(effective, permitted)
 }
 
 #[tokio::test]
-async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
+async fn scripts_are_rejected_without_a_helper() {
     let bundle = Bundle::of("tell.py", TELL);
     let setup = Setup { helper: "/bin/false".into(), bubblewrap: None, ..Setup::of_this_program() };
     let sandbox = Sandbox::with(setup);
@@ -273,7 +273,7 @@ async fn scripts_run_from_what_was_verified() {
 }
 
 #[tokio::test]
-async fn work_folders_lie_where_they_are_wanted() {
+async fn work_directories_are_in_the_configured_location() {
     let bundle = Bundle::of("where.sh", "pwd\n");
     let place = open_folder();
     let base = place.path().join("scratch");
@@ -292,7 +292,7 @@ async fn work_folders_lie_where_they_are_wanted() {
 }
 
 #[tokio::test]
-async fn many_scripts_at_the_same_time_keep_apart() {
+async fn concurrent_scripts_are_isolated() {
     let bundle = Bundle::of("mark.sh", "echo $1 > mark\ncat mark\n");
     for (name, sandbox) in sandboxes() {
         let runs = (0..12).map(|number| {

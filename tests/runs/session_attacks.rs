@@ -17,7 +17,7 @@ use skills_api::{AuditFilter, Local, SessionClient as _, SettingsChange};
 use skills_session::{MessageRole, ToolFailure};
 
 #[tokio::test]
-async fn files_are_read_beneath_the_bundle_only() {
+async fn files_are_read_only_inside_the_bundle() {
     let place = Place::new();
     place.file("alpha/references/rules.md", "the rules\n");
     place.file("alpha/.secret", "x");
@@ -63,7 +63,7 @@ async fn a_hostile_body_stays_inside_its_element() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha", "beta"]})).await;
     let text = core.compose(&id, false).await.unwrap().composed.text;
-    // What a parser sees outside of CDATA.
+    // The text that a parser reads outside of CDATA.
     let mut outside = String::new();
     let mut rest = text.as_str();
     while let Some(start) = rest.find("<![CDATA[") {
@@ -93,7 +93,7 @@ async fn a_script_requires_confirmation() {
 }
 
 #[tokio::test]
-async fn a_confirmation_holds_for_what_was_shown_only() {
+async fn confirmation_covers_only_the_shown_call() {
     let place = Place::new();
     place.file("alpha/scripts/hello.sh", "echo hello; cat rows.txt\n");
     place.file("alpha/references/rules.md", "rules\n");
@@ -144,7 +144,7 @@ async fn allowed(core: &Local) -> Vec<skills_base::audit::Line> {
 }
 
 #[tokio::test]
-async fn what_cannot_run_is_refused_before_anybody_is_asked() {
+async fn script_that_cannot_run_is_rejected_before_confirmation() {
     let place = Place::new();
     place.file("alpha/tool.py", "print(1)\n");
     place.file("alpha/scripts/notes.txt", "no script\n");
@@ -172,7 +172,7 @@ async fn what_cannot_run_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_script_gets_the_files_it_is_handed_and_what_it_writes_is_kept() {
+async fn script_receives_its_files_and_outputs_are_stored() {
     let place = Place::new();
     place.file("alpha/scripts/sum.sh", "read a < rows.txt; echo \"$1 $a\"; echo kept > out.txt\n");
     fs::write(place.dir.path().join("mine.txt"), "42\n").unwrap();
@@ -197,7 +197,7 @@ async fn a_script_gets_the_files_it_is_handed_and_what_it_writes_is_kept() {
 }
 
 #[tokio::test]
-async fn endless_output_is_cut_and_told() {
+async fn endless_output_is_truncated_and_reported() {
     let place = Place::new();
     place.file("alpha/scripts/flood.sh", "head -c 1073741824 /dev/zero | tr '\\0' 'x'\n");
     let core = place.core().await;
@@ -236,10 +236,10 @@ async fn ten_megabytes_are_read_in_ranges_to_the_last_byte() {
     assert_eq!(failure(&core, &id, "skills.read", behind).await, ToolFailure::InvalidRequest);
 }
 
-/// While another thread swaps a file for a link that leads out, and a folder too, every read gives what lies inside,
+/// While another thread swaps a file and a folder for a link that points outside, every read returns content inside,
 /// or is refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_swapped_for_a_link_never_leads_out() {
+async fn file_swapped_for_a_link_never_escapes() {
     let place = Place::new();
     place.file("alpha/references/rules.md", "inside\n");
     fs::create_dir(place.dir.path().join("outside")).unwrap();
@@ -309,7 +309,7 @@ async fn a_name_with_quotes_or_markup_stays_a_name() {
 }
 
 #[tokio::test]
-async fn a_session_survives_its_process_and_two_processes_do_not_lose_each_others_changes() {
+async fn session_survives_its_process_and_merges_concurrent_changes() {
     let place = Place::new();
     let first = place.core().await;
     let id = first.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -356,7 +356,7 @@ async fn driver() {
 }
 
 #[tokio::test]
-async fn a_process_killed_in_the_middle_of_a_load_leaves_a_session_that_goes_on() {
+async fn session_survives_a_process_killed_during_a_load() {
     for (point, there) in
         [("session-before-commit", vec!["alpha"]), ("session-after-commit", vec!["alpha", "beta"])]
     {
@@ -384,7 +384,7 @@ async fn a_process_killed_in_the_middle_of_a_load_leaves_a_session_that_goes_on(
 }
 
 #[tokio::test]
-async fn what_was_refused_is_not_written_down_as_allowed() {
+async fn rejected_call_is_not_recorded_as_allowed() {
     let place = Place::new();
     place.file("alpha/scripts/hello.sh", "echo hello\n");
     let core = place.core().await;

@@ -1,5 +1,5 @@
 //! What a session exports, against the published shapes of the services that would be sent it: the fields, and what no
-//! schema can say (turns alternate, every call has its answer where the service looks for it, each body appears
+//! schema can express (turns alternate, every call has its result where the service expects it, each body appears
 //! once and is counted where it appears).
 
 use crate::session_place;
@@ -41,7 +41,7 @@ async fn talk(place: &Place) -> (skills_api::Local, String) {
 }
 
 #[tokio::test]
-async fn every_service_would_take_what_a_session_exports() {
+async fn exports_are_valid_for_every_service() {
     let place = Place::new();
     let (core, id) = talk(&place).await;
     for compat in [false, true] {
@@ -129,7 +129,7 @@ async fn offered_schemas_are_schemas_and_recorded_arguments_fit_them() {
 }
 
 #[tokio::test]
-async fn what_a_service_would_reject_is_reported() {
+async fn invalid_exports_are_reported() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -143,7 +143,7 @@ async fn what_a_service_would_reject_is_reported() {
 }
 
 #[test]
-fn the_check_finds_what_a_service_would_find() {
+fn check_reports_the_errors_of_a_service() {
     let bodies = [
         (Api::Anthropic, json!({"model": "m", "messages": [{"role": "user", "content": "x"}]}), "max_tokens"),
         (
@@ -174,7 +174,7 @@ fn errors(instructions: &str) -> SettingsChange {
 }
 
 #[tokio::test]
-async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call() {
+async fn bodies_in_tool_results_count_as_level_two() {
     let place = Place::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
@@ -205,7 +205,7 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
 }
 
 #[tokio::test]
-async fn each_body_is_in_the_request_once_wherever_bodies_were_to_go_when_it_was_loaded() {
+async fn each_body_is_in_the_request_once() {
     let place = Place::new();
     let core = place.core().await;
     for api in [Api::Anthropic, Api::OpenaiResponses, Api::OpenaiChat] {
@@ -231,7 +231,7 @@ async fn each_body_is_in_the_request_once_wherever_bodies_were_to_go_when_it_was
 }
 
 #[tokio::test]
-async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
+async fn body_returned_by_the_older_tool_is_not_composed() {
     let place = Place::new();
     let core = place.core().await;
     let change = SettingsChange { compat: Some(true), ..SettingsChange::default() };
@@ -251,7 +251,7 @@ async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
 }
 
 #[tokio::test]
-async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
+async fn composed_token_counts_are_exact_in_the_session() {
     let place = Place::new();
     let core = place.core().await;
     for instructions in ["top-level", "tool-result"] {
@@ -263,7 +263,7 @@ async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
         let active = core.session(&id).await.unwrap().active.remove(0);
         let counted = core.level_view(skill, None).await.unwrap().l2.tokens;
         assert_eq!((active.tokens_estimated, active.tokens), (false, counted), "{instructions}");
-        // A receipt of another skill tells it as it is known by now.
+        // A receipt of another skill has its current state.
         let more = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
         let errors = more.result.unwrap()["active"][0].clone();
         assert_eq!((&errors["tokens_estimated"], &errors["tokens"]), (&json!(false), &json!(counted)));

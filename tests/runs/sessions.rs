@@ -9,7 +9,7 @@ use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, Se
 use skills_session::{Api, MessageRole, PartKind, ToolFailure};
 
 #[tokio::test]
-async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
+async fn loading_replaces_or_adds_in_order() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -46,7 +46,7 @@ async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
 }
 
 #[tokio::test]
-async fn a_call_names_few_skills_and_a_transcript_has_a_maximum_size() {
+async fn skills_per_call_and_transcript_size_are_limited() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -68,7 +68,7 @@ async fn a_call_names_few_skills_and_a_transcript_has_a_maximum_size() {
 }
 
 #[tokio::test]
-async fn over_the_cap_or_with_an_unknown_name_nothing_changes() {
+async fn loading_over_the_limit_or_unknown_changes_nothing() {
     let place = Place::new();
     let core = place.core().await;
     let change = SettingsChange { cap: Some(2), ..SettingsChange::default() };
@@ -107,7 +107,7 @@ async fn unknown_arguments_and_tools_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn every_tool_takes_a_skill_by_id_name_or_place() {
+async fn every_tool_accepts_a_skill_by_id_name_or_path() {
     let place = Place::new();
     let about = "---\nname: other-name\ndescription: Has a name that is not its folder's.\n---\n# Other\n";
     place.file("dir-a/SKILL.md", about);
@@ -127,7 +127,7 @@ async fn every_tool_takes_a_skill_by_id_name_or_place() {
 }
 
 #[tokio::test]
-async fn a_host_that_owns_its_instructions_gets_bodies_in_the_answer() {
+async fn host_with_own_instructions_gets_bodies_in_results() {
     let place = Place::new();
     let core = place.core().await;
     let change =
@@ -140,7 +140,7 @@ async fn a_host_that_owns_its_instructions_gets_bodies_in_the_answer() {
 }
 
 #[tokio::test]
-async fn an_agent_has_its_own_skills_always_and_sees_no_others() {
+async fn agent_has_only_its_own_skills() {
     let place = Place::new();
     place.file(
         "agents/clerk.yaml",
@@ -156,7 +156,7 @@ async fn an_agent_has_its_own_skills_always_and_sees_no_others() {
     assert!(!text.contains("Does alpha things"));
     let payload = core.export_session(&id, Api::OpenaiChat, "large").await.unwrap();
     assert_eq!(payload.body["model"], "small");
-    // Its own skill is there already: loaded, it is not said twice; others it does not have.
+    // Its own skill is already included and not composed twice; it has no others.
     assert_eq!(names(&call(&core, &id, "skills.load", json!({"names": ["beta"]})).await), ["beta"]);
     let text = core.compose(&id, false).await.unwrap().composed.text;
     assert_eq!(text.matches("Use beta well.").count(), 1, "{text}");
@@ -196,7 +196,7 @@ async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn agents_are_read_beneath_their_root() {
+async fn agents_are_read_only_inside_their_root() {
     let place = Place::new();
     let outside = place.dir.path().join("outside.yaml");
     std::fs::write(&outside, "id: outside\nprompt: secret\n").unwrap();
@@ -223,7 +223,7 @@ async fn agents_are_read_beneath_their_root() {
 }
 
 #[tokio::test]
-async fn a_clients_budget_shrinks_the_catalog_of_the_session() {
+async fn client_budget_truncates_the_catalog_of_the_session() {
     let place = Place::new();
     for at in 0..60 {
         let long = "says the same thing over and over again ".repeat(24);
@@ -284,7 +284,7 @@ async fn another_client_names_the_skills_it_omits() {
     assert_eq!(reasons, [(6, true), (1, false)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
     assert_eq!(again.since.unwrap().describe(|many| many.to_string()), Vec::<String>::new());
-    // Of a loaded skill the reason is reported, however many others there are for the same one.
+    // The reason of a loaded skill is reported, however many others share it.
     call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
     let named = core.compose(&id, false).await.unwrap().not_listed;
     let deep = named.iter().find(|group| group.why.contains("too deep")).unwrap();
@@ -299,9 +299,9 @@ async fn another_client_names_the_skills_it_omits() {
 }
 
 #[tokio::test]
-async fn what_a_client_keeps_follows_its_own_order_and_not_that_of_the_roots() {
+async fn kept_entries_follow_the_order_of_the_client() {
     let place = Place::new();
-    // Far more than either client takes; the first by path has the last name.
+    // Far more than either client accepts; the first by path has the last name.
     for at in 0..450 {
         let (folder, name) = (format!("f{at:03}"), format!("n{:03}", 449 - at));
         let text = format!("---\nname: {name}\ndescription: Does {name} things.\n---\nbody\n");
@@ -337,7 +337,7 @@ async fn what_a_client_keeps_follows_its_own_order_and_not_that_of_the_roots() {
 }
 
 #[tokio::test]
-async fn a_failed_read_is_no_third_level_and_a_window_of_nothing_no_window() {
+async fn failed_reads_are_not_counted_as_level_three() {
     let place = Place::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
@@ -363,7 +363,7 @@ async fn a_failed_read_is_no_third_level_and_a_window_of_nothing_no_window() {
 }
 
 #[tokio::test]
-async fn a_receipt_says_whether_its_tokens_were_counted() {
+async fn receipt_states_whether_tokens_were_counted() {
     let place = Place::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -400,7 +400,7 @@ async fn a_changed_file_keeps_the_loaded_text() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_there_is_said_so() {
+async fn missing_session_is_reported() {
     let place = Place::new();
     let core = place.core().await;
     let error = core.session("no-such").await.unwrap_err();
@@ -409,7 +409,7 @@ async fn a_session_that_is_not_there_is_said_so() {
 }
 
 #[tokio::test]
-async fn one_count_of_tokens_wherever_it_is_shown() {
+async fn token_count_is_the_same_everywhere() {
     let place = Place::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;

@@ -95,7 +95,7 @@ impl Drop for Mount {
 }
 
 #[tokio::test]
-async fn damaged_files_are_refused_and_left_alone() {
+async fn damaged_files_are_rejected_and_not_changed() {
     let damages: [(&str, fn(&[u8]) -> Vec<u8>); 4] = [
         ("header", |bytes| [&b"XXXX"[..], &bytes[4..]].concat()),
         ("cut", |bytes| bytes[..bytes.len() / 2 + 100].to_vec()),
@@ -118,7 +118,7 @@ async fn damaged_files_are_refused_and_left_alone() {
 
 /// `SQLite` fills an incomplete last page with zeros.
 #[tokio::test]
-async fn a_store_cut_by_less_than_a_page_is_refused() {
+async fn store_truncated_within_a_page_is_rejected() {
     let fixture = Fixture::new().await;
     let complete = std::fs::read(fixture.path()).unwrap();
     for cut in [1, 100, 1_004, 4_095] {
@@ -198,7 +198,7 @@ async fn a_leftover_log_is_not_merged_into_another_file() {
 }
 
 #[tokio::test]
-async fn a_leftover_log_does_not_hide_a_foreign_store() {
+async fn leftover_log_does_not_hide_another_store() {
     let fixture = Fixture::new().await;
     let other = Fixture::new().await;
     fixture.kill_after(2..50).await;
@@ -238,7 +238,7 @@ async fn a_leftover_log_is_not_merged_into_a_damaged_file() {
 }
 
 #[tokio::test]
-async fn a_backup_is_restored_beside_a_leftover_log() {
+async fn backup_is_restored_despite_a_leftover_log() {
     let fixture = Fixture::new().await;
     let backup = fixture.folder.path().join("backup.db");
     let store = fixture.open().unwrap().store;
@@ -303,7 +303,7 @@ async fn a_database_of_another_program_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_accepted_into_files_that_are_gone() {
+async fn deleted_files_accept_no_writes() {
     let losses: [(&str, fn(&Path), Unavailability); 5] = [
         (
             "moved",
@@ -361,7 +361,7 @@ async fn closing_does_not_write_into_another_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_comes_back_is_used_again() {
+async fn store_that_reappears_is_used_again() {
     let fixture = Fixture::new().await;
     let store = fixture.open().unwrap().store;
     store.launch(store_kit::launch(2)).await.unwrap();
@@ -376,7 +376,7 @@ async fn a_store_that_comes_back_is_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_is_reported_and_left_by_itself() {
+async fn full_disk_is_reported_and_recovered_from() {
     let Some(mount) = Mount::new("2m") else { return };
     let store = Sqlite::open(&mount.0.path().join("runs.db"), Time::new().clock()).unwrap().store;
     store.launch(store_kit::launch(0)).await.unwrap();
@@ -433,7 +433,7 @@ async fn a_read_only_store_is_read() {
 }
 
 #[tokio::test]
-async fn the_log_is_folded_in_when_nobody_uses_the_store() {
+async fn log_is_merged_when_the_store_is_unused() {
     let fixture = Fixture::new().await;
     let log = fixture.folder.path().join("runs.db-wal");
     assert!(!log.exists(), "the first store was closed");

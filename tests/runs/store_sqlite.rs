@@ -1,4 +1,4 @@
-//! The embedded store: the kit on a file and in memory, and what a file can suffer.
+//! The embedded store: the requirements on a file and in memory, and faults of files.
 use crate::store_kit;
 
 use std::path::Path;
@@ -13,7 +13,7 @@ fn open(path: &Path) -> Result<skills_store::Opened, StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_kit_on_a_file() {
+async fn store_requirements_hold_on_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let next = std::sync::atomic::AtomicU32::new(0);
     store_kit::run_all(async |time: Time| {
@@ -24,19 +24,19 @@ async fn the_kit_on_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_kit_in_memory() {
+async fn store_requirements_hold_in_memory() {
     store_kit::run_all(async |time: Time| Sqlite::in_memory(time.clock()).unwrap()).await;
 }
 
 #[tokio::test]
-async fn a_file_gives_runs_to_workers_of_their_root() {
+async fn file_assigns_runs_to_workers_of_their_root() {
     let store = Sqlite::in_memory(Time::new().clock()).unwrap();
     store.work_only(Box::new(|| Arc::new(vec!["/skills".to_owned()])));
     store_kit::runs_are_claimed_from_their_root(&store).await;
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_reopening() {
+async fn acknowledged_writes_survive_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/runs.db");
     let first = open(&path).unwrap().store;
@@ -87,7 +87,7 @@ async fn a_slow_search_ends_and_does_not_block_other_reads() {
 }
 
 #[tokio::test]
-async fn a_database_of_a_later_version_is_refused_and_left_alone() {
+async fn database_of_a_later_version_is_rejected_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(open(&path).unwrap());
@@ -170,7 +170,7 @@ async fn an_import_plays_back_a_log_in_a_copy() {
 }
 
 #[tokio::test]
-async fn an_import_refuses_what_is_not_a_store_of_before() {
+async fn import_rejects_files_that_are_not_earlier_stores() {
     let folder = tempfile::tempdir().unwrap();
     let (path, newer) = (folder.path().join("runs.db"), folder.path().join("newer.db"));
     let store = open(&path).unwrap().store;
@@ -194,7 +194,7 @@ async fn an_import_refuses_what_is_not_a_store_of_before() {
 }
 
 #[tokio::test]
-async fn contradictions_are_named() {
+async fn inconsistencies_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = open(&path).unwrap().store;
@@ -236,7 +236,7 @@ async fn a_run_that_cannot_be_read_stops_neither_claims_nor_lists() {
 }
 
 #[tokio::test]
-async fn what_is_purged_gives_its_space_back() {
+async fn purge_frees_disk_space() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let time = Time::new();
@@ -258,7 +258,7 @@ async fn what_is_purged_gives_its_space_back() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_written_says_what_to_do() {
+async fn read_only_database_error_states_what_to_do() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");

@@ -1,4 +1,4 @@
-//! The workers of a process: what they claim, how they keep it, and how they let go of it.
+//! The workers of a process: claiming, keeping and releasing runs.
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,17 +40,21 @@ fn launch(n: usize, does: &str) -> Launch {
     }
 }
 
-/// Does what a run's contract says, one word each.
+/// Executes a run as its contract states, one word each.
 struct Doer {
-    begun: AtomicUsize,
+    started: AtomicUsize,
     canceled: AtomicUsize,
     /// Runs that `stay` continue when they get a permit.
-    go_on: Semaphore,
+    permits: Semaphore,
 }
 
 impl Doer {
     fn new() -> Arc<Self> {
-        Arc::new(Self { begun: AtomicUsize::new(0), canceled: AtomicUsize::new(0), go_on: Semaphore::new(0) })
+        Arc::new(Self {
+            started: AtomicUsize::new(0),
+            canceled: AtomicUsize::new(0),
+            permits: Semaphore::new(0),
+        })
     }
 }
 
@@ -63,7 +67,7 @@ struct Does(Arc<Doer>, Arc<dyn Store>);
 #[async_trait]
 impl Execute for Does {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
-        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        self.0.started.fetch_add(1, Ordering::SeqCst);
         let run = &claimed.run.id;
         let report = async |what: WorkerReport| {
             let command = Command::Work { fence: claimed.fence, report: what };
@@ -71,7 +75,7 @@ impl Execute for Does {
             let end = (command_ends(&command)).then_some(end);
             self.1.report(run, command, vec![], end, vec![], vec![]).await.map(drop)
         };
-        let permit = async { self.0.go_on.acquire().await.unwrap().forget() };
+        let permit = async { self.0.permits.acquire().await.unwrap().forget() };
         match claimed.contract.as_str().unwrap() {
             "ask" if claimed.run.decided.is_none() => report(WorkerReport::Wait(gate())).await,
             "panic" => panic!("on purpose"),
@@ -139,7 +143,7 @@ fn yes() -> Command {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
+async fn thousand_waiting_runs_continue_when_approved() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 4);
     for n in 0..1000 {
@@ -161,7 +165,7 @@ async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_approval_in_another_process_is_taken_up_at_once() {
+async fn approval_in_another_process_applies_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (store, other, doer) = (open(&path), open(&path), Doer::new());
@@ -170,10 +174,14 @@ async fn an_approval_in_another_process_is_taken_up_at_once() {
     other.launch(launch(1, "ask")).await.unwrap();
     until_state(&*other, 1, RunState::WaitingForHuman).await;
     assert_eq!(other.live_workers(60_000).await.unwrap().len(), 1, "another process sees that workers live");
-    let began = Instant::now();
+    let started_at = Instant::now();
     other.command(&RunId("run-0001".into()), yes(), None, None, None).await.unwrap();
     until_state(&*other, 1, RunState::Completed).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "long before the next poll: {:?}", began.elapsed());
+    assert!(
+        started_at.elapsed() < Duration::from_secs(5),
+        "long before the next poll: {:?}",
+        started_at.elapsed()
+    );
     workers.shutdown().await;
 }
 
@@ -187,11 +195,15 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     other.launch(launch(1, "stay")).await.unwrap();
-    until(&*other, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
-    let began = Instant::now();
+    until(&*other, "it runs", async || (doer.started.load(Ordering::SeqCst) == 1).then_some(())).await;
+    let started_at = Instant::now();
     other.command(&RunId("run-0001".into()), Command::Cancel, None, None, None).await.unwrap();
     until(&*other, "it stops", async || (doer.canceled.load(Ordering::SeqCst) == 1).then_some(())).await;
-    assert!(began.elapsed() < Duration::from_secs(5), "long before the next renewal: {:?}", began.elapsed());
+    assert!(
+        started_at.elapsed() < Duration::from_secs(5),
+        "long before the next renewal: {:?}",
+        started_at.elapsed()
+    );
     until(&*other, "the worker is free", async || (workers.busy() == 0).then_some(())).await;
     other.launch(launch(2, "end")).await.unwrap();
     until_state(&*other, 2, RunState::Completed).await;
@@ -199,7 +211,7 @@ async fn a_cancellation_by_another_process_reaches_the_execution() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_next_process_forgets_a_dead_one() {
+async fn next_process_removes_a_dead_worker() {
     let store = memory();
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
@@ -230,7 +242,7 @@ async fn the_next_process_forgets_a_dead_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
+async fn lease_of_a_long_step_is_kept_and_lost_one_reclaimed() {
     let (store, doer) = (memory(), Doer::new());
     store.launch(launch(1, "stay")).await.unwrap();
     store.launch(launch(2, "end")).await.unwrap();
@@ -242,30 +254,30 @@ async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
     let until_then = Instant::now() + Duration::from_secs(1);
     until(&*store, "several leases long", async || (Instant::now() > until_then).then_some(())).await;
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().fence, 1, "claimed once");
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     until_state(&*store, 1, RunState::Completed).await;
     workers.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shutdown_gives_runs_back_and_others_go_on_at_once() {
+async fn shutdown_releases_runs_to_other_workers() {
     let (store, doer) = (memory(), Doer::new());
     let long = LeaseSettings { lease: Duration::from_secs(600), ..LeaseSettings::default() };
     let patient = SupervisorSettings { leases: long, ..settings(1) };
     let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
     store.launch(launch(1, "stay")).await.unwrap();
-    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
+    until(&*store, "it runs", async || (doer.started.load(Ordering::SeqCst) == 1).then_some(())).await;
     workers.shutdown().await;
     assert_eq!(doer.canceled.load(Ordering::SeqCst), 1, "the step was stopped first");
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Running);
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     let workers = start(&store, &doer, 1);
     until_state(&*store, 1, RunState::Completed).await;
     workers.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_whose_time_is_over_ends_by_itself() {
+async fn expired_wait_ends_automatically() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 1);
     let expiring = |n, on_expiry| Launch {
@@ -288,7 +300,7 @@ async fn a_wait_whose_time_is_over_ends_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_execution_that_panics_ends_no_worker_and_is_given_up() {
+async fn panicking_execution_is_abandoned_and_worker_survives() {
     let (store, doer) = (memory(), Doer::new());
     let workers = start(&store, &doer, 1);
     store.launch(launch(1, "panic")).await.unwrap();
@@ -299,7 +311,7 @@ async fn an_execution_that_panics_ends_no_worker_and_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_works_its_own_run_and_no_other() {
+async fn caller_executes_only_its_own_run() {
     let (store, doer) = (memory(), Doer::new());
     let execute: Arc<dyn Execute> = Arc::new(Does(doer.clone(), store.clone()));
     let (stop, leases) = (CancellationToken::new(), settings(1).leases);
@@ -320,17 +332,18 @@ async fn a_caller_works_its_own_run_and_no_other() {
     store.launch(launch(3, "stay")).await.unwrap();
     let run = RunId("run-0003".into());
     let other = tokio::spawn(work(run.clone(), stop.clone()));
-    until(&*store, "the other has it", async || (doer.begun.load(Ordering::SeqCst) == 3).then_some(())).await;
+    until(&*store, "the other has it", async || (doer.started.load(Ordering::SeqCst) == 3).then_some(()))
+        .await;
     let watcher = tokio::spawn(work(run.clone(), CancellationToken::new()));
-    doer.go_on.add_permits(1);
+    doer.permits.add_permits(1);
     assert_eq!(watcher.await.unwrap().unwrap().state, RunState::Completed);
     other.await.unwrap();
 
-    // Told to stop, it gives the run back.
+    // When stopped, it releases the run.
     store.launch(launch(4, "stay")).await.unwrap();
     let run = RunId("run-0004".into());
     let stopped = tokio::spawn(work(run.clone(), stop.clone()));
-    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 4).then_some(())).await;
+    until(&*store, "it runs", async || (doer.started.load(Ordering::SeqCst) == 4).then_some(())).await;
     stop.cancel();
     assert_eq!(stopped.await.unwrap().unwrap().state, RunState::Running);
     assert!(store.due().await.unwrap().claimable);

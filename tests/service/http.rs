@@ -1,21 +1,21 @@
-//! The service over loopback: what a program at the other end of a connection asks, gets, and does wrong.
+//! The service over loopback: requests, responses and errors of a client.
 
 mod answers;
 mod callers;
 mod codes;
 mod connections;
 mod decisions;
+mod errors;
 mod events;
-mod house;
+mod faulty_bundles;
 mod mcp_sessions;
-mod mistakes;
 mod ownership;
 mod paths;
 mod proposals;
 #[cfg(target_os = "linux")]
 mod races;
-mod rough;
+mod robustness;
 mod starting;
+mod test_server;
 mod tools;
-mod troubles;
 mod verify;

@@ -21,10 +21,10 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_line_does() {
-    let desk = RunsFixture::new();
+async fn tool_results_match_schemas_and_errors_match_the_cli() {
+    let fixture = RunsFixture::new();
     let client =
-        Client::of(&desk.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
+        Client::of(&fixture.home, &["--scope", "read,run,decide,admin"], ProtocolVersion::V_2025_06_18, None)
             .await;
     let tools = client.peer.list_all_tools().await.unwrap();
     assert_eq!(tools.len(), 31);
@@ -89,14 +89,14 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
         ),
     ] {
         let failure = client.fails(tool, arguments).await;
-        let said = desk.run(&[line, &["--json"]].concat()).error();
+        let said = fixture.run(&[line, &["--json"]].concat()).error();
         assert_eq!(without_trace(failure), without_trace(said), "{tool}");
     }
     assert_eq!(client.fails("skill.list", json!({ "qury": "x" })).await["error"]["code"], "invalid_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_catalog_is_listed_in_pages_that_fit_into_an_answer() {
+async fn large_catalog_is_listed_in_pages() {
     let home = Home::empty();
     for n in 0..120 {
         home.skill(
@@ -130,8 +130,8 @@ async fn a_large_catalog_is_listed_in_pages_that_fit_into_an_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_does_what_its_scopes_allow() {
-    let desk = RunsFixture::new();
-    let client = Client::of(&desk.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;
+    let fixture = RunsFixture::new();
+    let client = Client::of(&fixture.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;
     assert_eq!(client.works("runtime.health", json!({})).await["status"], "ok");
     for (tool, arguments) in [
         ("skill.execute", json!({ "skill_id": "words", "inputs": { "text": "a" } })),
@@ -145,8 +145,9 @@ async fn a_client_does_what_its_scopes_allow() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_in_the_client_continues_the_run() {
     for version in [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28] {
-        let desk = RunsFixture::new();
-        let mut client = Client::of(&desk.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
+        let fixture = RunsFixture::new();
+        let mut client =
+            Client::of(&fixture.home, &[], version.clone(), Some(ElicitationAction::Accept)).await;
         let answer =
             client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
         assert_eq!(answer["run"]["outputs"]["sent"], "to ana", "{version}");
@@ -158,20 +159,20 @@ async fn an_approval_in_the_client_continues_the_run() {
             "{}",
             elicitations[0]
         );
-        let run = desk.json(&["runs", "show", answer["run"]["id"].as_str().unwrap()]);
+        let run = fixture.json(&["runs", "show", answer["run"]["id"].as_str().unwrap()]);
         let decided = &run["decisions"][0];
         let notes = decided["record"]["notes"].as_str().or(decided["notes"].as_str()).unwrap();
         assert!(notes.contains("looks right") && notes.contains("desk 1.0"), "{decided}");
-        assert_eq!(desk.mails(), ["to ana"], "sent once");
+        assert_eq!(fixture.mails(), ["to ana"], "sent once");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
-    let desk = RunsFixture::new();
+async fn denial_cancels_and_no_response_leaves_the_run_waiting() {
+    let fixture = RunsFixture::new();
     let arguments = json!({ "skill_id": "send", "inputs": { "to": "ana" } });
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
-        let of = |answer| Client::of(&desk.home, &[], version.clone(), answer);
+        let of = |answer| Client::of(&fixture.home, &[], version.clone(), answer);
         let failure =
             of(Some(ElicitationAction::Decline)).await.fails("skill.execute", arguments.clone()).await;
         let error = &failure["error"];
@@ -187,11 +188,11 @@ async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
             assert_eq!(failure["error"]["reason"]["state"], "waiting_for_human");
         }
     }
-    assert!(desk.mails().is_empty());
+    assert!(fixture.mails().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
+async fn session_ends_with_its_connection_and_can_be_resumed() {
     let home = Home::with_skills();
     home.file("pdf-tables/scripts/hello.sh", "echo hello $1\n");
     let mut client = Client::new(&home, Some(ElicitationAction::Accept)).await;
@@ -218,7 +219,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
         assert_eq!(json_of(&ran)["stdout"], "hello you\n");
     }
     drop(client);
-    // Another connection, whose client cannot be asked.
+    // Another connection, whose client does not support elicitation.
     let client = Client::of(&home, &["--session", &session], ProtocolVersion::V_2026_07_28, None).await;
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["skill"], "pdf-tables");
@@ -230,7 +231,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let rest =
         format!(" session run-script {session} scripts/hello.sh --inputs-digest {digest} --yes -- --help`");
     assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
-    // The host confirms it, beside the model's arguments.
+    // The host confirms it, separately from the model's arguments.
     let confirmed = async |digest: &str| {
         let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
         let mut request = CallToolRequestParams::new("skills.run_script")
@@ -245,7 +246,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_are_resources_whose_bytes_hold_their_digests() {
+async fn resource_bytes_match_their_digests() {
     let home = Home::with_skills();
     home.file("pdf-tables/assets/logo.png", b"\x89PNG\0\xff");
     home.file("pdf-tables/.secret", "x");
@@ -310,10 +311,10 @@ async fn user_invocable_skills_are_prompts() {
         "description: Greets somebody by name, for the tests of this program.\nargument-hint: \"[name]\"",
         "Say hello to $0.\n",
     );
-    client.hears("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
-    // The end of the first scan is news as well, so that the first of them may come too early.
+    client.receive("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
+    // The end of the first scan is an event too, so that the first event may be too early.
     let prompts = loop {
-        client.hears("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
+        client.receive("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
         let prompts = client.peer.list_all_prompts().await.unwrap();
         if !prompts.is_empty() {
             break prompts;
@@ -334,10 +335,10 @@ async fn user_invocable_skills_are_prompts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_steps_of_a_run_are_progress_notifications() {
-    let desk = RunsFixture::new();
-    let mut client = Client::new(&desk.home, Some(ElicitationAction::Accept)).await;
+    let fixture = RunsFixture::new();
+    let mut client = Client::new(&fixture.home, Some(ElicitationAction::Accept)).await;
     client.works("skill.execute", json!({ "skill_id": "send", "inputs": { "to": "ana" } })).await;
-    let progress = client.hears("progress", |heard| match heard {
+    let progress = client.receive("progress", |heard| match heard {
         ClientEvent::Progress(done, total, message) => Some((done, total, message)),
         _ => None,
     });
@@ -345,9 +346,9 @@ async fn the_steps_of_a_run_are_progress_notifications() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_given_up_leaves_its_run() {
-    let desk = RunsFixture::new();
-    desk.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
+async fn canceled_call_does_not_end_its_run() {
+    let fixture = RunsFixture::new();
+    fixture.home.skill("slow", "description: Takes its time, for the tests of this program.", "Body.\n");
     for (file, text) in [
         (
             "skill.yaml",
@@ -366,27 +367,27 @@ async fn a_call_that_is_given_up_leaves_its_run() {
         ),
         ("scripts/wait.py", "import time\ntime.sleep(2)\nprint('{\"done\": \"yes\"}')\n"),
     ] {
-        desk.home.file(&format!("slow/{file}"), text);
+        fixture.home.file(&format!("slow/{file}"), text);
     }
-    let client = Client::new(&desk.home, None).await;
+    let client = Client::new(&fixture.home, None).await;
     let params = CallToolRequestParams::new("skill.execute")
         .with_arguments(json!({ "skill_id": "slow" }).as_object().unwrap().clone());
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call = client.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
     let deadline = Instant::now() + WAIT_TIMEOUT;
-    let stands = |wanted: &[&str]| {
+    let wait_for_state = |wanted: &[&str]| {
         loop {
-            let list = desk.json(&["runs", "list", "--skill", "slow"]);
+            let list = fixture.json(&["runs", "list", "--skill", "slow"]);
             let state = list["runs"][0]["state"].as_str().unwrap_or("none").to_owned();
             if wanted.contains(&state.as_str()) {
                 return state;
             }
-            assert!(Instant::now() < deadline, "waited in vain for {wanted:?}: {list}");
+            assert!(Instant::now() < deadline, "timed out waiting for {wanted:?}: {list}");
         }
     };
-    stands(&["running", "completed"]);
+    wait_for_state(&["running", "completed"]);
     call.cancel(Some("somebody pressed Escape".to_owned())).await.unwrap();
-    assert_eq!(stands(&["completed", "failed", "canceled", "pending"]), "completed");
+    assert_eq!(wait_for_state(&["completed", "failed", "canceled", "pending"]), "completed");
     assert_eq!(client.works("runtime.health", json!({})).await["status"], "ok");
 }
 
@@ -472,7 +473,7 @@ async fn older_tool_names_are_offered_on_request() {
 }
 
 #[test]
-fn a_request_that_is_too_long_is_refused() {
+fn too_long_request_is_rejected() {
     let home = Home::with_skills();
     let mut lines = Lines::of(&home);
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
@@ -494,7 +495,7 @@ fn a_request_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn what_is_no_message_does_not_end_the_server() {
+fn invalid_message_does_not_end_the_server() {
     let home = Home::with_skills();
     let mut lines = Lines::of(&home);
     lines.send("this is not JSON");

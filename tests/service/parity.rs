@@ -1,4 +1,4 @@
-//! One contract at four doors: the same call by the library, the command line, HTTP and MCP gives the same JSON,
+//! One contract in four adapters: the same call by the library, the command line, HTTP and MCP returns the same JSON,
 //! errors included.
 
 use crate::cli_runs_fixture;
@@ -13,7 +13,7 @@ use skills_api::operations::{normalize_volatile_fields, operation};
 struct Case {
     operation: &'static str,
     arguments: Value,
-    /// Nothing where the command line has no command that is this one call.
+    /// None if the command line has no command for this call.
     cli: Option<Vec<String>>,
     /// The code of the error that it is, if it is one.
     error: Option<&'static str>,
@@ -29,7 +29,7 @@ fn wrong(operation: &'static str, arguments: Value, cli: &str, code: &'static st
     Case { error: Some(code), ..case(operation, arguments, cli) }
 }
 
-/// What only asks; it may be asked in any order.
+/// Read-only calls; their order is irrelevant.
 fn lookup_cases() -> Vec<Case> {
     let discover = "skill.discover";
     vec![
@@ -336,21 +336,21 @@ fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
 }
 
 fn doors() -> Doors {
-    let desk = RunsFixture::new();
-    desk.home.skill(
+    let fixture = RunsFixture::new();
+    fixture.home.skill(
         "pdf-tables",
         "description: Extracts tables from PDF files into spreadsheets. Use when a request names a PDF with tables.\n\
          tags: [pdf, tables]\ndomain: documents",
         "# PDF tables\n\nA table in a PDF must become rows of a spreadsheet.\n",
     );
-    desk.home.file("pdf-tables/references/layout.md", "How tables are laid out.\n");
-    desk.home.skill(
+    fixture.home.file("pdf-tables/references/layout.md", "How tables are laid out.\n");
+    fixture.home.skill(
         "csv-tools",
         "description: Cleans and joins CSV files.\nmetadata:\n  classification:\n    role: utility",
         "# CSV\n\nJoin, filter, clean.\n",
     );
-    desk.home.skill("old-pdf", "description: Reads tables from PDF files.\nstatus: deprecated", "# Old\n");
-    Doors::open(desk)
+    fixture.home.skill("old-pdf", "description: Reads tables from PDF files.\nstatus: deprecated", "# Old\n");
+    Doors::open(fixture)
 }
 
 #[test]

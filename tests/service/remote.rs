@@ -53,7 +53,7 @@ fn steady(mut value: Value) -> Value {
             for name in ["took_us", "curl", "attached_at", "uptime_seconds", "resident_bytes", "operations"] {
                 fields.remove(name);
             }
-            // Whose account is offered on a sheet depends on where it is shown.
+            // The suggested account in a decision depends on the process that shows it.
             if fields.contains_key("headline") {
                 fields.remove("approver");
             }
@@ -97,7 +97,7 @@ async fn own_views_are_added_to_those_of_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_about_skills_are_answered_there_as_here() {
+async fn remote_skill_results_equal_local_ones() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let Connection::Remote { address, state } = there.connection() else { panic!("not remote") };
@@ -143,7 +143,7 @@ async fn questions_about_skills_are_answered_there_as_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_and_sessions_go_there_as_they_go_here() {
+async fn remote_runs_and_sessions_equal_local_ones() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let launched = there.launch(request("ledger", json!({ "amounts": [4, 38] }))).await.unwrap();
@@ -232,13 +232,13 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
 }
 
 /// Returns when the connection is in the wanted state.
-async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
+async fn wait_for_connection(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
     let mut states = there.states();
     tokio::time::timeout(WAIT_TIMEOUT, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_key_says_what_to_set() {
+async fn wrong_key_error_states_what_to_set() {
     let place = Place::new();
     let core = place.open().await;
     let service = Service::with_key(&core, Some("s3cret"));
@@ -255,7 +255,7 @@ async fn a_wrong_key_says_what_to_set() {
     assert!(there.list(ListFilter::default()).await.is_ok());
 }
 
-/// An address where everything is answered with this page.
+/// An address that responds to every request with this page.
 async fn foreign_server(page: &'static str) -> Address {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
@@ -286,10 +286,10 @@ async fn other_services_and_versions_are_distinguished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_keeps_one_waiting_is_given_up_on() {
+async fn slow_service_times_out() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
-    // Long enough for an answer of a busy machine.
+    // Long enough for a response of a busy machine.
     let there = Remote::connect_within(Duration::from_secs(3), address, None, None).await.unwrap();
     service.mishap("agent.list", Mishap::Hangs);
     let error = there.agents().await.unwrap_err();
@@ -302,7 +302,7 @@ async fn a_service_that_keeps_one_waiting_is_given_up_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away() {
+async fn catalog_changes_during_an_outage_are_reported() {
     let place = Place::new();
     let core = Arc::new(Local::open(place.config.clone()).unwrap());
     let mut service = Service::start(&core);
@@ -327,13 +327,13 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
         tokio::task::yield_now().await;
     }
     // The stream is established when it has sent something.
-    service_tells(&service).await;
+    wait_for_event_stream(&service).await;
     place.write("skills/hello/SKILL.md", &skill("hello"));
     there.rescan().await.unwrap();
     added(&mut events, "hello").await;
 
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     place.write("skills/bye/SKILL.md", &skill("bye"));
     core.rescan().await.unwrap();
     while core.catalog().await.unwrap().by_id("bye").is_none() {
@@ -371,7 +371,7 @@ fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
     command
 }
 
-/// What it answers: exit code, output, errors.
+/// Its result: exit code, output, errors.
 fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
     let ran = command(place, service, arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -379,7 +379,7 @@ fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not() {
+async fn commands_about_files_are_rejected_on_a_service() {
     let (place, here, service) = setting().await;
     let of = |arguments: &[&str]| skills(&place, &service, arguments);
     let (code, out, _) = of(&["list", "--json"]);
@@ -419,10 +419,10 @@ async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
+async fn run_watchers_survive_a_service_restart() {
     let (place, here, mut service) = setting().await;
     let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
-    service_tells(&service).await;
+    wait_for_event_stream(&service).await;
     service.kill();
     // Longer than until the first poll for the runs' workers, which gets no response.
     let gone = async {
@@ -451,7 +451,7 @@ async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
 }
 
 /// Returns when a client follows the events of a service.
-async fn service_tells(service: &Service) {
+async fn wait_for_event_stream(service: &Service) {
     let following = async {
         while service.calls("event.list") == 0 {
             tokio::task::yield_now().await;

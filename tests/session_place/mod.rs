@@ -26,7 +26,7 @@ pub struct Place {
     pub dir: Folder,
 }
 
-/// A folder that goes with the test, or one of another process.
+/// A folder that is deleted with the test, or one of another process.
 pub enum Folder {
     Own(tempfile::TempDir),
     Others(PathBuf),
@@ -88,7 +88,7 @@ pub async fn call(core: &Local, session: &str, tool: &str, arguments: Value) -> 
     core.call_tool(session, tool, arguments, None).await.unwrap()
 }
 
-/// The digest of what a script would run; none where this machine isolates nothing.
+/// The digest of what a script would run; none if this machine has no isolation.
 pub async fn reviewed(
     core: &Local,
     session: &str,

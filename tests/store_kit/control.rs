@@ -1,4 +1,4 @@
-//! Checks of what a sidecar does to the run it watches.
+//! Checks of control requests of sidecars.
 
 use skills_store::{Control, ControlOutcome};
 
@@ -12,7 +12,7 @@ async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
     store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind.to_string()).collect()
 }
 
-pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
+pub async fn control_request_of_a_sidecar_is_executed_once(store: &dyn Store, _: &Time) {
     let watched = waiting(store, 1).await;
     let sidecar = store.launch(launch(2)).await.unwrap().run.id;
     let signal = || Ok((Command::Signal { name: "checked".into() }, Some(json!(7))));
@@ -29,7 +29,7 @@ pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
     assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.applied");
 }
 
-pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Store, _: &Time) {
+pub async fn rejected_control_request_is_recorded_and_changes_nothing(store: &dyn Store, _: &Time) {
     let watched = waiting(store, 1).await;
     store.command(&watched, Command::Cancel, None, None, None).await.unwrap();
     let before = store.run(&watched).await.unwrap();
@@ -53,7 +53,7 @@ pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Stor
     assert_eq!(store.run(&watched).await.unwrap(), before);
 }
 
-pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn Store, time: &Time) {
+pub async fn waiting_run_is_paused_after_its_wait(store: &dyn Store, time: &Time) {
     let watched = waiting(store, 1).await;
     let expires = store.run(&watched).await.unwrap().unwrap().expires_ms;
     time.pass(5);

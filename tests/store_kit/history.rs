@@ -1,4 +1,4 @@
-//! Checks of what is kept of runs: resuming, branching, events, lists.
+//! Checks of stored runs: resuming, branching, events, lists.
 
 use super::*;
 
@@ -25,7 +25,7 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     assert_eq!(claim.checkpoint.number, 0);
 }
 
-pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Time) {
+pub async fn forks_are_paused_and_have_their_own_checkpoints(store: &dyn Store, _: &Time) {
     let source = waiting(store, 1).await;
     let fork = store.fork(&source, Some(1), RunId("fork".into()), true, None).await.unwrap();
     assert_eq!((fork.state, fork.paused, fork.head), (RunState::Pending, true, 1));
@@ -69,10 +69,7 @@ async fn iterate(store: &dyn Store, claim: &Claimed, numbers: std::ops::RangeInc
     }
 }
 
-pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed(
-    store: &dyn Store,
-    time: &Time,
-) {
+pub async fn checkpoints_of_a_long_run_are_stored_as_differences(store: &dyn Store, time: &Time) {
     const END: u64 = 600;
     let same = |stored: Checkpoint, number: u64| {
         let expected = grown(number);
@@ -319,7 +316,7 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
     assert!(error.contains("did you mean `state`?"), "{error}");
 }
 
-pub async fn a_list_is_whole_while_its_runs_move(store: &dyn Store, _: &Time) {
+pub async fn list_is_complete_while_runs_change(store: &dyn Store, _: &Time) {
     const RUNS: u32 = 60;
     for n in 1..=RUNS {
         waiting(store, n).await;

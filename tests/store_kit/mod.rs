@@ -1,5 +1,5 @@
-//! What every store has to do, whatever it is made of. A store passes when [`run_all`] returns; its test
-//! file brings a factory that makes an empty store with a clock the kit can move.
+//! Requirements of every store. A store passes when [`run_all`] returns; its test
+//! file provides a factory that creates an empty store with a clock that the tests advance.
 
 mod control;
 mod copy;
@@ -27,7 +27,7 @@ pub use people::runs_are_claimed_from_their_root;
 use people::*;
 use waiting::*;
 
-/// The kit's clock: starts at one o'clock, moves when told.
+/// The clock of the tests: starts at one o'clock and is advanced by them.
 #[derive(Clone)]
 pub struct Time(Arc<AtomicI64>);
 
@@ -119,11 +119,11 @@ async fn claimed(store: &dyn Store, name: &str) -> Claimed {
     store.claim(&worker(name), LEASE, None).await.unwrap().expect("a run to claim")
 }
 
-/// Runs step one and leaves the run where `then` leads.
+/// Executes step one and leaves the run in the state that `then` produces.
 async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerReport) {
     let run = &claim.run.id;
     for _ in 0..2 {
-        // The second time as after an answer that was lost.
+        // The second time as after a lost response.
         store.record_intent(run, claim.fence, 1, intent("one")).await.unwrap();
     }
     store
@@ -154,71 +154,71 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         )+};
     }
     check!(
-        a_run_goes_from_launch_to_completed,
-        a_launch_answers_the_run_that_is_kept,
-        a_worker_is_answered_the_run_that_is_kept,
-        a_key_is_used_once_per_payload_and_principal,
-        an_expired_key_is_used_anew,
-        keys_raced_by_many_launches_make_one_run,
+        run_proceeds_from_launch_to_completed,
+        launch_returns_the_stored_run,
+        worker_receives_the_stored_run,
+        idempotency_key_is_unique_per_principal,
+        expired_key_can_be_reused,
+        concurrent_launches_with_one_key_create_one_run,
         runs_are_claimed_oldest_first_and_by_one_worker,
         principals_share_the_workers,
         interrupted_runs_are_claimed_before_pending_ones,
         one_worker_alternates_between_principals,
-        a_lost_lease_is_taken_over_and_the_sleeper_cannot_write,
-        a_run_that_kills_its_workers_is_given_up,
-        a_renewed_lease_holds,
-        a_clock_that_steps_back_takes_no_lease_away,
+        lost_lease_is_reclaimed_and_its_former_owner_fenced,
+        run_that_crashes_its_workers_fails,
+        renewed_lease_is_kept,
+        clock_stepping_back_ends_no_lease,
         the_next_worker_gets_unfinished_intents,
         a_step_is_recorded_once,
-        a_gate_waits_and_a_decision_moves_it_once,
-        two_deciders_at_once_get_one_decision,
-        every_late_decider_learns_who_decided,
-        a_due_wait_is_read_as_ended,
-        a_due_wait_takes_no_decision,
-        signals_wait_for_their_step,
-        cancel_takes_the_fence_away,
+        gate_is_decided_once,
+        concurrent_decisions_are_one,
+        late_decisions_return_the_recorded_decision,
+        due_wait_is_returned_as_ended,
+        due_wait_accepts_no_decision,
+        signals_are_buffered_for_their_step,
+        cancel_invalidates_the_fencing_token,
         a_failed_run_resumes_from_an_earlier_checkpoint,
-        forks_are_held_and_own_their_checkpoints,
-        a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed,
+        forks_are_paused_and_have_their_own_checkpoints,
+        checkpoints_of_a_long_run_are_stored_as_differences,
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
         filters_select_what_they_describe,
-        a_list_is_whole_while_its_runs_move,
+        list_is_complete_while_runs_change,
         unknown_runs_are_named,
         long_values_stay_out_of_lists,
         one_run_is_claimed_by_its_id,
-        a_lease_given_back_is_no_loss,
+        released_lease_is_not_lost,
         output_lines_are_fenced_events,
         a_waiting_run_expires_as_configured,
-        an_expiry_that_comes_late_changes_nothing,
-        another_question_at_the_same_step_leaves_the_wait_as_it_is,
-        corrected_inputs_are_joined_and_told,
+        late_expiry_changes_nothing,
+        changed_request_of_a_step_does_not_change_the_wait,
+        corrected_inputs_are_merged_and_recorded,
         decisions_and_descendants_are_kept,
         a_contract_is_found_by_its_digest,
         progress_counts_the_contracts_own_steps,
-        a_failure_without_a_step_says_why,
-        the_newest_event_is_where_following_begins,
-        ended_runs_are_purged_whole,
-        workers_that_beat_are_alive,
-        a_sidecars_wish_is_carried_out_once,
-        a_refused_wish_is_written_down_and_changes_nothing,
-        a_paused_run_that_waits_is_held_when_its_wait_is_over,
-        a_dead_workers_runs_are_free_at_once,
+        failure_without_a_step_has_a_reason,
+        following_starts_at_the_newest_event,
+        ended_runs_are_purged_completely,
+        workers_with_heartbeats_are_active,
+        control_request_of_a_sidecar_is_executed_once,
+        rejected_control_request_is_recorded_and_changes_nothing,
+        waiting_run_is_paused_after_its_wait,
+        runs_of_a_dead_worker_are_claimable_immediately,
         due_runs_are_returned,
-        what_a_run_wrote_down_is_forgotten_and_its_results_stay,
+        purge_deletes_recorded_data_and_keeps_results,
         several_approvals_open_a_gate_together,
         a_denial_ends_a_gate_that_needs_several,
-        annotations_are_merged_and_told,
-        of_two_writers_with_a_precondition_one_writes,
+        annotations_are_merged_and_recorded,
+        one_of_two_conditional_writes_succeeds,
         events_without_a_delivered_message_are_found,
         titles_labels_and_assignees_are_found,
-        texts_that_look_like_nul_hide_nothing,
+        texts_like_nul_escapes_are_preserved,
         documents_are_shared_and_versioned,
         retention_deletes_by_state,
     );
 }
 
-async fn a_launch_answers_the_run_that_is_kept(store: &dyn Store, _: &Time) {
+async fn launch_returns_the_stored_run(store: &dyn Store, _: &Time) {
     let options =
         RunOptions { expires_in_s: Some(60), place: Some("/skills".into()), ..RunOptions::default() };
     let target = Some(json!({"type": "run", "ref": "r", "content": {"rows": [1.5]}}));
@@ -231,7 +231,7 @@ async fn a_launch_answers_the_run_that_is_kept(store: &dyn Store, _: &Time) {
     }
 }
 
-async fn a_worker_is_answered_the_run_that_is_kept(store: &dyn Store, time: &Time) {
+async fn worker_receives_the_stored_run(store: &dyn Store, time: &Time) {
     let signal = Gate::Signal { step: "two".into(), name: "go".into() };
     let reports = [
         WorkerReport::Checkpoint,
@@ -266,7 +266,7 @@ async fn a_worker_is_answered_the_run_that_is_kept(store: &dyn Store, time: &Tim
     }
 }
 
-async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {
+async fn run_proceeds_from_launch_to_completed(store: &dyn Store, _: &Time) {
     let begun = store.launch(launch(1)).await.unwrap();
     assert_eq!((begun.run.state, begun.idempotency), (RunState::Pending, IdempotencyOutcome::None));
     assert_eq!(begun.run.progress, (0, 2));
@@ -291,7 +291,7 @@ async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {
     assert!(store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none());
 }
 
-async fn a_key_is_used_once_per_payload_and_principal(store: &dyn Store, _: &Time) {
+async fn idempotency_key_is_unique_per_principal(store: &dyn Store, _: &Time) {
     let first = store.launch(keyed(1, "k", "p")).await.unwrap();
     assert_eq!(first.idempotency, IdempotencyOutcome::Created);
     let again = store.launch(keyed(2, "k", "p")).await.unwrap();
@@ -306,7 +306,7 @@ async fn a_key_is_used_once_per_payload_and_principal(store: &dyn Store, _: &Tim
     assert_eq!(store.launch(bea).await.unwrap().idempotency, IdempotencyOutcome::Created);
 }
 
-async fn an_expired_key_is_used_anew(store: &dyn Store, time: &Time) {
+async fn expired_key_can_be_reused(store: &dyn Store, time: &Time) {
     store.launch(keyed(1, "k", "p")).await.unwrap();
     time.pass(60_001);
     let second = store.launch(keyed(2, "k", "q")).await.unwrap();
@@ -315,7 +315,7 @@ async fn an_expired_key_is_used_anew(store: &dyn Store, time: &Time) {
     assert_eq!((again.idempotency, again.run.id.0.as_str()), (IdempotencyOutcome::Reused, "run-0002"));
 }
 
-async fn keys_raced_by_many_launches_make_one_run(store: &dyn Store, _: &Time) {
+async fn concurrent_launches_with_one_key_create_one_run(store: &dyn Store, _: &Time) {
     let answers = futures::future::join_all((0..32).map(|n| store.launch(keyed(n, "race", "p")))).await;
     let runs: std::collections::BTreeSet<_> =
         answers.iter().map(|a| a.as_ref().unwrap().run.id.clone()).collect();
@@ -337,7 +337,7 @@ async fn runs_are_claimed_oldest_first_and_by_one_worker(store: &dyn Store, _: &
     assert_eq!((runs.len(), distinct.len()), (19, 19));
 }
 
-async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Store, time: &Time) {
+async fn lost_lease_is_reclaimed_and_its_former_owner_fenced(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let sleeper = claimed(store, "sleeper").await;
     assert!(store.claim(&worker("other"), LEASE, None).await.unwrap().is_none(), "the lease holds");
@@ -364,7 +364,7 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
     step_one(store, &heir, WorkerReport::Complete).await;
 }
 
-async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time) {
+async fn run_that_crashes_its_workers_fails(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let mut claims = 0;
     while store.claim(&worker("w"), LEASE, None).await.unwrap().is_some() {
@@ -380,7 +380,7 @@ async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time
     assert!(run.allowed.contains(&CommandName::Resume));
 }
 
-async fn a_renewed_lease_holds(store: &dyn Store, time: &Time) {
+async fn renewed_lease_is_kept(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     for _ in 0..5 {
@@ -390,7 +390,7 @@ async fn a_renewed_lease_holds(store: &dyn Store, time: &Time) {
     }
 }
 
-async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &Time) {
+async fn clock_stepping_back_ends_no_lease(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     time.pass(-3_000_000);
@@ -451,7 +451,7 @@ pub async fn waiting(store: &dyn Store, n: u32) -> RunId {
     claim.run.id
 }
 
-async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) {
+async fn gate_is_decided_once(store: &dyn Store, _: &Time) {
     let run = waiting(store, 1).await;
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman);
     assert!(
@@ -474,7 +474,7 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
     };
     assert_eq!((first.decision.verdict, &first.by), (Verdict::Approve, &by));
 
-    // The next gate of the run: what was decided before is answered as it was, and decides nothing there.
+    // The next gate of the run: an earlier decision returns its result again and does not decide this gate.
     let claim = claimed(store, "w2").await;
     let gate = Gate::human("three", "d3", ApprovalReason::Confirmation);
     let wait = Command::Work { fence: claim.fence, report: WorkerReport::Wait(gate.clone()) };
@@ -502,7 +502,7 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
 }
 
 /// Concurrent decisions: one succeeds, and every other one reports who decided.
-async fn every_late_decider_learns_who_decided(store: &dyn Store, _: &Time) {
+async fn late_decisions_return_the_recorded_decision(store: &dyn Store, _: &Time) {
     let run = waiting(store, 1).await;
     let decide = |n: usize| {
         let verdict = if n.is_multiple_of(2) { Verdict::Approve } else { Verdict::Deny };
@@ -528,7 +528,7 @@ async fn every_late_decider_learns_who_decided(store: &dyn Store, _: &Time) {
     assert_eq!(applied, 1);
 }
 
-async fn two_deciders_at_once_get_one_decision(store: &dyn Store, _: &Time) {
+async fn concurrent_decisions_are_one(store: &dyn Store, _: &Time) {
     let run = waiting(store, 1).await;
     let (yes, no) = futures::join!(
         store.command(&run, decision(Verdict::Approve), None, None, None),
@@ -539,7 +539,7 @@ async fn two_deciders_at_once_get_one_decision(store: &dyn Store, _: &Time) {
     assert_eq!(state(store, &run.0).await, expected);
 }
 
-async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
+async fn signals_are_buffered_for_their_step(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
     let run = RunId("run-0001".into());
     let signal = |name: &str| Command::Signal { name: name.into() };

@@ -1,4 +1,4 @@
-//! Checks of what people share through a store: several approvals of one gate, annotations, documents, retention.
+//! Checks of shared data of a store: several approvals of one gate, annotations, documents, retention.
 
 use super::*;
 
@@ -52,7 +52,7 @@ pub async fn a_denial_ends_a_gate_that_needs_several(store: &dyn Store, _: &Time
     assert_eq!(state(store, &run.0).await, RunState::Canceled);
 }
 
-pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
+pub async fn annotations_are_merged_and_recorded(store: &dyn Store, _: &Time) {
     let options = RunOptions {
         labels: [("env".to_owned(), "prod".to_owned())].into(),
         title: Some("Deploy 5.4.0".into()),
@@ -97,7 +97,7 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
 }
 
-pub async fn of_two_writers_with_a_precondition_one_writes(store: &dyn Store, time: &Time) {
+pub async fn one_of_two_conditional_writes_succeeds(store: &dyn Store, time: &Time) {
     let run = waiting(store, 1).await;
     let since_ms = store.run(&run).await.unwrap().unwrap().since_ms;
     let failed = Err(StoreError::PreconditionFailed { run: run.clone() });
@@ -223,8 +223,8 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
     }
 }
 
-/// `\u0000` is the escape of NUL in JSON, and a text that a person can write.
-pub async fn texts_that_look_like_nul_hide_nothing(store: &dyn Store, _: &Time) {
+/// `\u0000` is the escape of NUL in JSON, and a text that users can enter.
+pub async fn texts_like_nul_escapes_are_preserved(store: &dyn Store, _: &Time) {
     for (n, text) in (0..).zip(["x", "\\u0000", "\\\\u0000", "\u{0}", "\\\u{0}\\"]) {
         let options = RunOptions {
             labels: [("env".to_owned(), "prod".to_owned()), ("a".to_owned(), text.to_owned())].into(),

@@ -1,4 +1,4 @@
-//! Checks of claims by name, waits that end, corrections, and of what keeps a store in order.
+//! Checks of claims by name, expiring waits, corrections, and maintenance.
 
 use skills_model::Expiry;
 
@@ -87,7 +87,7 @@ pub async fn one_worker_alternates_between_principals(store: &dyn Store, _: &Tim
     assert!(before < 50, "one of two is drawn each time: {before} runs of the other principal came first");
 }
 
-pub async fn a_lease_given_back_is_no_loss(store: &dyn Store, time: &Time) {
+pub async fn released_lease_is_not_lost(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     for _ in 0..20 {
         let claim = claimed(store, "w1").await;
@@ -113,7 +113,7 @@ pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
         data: json!({"stream": "stdout", "text": text}),
     };
     for _ in 0..2 {
-        // The second time as after an answer that was lost.
+        // The second time as after a lost response.
         store.append(&claim.run.id, claim.fence, 1, vec![line("a"), line("b")]).await.unwrap();
         assert_eq!(kinds(store, &claim.run.id).await, ["run.created", "run.claimed", "step.log", "step.log"]);
     }
@@ -159,7 +159,7 @@ pub async fn a_waiting_run_expires_as_configured(store: &dyn Store, time: &Time)
     assert!(store.expired().await.unwrap().is_empty(), "each expires once");
 }
 
-pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: &Time) {
+pub async fn late_expiry_changes_nothing(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     time.pass(59_999);
     store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
@@ -172,7 +172,7 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
 }
 
-pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
+pub async fn due_wait_accepts_no_decision(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     time.pass(60_000);
     let newest = store.newest_event().await.unwrap();
@@ -190,7 +190,7 @@ pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
     assert_eq!(store.decisions(&run).await.unwrap(), []);
 }
 
-pub async fn a_due_wait_is_read_as_ended(store: &dyn Store, time: &Time) {
+pub async fn due_wait_is_returned_as_ended(store: &dyn Store, time: &Time) {
     let denied = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     let failed = wait_at_gate(store, expiring(2, 60, Expiry::Fail)).await;
     let patient = wait_at_gate(store, launch(3)).await;
@@ -242,7 +242,7 @@ pub async fn a_due_wait_is_read_as_ended(store: &dyn Store, time: &Time) {
     assert!(store.expired().await.unwrap().is_empty());
 }
 
-pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &dyn Store, time: &Time) {
+pub async fn changed_request_of_a_step_does_not_change_the_wait(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     let before = store.run(&run).await.unwrap().unwrap();
     let Some(Gate::Human { step, .. }) = before.gate.clone() else { panic!("no question is open") };
@@ -274,7 +274,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     assert_eq!(approved.event.data["call"], "d1", "the approval covers the call");
 }
 
-pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
+pub async fn corrected_inputs_are_merged_and_recorded(store: &dyn Store, _: &Time) {
     store.launch(Launch { inputs: json!({"file": "a.csv", "n": 1}), ..launch(1) }).await.unwrap();
     let claim = claimed(store, "w1").await;
     let run = claim.run.id.clone();
@@ -331,7 +331,7 @@ pub async fn progress_counts_the_contracts_own_steps(store: &dyn Store, _: &Time
     assert_eq!(fork.progress, (1, 2));
 }
 
-pub async fn a_failure_without_a_step_says_why(store: &dyn Store, _: &Time) {
+pub async fn failure_without_a_step_has_a_reason(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     let why = json!({"code": "invalid_configuration", "message": "the plan cannot be read"});
@@ -342,7 +342,7 @@ pub async fn a_failure_without_a_step_says_why(store: &dyn Store, _: &Time) {
     assert_eq!(kinds(store, &run.id).await, ["run.created", "run.claimed", "run.failed"]);
 }
 
-pub async fn the_newest_event_is_where_following_begins(store: &dyn Store, _: &Time) {
+pub async fn following_starts_at_the_newest_event(store: &dyn Store, _: &Time) {
     assert_eq!(store.newest_event().await.unwrap(), 0);
     store.launch(launch(1)).await.unwrap();
     let newest = store.newest_event().await.unwrap();
@@ -353,7 +353,7 @@ pub async fn the_newest_event_is_where_following_begins(store: &dyn Store, _: &T
     assert_eq!(store.events(None, newest, 10).await.unwrap().len(), 1);
 }
 
-pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
+pub async fn ended_runs_are_purged_completely(store: &dyn Store, time: &Time) {
     store.launch(keyed(1, "k", "p")).await.unwrap();
     let old = claimed(store, "w1").await;
     step_one(store, &old, WorkerReport::Complete).await;
@@ -375,7 +375,7 @@ pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
     assert_eq!(new_gate.idempotency, IdempotencyOutcome::Created, "its key went with it");
 }
 
-pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
+pub async fn workers_with_heartbeats_are_active(store: &dyn Store, time: &Time) {
     store.heartbeat(&worker("a")).await.unwrap();
     time.pass(20_000);
     store.heartbeat(&worker("b")).await.unwrap();
@@ -387,7 +387,7 @@ pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
     assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a")]);
 }
 
-pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
+pub async fn runs_of_a_dead_worker_are_claimable_immediately(store: &dyn Store, _: &Time) {
     for n in 0..3 {
         store.launch(launch(n)).await.unwrap();
     }
@@ -427,7 +427,7 @@ pub async fn due_runs_are_returned(store: &dyn Store, time: &Time) {
     assert!(!store.due().await.unwrap().claimable, "a paused run is not claimable");
 }
 
-pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn Store, time: &Time) {
+pub async fn purge_deletes_recorded_data_and_keeps_results(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     let run = claim.run.id.clone();
@@ -447,7 +447,7 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     assert_eq!(store.steps(&going_on).await.unwrap()[0].inputs, json!({}), "an active run keeps everything");
 }
 
-pub async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {
+pub async fn cancel_invalidates_the_fencing_token(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap().run;

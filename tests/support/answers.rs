@@ -1,4 +1,4 @@
-//! Answers of the router with values that add up: each row sums to its columns, each hit to its score.
+//! Results of the router with consistent values: each row sums to its columns, each hit to its score.
 
 use skills_discovery::{
     Answer, Attachable, Breakdown, BreakdownTerm, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group,
@@ -157,7 +157,7 @@ fn simple(id: &str, group: Group, description: &str, status: &str, sums: [f64; 4
     hit(id, group, description, status, breakdown(&rows, rules))
 }
 
-/// An answer that fits, with every group.
+/// A result that fits, with every group.
 pub fn fits() -> Answer {
     let results = vec![
         pdf_tables(),
@@ -254,7 +254,7 @@ fn excluded(id: &str, score: f64, why: &str, reason: ExcludedWhy) -> Excluded {
 
 pub const NO_FIT_INTENT: &str = "will it rain in oslo tomorow";
 
-/// Nothing fits, a link failed, bodies are missing, a word was read as another.
+/// Nothing fits, a matcher failed, bodies are missing, a word was corrected.
 pub fn none_fits() -> Answer {
     let climate: [GivenRow; 2] =
         [("rain", Some(2), [0.0, 0.0, 0.19, 0.0, 0.0]), ("tomorrow", Some(5), [0.0, 0.12, 0.0, 0.0, 0.0])];

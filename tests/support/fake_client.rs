@@ -1,4 +1,4 @@
-//! A core that answers what a test gave it, counts what it was asked, and can hold answers back.
+//! A core that returns results defined by a test, counts requests, and can delay responses.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, broadcast};
 use super::delegate_runs::delegate_runs;
 use super::fake_runs::FakeRuns;
 
-/// What `discover` answers.
+/// The result of `discover`.
 type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 pub struct FakeClient {
@@ -25,7 +25,7 @@ pub struct FakeClient {
     discover: Discover,
     /// Intents that were ranked, in order.
     pub requests: Mutex<Vec<String>>,
-    /// Intents whose answers wait for a permit.
+    /// Intents whose responses wait for a permit.
     pub blocked: Mutex<Vec<(String, Arc<Semaphore>)>>,
     pub rescans: Mutex<usize>,
     /// An operation that panics, by name.
@@ -50,12 +50,12 @@ impl FakeClient {
         }
     }
 
-    /// Tells everybody who listens.
+    /// Notifies all subscribers.
     pub fn emit(&self, event: Event) {
         self.events.send(event).ok();
     }
 
-    /// Holds back the answer to an intent until the semaphore gets a permit.
+    /// Delays the response to an intent until the semaphore gets a permit.
     pub fn hold(&self, intent: &str) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
         self.blocked.lock().unwrap().push((intent.to_owned(), Arc::clone(&gate)));

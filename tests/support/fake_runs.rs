@@ -1,4 +1,4 @@
-//! Runs in memory, without anything that is executed: orders move them by the state machine's own table, and a
+//! Runs in memory that are not executed: commands change them by the table of the state machine, and a
 //! test moves them on by hand.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
@@ -31,19 +31,19 @@ use super::run_samples::{self, NOW_MS};
 pub struct FakeRuns {
     book: Mutex<Book>,
     news: Notify,
-    /// Orders in the order in which they came, with the run as it was named.
+    /// Received commands in order, each with the run as it was named.
     pub orders: Mutex<Vec<(String, RunCommand)>>,
     /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
-    /// Attachments that were carried out, in order.
+    /// Executed attachments in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
-    /// Answers every launch, attachment and order, where a test wants them refused.
+    /// The response to every launch, attachment and command, if a test rejects them.
     pub refusal: Mutex<Option<Error>>,
     /// Saved views.
     pub views: Mutex<Vec<SavedView>>,
-    /// Workers, as the test wants them.
+    /// Workers, defined by the test.
     pub workers: Mutex<Vec<WorkerView>>,
-    /// Answers every list and every question for news, where a test wants a store that cannot be read.
+    /// The response to every list and event request, if a test simulates an unreadable store.
     pub unreadable: Mutex<Option<Error>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Book {
     pub contracts: Vec<ContractView>,
     pub capabilities: Vec<CapabilityExplanation>,
     pub choices: Vec<(AttachTarget, TargetChoice)>,
-    /// What a preview answers instead of "everything holds".
+    /// The result of a preview instead of passed checks.
     pub preview: Option<AttachPreview>,
     made: usize,
 }
@@ -70,7 +70,7 @@ impl FakeRuns {
         fake
     }
 
-    /// Everything stored, to look at and to change.
+    /// Everything stored, to inspect and change.
     pub fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap()
     }
@@ -94,7 +94,7 @@ impl FakeRuns {
         book.contracts.push(view);
     }
 
-    /// Changes a run as a worker would, and tells an event of it.
+    /// Changes a run as a worker would, and publishes an event.
     pub fn work(&self, id: &str, kind: &str, data: Value, change: impl FnOnce(&mut RunDetail)) {
         let mut book = self.book();
         let detail = book.runs.iter_mut().find(|detail| detail.run.id.0 == id).unwrap();

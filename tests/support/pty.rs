@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-/// How long a condition may take before it counts as never.
+/// Timeout of a condition.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Pty {
@@ -80,14 +80,14 @@ impl Pty {
                 Ok(bytes) => self.take(&bytes),
                 Err(why) => {
                     let raw = String::from_utf8_lossy(&self.raw);
-                    panic!("waited in vain for {what} ({why})\n{}\n--- raw\n{raw:?}", self.screen());
+                    panic!("timed out waiting for {what} ({why})\n{}\n--- raw\n{raw:?}", self.screen());
                 }
             }
         }
         self
     }
 
-    /// Lets the program come to rest: nothing written for that long.
+    /// Waits until the program is idle: nothing written for that long.
     pub fn rest(&mut self, quiet: Duration) -> &mut Self {
         while let Ok(bytes) = self.bytes.recv_timeout(quiet) {
             self.take(&bytes);
@@ -110,7 +110,7 @@ impl Pty {
         }
     }
 
-    /// Reads on until the program has ended; answers its exit code.
+    /// Continues to read until the program has exited; returns its exit code.
     pub fn wait_for_end(&mut self) -> u32 {
         let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
@@ -172,19 +172,19 @@ impl Pty {
         self
     }
 
-    /// How long the program takes to end from now on; none where it does not within a time.
+    /// How long the program takes to exit from now on; none if it does not within a timeout.
     pub fn end_within(&mut self, limit: Duration) -> Option<Duration> {
-        let began = Instant::now();
-        while began.elapsed() < limit {
+        let started = Instant::now();
+        while started.elapsed() < limit {
             if self.child.try_wait().unwrap().is_some() {
-                return Some(began.elapsed());
+                return Some(started.elapsed());
             }
             std::thread::park_timeout(Duration::from_millis(2));
         }
         None
     }
 
-    /// Whether the terminal is as a shell wants it: lines, echo, main screen, a cursor, no reports.
+    /// Whether the terminal is in the state that a shell expects: lines, echo, main screen, a cursor, no reports.
     pub fn restored(&self) -> bool {
         let termios = self.master.as_ref().unwrap().get_termios().unwrap();
         let modes = format!("{:?}", termios.local_flags);

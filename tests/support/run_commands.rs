@@ -1,4 +1,4 @@
-//! What a command does to a run in the core that holds runs in memory, by the one table of states.
+//! The effect of a command on a run in the in-memory core, by the table of states.
 #![allow(
     dead_code,
     unused_imports,

@@ -222,7 +222,7 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
     });
 }
 
-/// What a person reads to decide the gate that this run waits at.
+/// The decision preview of the gate at which this run waits.
 pub fn sheet(run: &RunRecord) -> DecisionPreview {
     let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else {
         panic!("no gate for a person")

@@ -8,7 +8,7 @@ use skills_tui::glyphs::{ASCII, Glyphs, UNICODE};
 use skills_tui::pane::{Draw, Effect, Pane};
 use skills_tui::theme::{Depth, Role, Theme};
 
-/// A size, a theme, a set of signs.
+/// A size, a theme, a set of glyphs.
 pub struct Screen {
     pub width: u16,
     pub height: u16,
@@ -45,7 +45,7 @@ impl Screen {
         Self { glyphs: &ASCII, ..Self::themed(width, height, "mono", Depth::None) }
     }
 
-    /// Draws once and answers the buffer and what the frame found missing. The size is that of the whole
+    /// Draws once and returns the buffer and the effects that load missing data. The size is that of the whole
     /// terminal: header and footer take a row each.
     pub fn draw(&mut self, pane: &mut dyn Pane) -> (Buffer, Vec<Effect>) {
         let area = Rect::new(0, 0, self.width, self.height - 2);

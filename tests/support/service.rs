@@ -1,5 +1,5 @@
-//! A service on loopback made of the table of operations, which loses answers, keeps callers waiting, dies and comes
-//! back as a test wants it.
+//! A service on loopback made of the table of operations, which loses responses, delays callers, crashes and returns
+//! as a test requires.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,9 +24,9 @@ const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 pub enum Mishap {
     /// The connection breaks before anything is done.
     BreaksBefore,
-    /// It is carried out, and the connection breaks before the answer.
+    /// It is executed, and the connection breaks before the response.
     BreaksAfter,
-    /// No answer ever comes.
+    /// Never responds.
     Hangs,
 }
 
@@ -78,7 +78,7 @@ impl Service {
         self.runtime = Some(runtime);
     }
 
-    /// A port that connections were cut on is taken again at once: the standard library sets `SO_REUSEADDR`. Meanwhile
+    /// A port with broken connections can be reused immediately: the standard library sets `SO_REUSEADDR`. Meanwhile
     /// the system may have lent it to a call of another test, which ends.
     fn listening(&self) -> std::net::TcpListener {
         let since = std::time::Instant::now();
@@ -93,15 +93,15 @@ impl Service {
         }
     }
 
-    /// Ends at once, as by a signal that nothing can be done about: every connection breaks.
+    /// Ends immediately, as by SIGKILL: every connection breaks.
     pub fn kill(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 
-    /// From the next beginning on, another core answers here.
-    pub fn stand_on(&mut self, core: &Arc<Local>) {
+    /// From the next start on, another core responds here.
+    pub fn use_core(&mut self, core: &Arc<Local>) {
         self.core = Arc::clone(core);
     }
 
@@ -118,7 +118,7 @@ impl Service {
         self.script.lock().unwrap().mishaps.insert(operation, mishap);
     }
 
-    /// How often an operation was asked for.
+    /// Number of calls of an operation.
     pub fn calls(&self, operation: &str) -> usize {
         self.script.lock().unwrap().calls.iter().filter(|name| **name == operation).count()
     }

@@ -23,7 +23,7 @@ const CLIENTS: [(&str, &str); 8] = [
     ("OpenClaw", "2026.9.6"),
     ("OpenCode", "1.18.33"),
 ];
-/// Skills with their roots, and the state of each in each client, by its ASCII sign.
+/// Skills with their roots, and the state of each in each client, by its ASCII symbol.
 const SKILLS: [(&str, &str, &str); 6] = [
     ("api-style-guide", "~/.agents/skills", "o%x?@@o@"),
     ("release-notes", "~/.agents/skills", "/%/?@?/@"),
@@ -105,7 +105,7 @@ fn deliver(harness: &mut Harness, skill: Option<&str>) {
 fn the_matrix_at_every_size() {
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let mut harness = opened(width, height);
-        // The cut cell of the skill in question.
+        // The truncated cell of that skill.
         harness.press("down down right");
         insta::assert_snapshot!(format!("clients-{width}x{height}"), harness.screen());
     }
@@ -132,7 +132,7 @@ fn enter_explains_a_cell() {
 }
 
 #[test]
-fn the_palette_knows_it_by_both_words() {
+fn palette_finds_the_matrix_by_both_words() {
     for word in ["clients", "visibility"] {
         let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["one"]))];
         let client = Arc::new(FakeClient::answering(|_| fits()));

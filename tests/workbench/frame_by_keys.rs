@@ -1,4 +1,4 @@
-//! The frame of the workbench, driven as a person drives it: keys, clicks and sizes in, a screen out.
+//! The frame of the workbench, driven by keys, clicks and sizes.
 use crate::support;
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn last_row(harness: &Harness) -> String {
 }
 
 #[test]
-fn the_frame_holds_at_every_size() {
+fn frame_is_drawn_at_every_size() {
     for (width, height) in [(120, 36), (80, 24), (60, 20), (40, 10)] {
         let harness = workbench(width, height);
         let screen = harness.screen();
@@ -54,7 +54,7 @@ fn the_frame_holds_at_every_size() {
 }
 
 #[test]
-fn a_window_that_is_too_small_says_so_and_recovers() {
+fn too_small_window_is_reported_and_recovers() {
     let mut harness = workbench(80, 24);
     let before = harness.screen();
     harness.resize(39, 9);
@@ -65,7 +65,7 @@ fn a_window_that_is_too_small_says_so_and_recovers() {
 }
 
 #[test]
-fn numbers_change_panes_and_a_text_field_owns_letters() {
+fn number_keys_switch_panes_except_in_text_fields() {
     let mut harness = workbench(120, 36);
     harness.press("2").type_text("q 1 ? turn");
     let screen = harness.screen();
@@ -78,7 +78,7 @@ fn numbers_change_panes_and_a_text_field_owns_letters() {
 }
 
 #[test]
-fn typing_ranks_at_every_key_and_the_cursor_shows_in_the_field() {
+fn every_key_ranks_and_the_cursor_is_visible() {
     let mut harness = workbench(120, 36);
     harness.press("2").type_text(INTENT);
     assert!(harness.screen().contains("pdf-tables"));
@@ -88,7 +88,7 @@ fn typing_ranks_at_every_key_and_the_cursor_shows_in_the_field() {
 }
 
 #[test]
-fn a_slow_answer_never_replaces_a_newer_one() {
+fn slow_response_never_replaces_a_newer_one() {
     let client = Arc::new(FakeClient::answering(|request| {
         let mut answer = fits();
         answer.results[0].name = format!("answer-to-{}", request.intent);
@@ -106,7 +106,7 @@ fn a_slow_answer_never_replaces_a_newer_one() {
 }
 
 #[test]
-fn the_palette_finds_does_and_says_why_not() {
+fn palette_finds_and_runs_commands_or_shows_the_reason() {
     let mut harness = workbench(120, 36);
     harness.press(":");
     insta::assert_snapshot!("palette-120x36", harness.screen());
@@ -129,7 +129,7 @@ fn the_demo_is_played_from_the_palette() {
 }
 
 #[test]
-fn themes_are_seen_before_they_are_picked() {
+fn themes_are_previewed_before_selection() {
     let ground = |harness: &Harness| harness.buffer()[(0, 10)].bg;
     let (dark, light) = (Color::Rgb(0x13, 0x15, 0x1a), Color::Rgb(0xfb, 0xf8, 0xf1));
     let mut harness = workbench(80, 24);
@@ -144,7 +144,7 @@ fn themes_are_seen_before_they_are_picked() {
 }
 
 #[test]
-fn help_is_made_from_the_keymap_and_can_be_searched() {
+fn help_is_generated_from_the_keymap_and_searchable() {
     let mut harness = workbench(120, 36);
     harness.press("?");
     insta::assert_snapshot!("help-120x36", harness.screen());
@@ -160,7 +160,7 @@ fn help_is_made_from_the_keymap_and_can_be_searched() {
 }
 
 #[test]
-fn notes_fade_and_errors_stay_until_they_are_seen() {
+fn notices_expire_and_errors_stay_until_dismissed() {
     let mut harness = workbench(120, 36);
     harness.deliver(AppEvent::Done("copied the note".to_owned()));
     harness.deliver(AppEvent::Failed(
@@ -176,7 +176,7 @@ fn notes_fade_and_errors_stay_until_they_are_seen() {
 }
 
 #[test]
-fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
+fn error_height_follows_its_text_up_to_a_third() {
     let rows = |text: &str, (width, height): (u16, u16)| {
         let mut harness = workbench(width, height);
         let bands = |harness: &Harness| -> Vec<String> {
@@ -199,7 +199,7 @@ fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
 }
 
 #[test]
-fn quitting_asks_only_when_a_text_would_be_lost() {
+fn quitting_is_confirmed_only_with_unsaved_text() {
     let mut harness = workbench(80, 24);
     harness.press("q");
     assert_eq!(harness.take_outside(), [AppCommand::Quit]);
@@ -246,7 +246,7 @@ fn the_mouse_reaches_tabs_footer_rows_and_closes_overlays() {
 }
 
 #[test]
-fn a_blocked_command_says_why_and_is_not_in_the_footer() {
+fn blocked_command_shows_its_reason_outside_the_footer() {
     let mut harness = workbench(120, 36);
     assert!(!last_row(&harness).contains("edit"));
     harness.press("e");
@@ -274,7 +274,7 @@ fn a_key_without_an_action_shows_a_hint() {
 }
 
 #[test]
-fn clients_are_asked_from_the_core_and_the_choice_goes_back() {
+fn clients_are_read_from_the_core_and_the_choice_is_sent() {
     let mut harness = workbench(80, 24);
     harness.press("v").wait_for("View as client");
     insta::assert_snapshot!("chooser-80x24", harness.screen());
@@ -283,7 +283,7 @@ fn clients_are_asked_from_the_core_and_the_choice_goes_back() {
 }
 
 #[test]
-fn progress_shows_while_it_goes_on_and_then_goes() {
+fn progress_is_shown_only_while_active() {
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let mut harness = workbench_with(Arc::clone(&client), notes(), &Settings::default(), 120, 36);
     client.emit(Event::Index(IndexProgress { indexed: 8_412, total: 14_639, done: false }));
@@ -321,7 +321,7 @@ fn the_log_shows_newest_last_and_unsafe_text_is_made_visible() {
 }
 
 #[test]
-fn without_signs_the_frame_is_plain_ascii() {
+fn frame_without_glyphs_is_ascii() {
     let settings =
         Settings { glyphs: GlyphSet::Ascii, theme: Some("mono".to_owned()), ..Settings::default() };
     let client = Arc::new(FakeClient::answering(|_| fits()));

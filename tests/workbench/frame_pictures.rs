@@ -52,14 +52,14 @@ fn shipped(home: &Path) -> Harness {
     harness
 }
 
-/// How long what is still read, counted or rendered may take until the screen is the picture.
+/// Timeout for pending reads, counts and rendering until the screen matches the picture.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn compare(harness: &mut Harness, name: &str, title: &str) {
     compare_without(harness, name, title, None);
 }
 
-/// What stands for the name of a temporary folder, which has as many letters.
+/// Placeholder for the name of a temporary folder, of the same length.
 const FOLDER: &str = "workspaces";
 
 /// As [`compare`], without the name of a temporary folder, which differs at every run.
@@ -74,9 +74,9 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
     let expected = std::fs::read_to_string(&file).unwrap_or_default();
     let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut drawn = draw(harness);
-    while drawn != expected && begun.elapsed() < WAIT_TIMEOUT && !writing {
+    while drawn != expected && started.elapsed() < WAIT_TIMEOUT && !writing {
         std::thread::sleep(Duration::from_millis(10));
         harness.pass(Duration::ZERO);
         drawn = draw(harness);
@@ -95,7 +95,7 @@ fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Optio
 }
 
 #[test]
-fn browse_and_discover_are_the_screens() {
+fn browse_and_discover_match_their_pictures() {
     let home = tempfile::tempdir().unwrap();
     let mut harness = shipped(home.path());
     harness
@@ -116,7 +116,7 @@ fn browse_and_discover_are_the_screens() {
 }
 
 #[test]
-fn the_sheet_of_a_waiting_run_is_the_screen() {
+fn decision_of_a_waiting_run_matches_its_picture() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" total ").wait_for("Checkpoints").press("a").wait_for("Your decision");
@@ -128,7 +128,7 @@ fn the_sheet_of_a_waiting_run_is_the_screen() {
 }
 
 #[test]
-fn a_session_with_a_loaded_skill_is_the_screen() {
+fn session_with_a_loaded_skill_matches_its_picture() {
     let home = tempfile::tempdir().unwrap();
     let arguments = Arguments {
         demo: true,
@@ -146,7 +146,7 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
     harness.press("c l").type_text("csv-profile").press("enter");
     harness.wait_for("1 of 8").wait_for("csv-profile body");
     harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
-    // What was said of each step is gone after a while, and what stays is the picture.
+    // Notices of the steps expire; the remaining screen is the picture.
     harness
         .pass(Duration::from_secs(60))
         .wait_until("no toast", |text| !text.contains("loaded from the next call"));
@@ -158,7 +158,7 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
 }
 
 #[test]
-fn the_golden_set_and_a_draft_are_the_screens() {
+fn golden_set_and_draft_match_their_pictures() {
     let place = Place::new();
     let mut harness = place.open(120, 32);
     harness.press("6").wait_for("failing first").wait_for("then first");
@@ -175,7 +175,7 @@ fn the_golden_set_and_a_draft_are_the_screens() {
 }
 
 #[test]
-fn why_and_its_advice_are_the_screen() {
+fn why_and_its_advice_match_their_picture() {
     let place = Authors::new();
     let mut harness = place.open(panes(), 120, 40);
     harness.press("2").type_text("add subscriptions to my next.js app").press("esc").wait_for("fits");
@@ -190,7 +190,7 @@ fn why_and_its_advice_are_the_screen() {
 }
 
 #[test]
-fn collisions_and_clients_are_the_screens() {
+fn collisions_and_clients_match_their_pictures() {
     let place = Authors::new();
     let mut harness = place.open(panes(), 120, 40);
     harness.press("C").wait_for("in 3 clusters").press("n").wait_for("Advice");
@@ -212,7 +212,7 @@ fn collisions_and_clients_are_the_screens() {
 }
 
 #[test]
-fn a_proposal_is_the_screen() {
+fn proposal_matches_its_picture() {
     let place = Authors::new();
     place.propose();
     let mut harness = place.open(panes(), 120, 40);
@@ -226,7 +226,7 @@ fn a_proposal_is_the_screen() {
 }
 
 #[test]
-fn a_filter_a_bulk_dialog_and_the_board_are_the_screens() {
+fn filter_bulk_dialog_and_board_match_their_pictures() {
     let client = shift_core();
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" total ").press("] ] ]").wait_for("state:failed").wait_for("9 of 20");

@@ -1,4 +1,4 @@
-//! What a person sees and does in Attach, by keys, over a core with runs.
+//! The pane Attach, driven by keys, over a core with runs.
 
 use crate::support;
 
@@ -120,13 +120,13 @@ fn desk_with(width: u16, height: u16, settings: &Settings) -> AttachFixture {
     AttachFixture { core, harness }
 }
 
-fn desk(width: u16, height: u16) -> AttachFixture {
+fn fixture(width: u16, height: u16) -> AttachFixture {
     desk_with(width, height, &Settings { clock_ms: Some(NOW_MS), ..Settings::default() })
 }
 
 /// Chooses table-audit and fills the form as in the picture; the cursor is in the reference.
-fn composed(desk: &mut AttachFixture) {
-    let harness = &mut desk.harness;
+fn composed(fixture: &mut AttachFixture) {
+    let harness = &mut fixture.harness;
     harness.press("down tab tab");
     harness.type_text("01J8ZC4M7Q/ex").press("enter").type_text("0.8");
     harness.press("tab").type_text("date, amount, vat");
@@ -136,12 +136,12 @@ fn composed(desk: &mut AttachFixture) {
 #[test]
 fn an_attachment_is_composed_with_its_preview_at_every_size() {
     for (width, height) in [(120, 36), (80, 24), (60, 20)] {
-        let mut desk = desk(width, height);
-        composed(&mut desk);
-        insta::assert_snapshot!(format!("attach-{width}x{height}"), desk.harness.screen());
+        let mut fixture = fixture(width, height);
+        composed(&mut fixture);
+        insta::assert_snapshot!(format!("attach-{width}x{height}"), fixture.harness.screen());
         if width == 60 {
-            desk.harness.press("esc tab");
-            insta::assert_snapshot!("attach-preview-60x20", desk.harness.screen());
+            fixture.harness.press("esc tab");
+            insta::assert_snapshot!("attach-preview-60x20", fixture.harness.screen());
         }
     }
     let settings = Settings {
@@ -151,22 +151,22 @@ fn an_attachment_is_composed_with_its_preview_at_every_size() {
         clock_ms: Some(NOW_MS),
         ..Settings::default()
     };
-    let mut desk = desk_with(120, 36, &settings);
-    composed(&mut desk);
-    let screen = desk.harness.screen();
+    let mut fixture = desk_with(120, 36, &settings);
+    composed(&mut fixture);
+    let screen = fixture.harness.screen();
     assert!(screen.is_ascii(), "{screen}");
     insta::assert_snapshot!("attach-ascii-120x36", screen);
 }
 
 #[test]
-fn it_is_sent_once_and_shows_the_way_to_the_run() {
-    let mut desk = desk(120, 36);
-    composed(&mut desk);
-    desk.harness.press("ctrl-s");
-    let screen = desk.harness.screen();
+fn attachment_is_sent_once_and_links_to_its_run() {
+    let mut fixture = fixture(120, 36);
+    composed(&mut fixture);
+    fixture.harness.press("ctrl-s");
+    let screen = fixture.harness.screen();
     assert!(screen.contains("attached") && screen.contains("g goes to the run"), "{screen}");
     insta::assert_snapshot!("attach-done-120x36", screen);
-    let sent = desk.core.runs.attachments.lock().unwrap().clone();
+    let sent = fixture.core.runs.attachments.lock().unwrap().clone();
     assert_eq!(sent.len(), 1);
     assert_eq!((sent[0].skill.as_str(), sent[0].target_type.as_str()), ("table-audit", "output"));
     assert_eq!(
@@ -176,51 +176,51 @@ fn it_is_sent_once_and_shows_the_way_to_the_run() {
 }
 
 #[test]
-fn the_last_result_goes_on_with_its_run() {
-    let mut desk = desk(120, 36);
-    composed(&mut desk);
-    desk.harness.press("ctrl-s").wait_for("attached");
-    let run = desk.core.runs.book().runs.last().unwrap().run.id.0.clone();
-    desk.core.runs.work(&run, "run.failed", serde_json::json!({}), |run| {
+fn last_result_follows_its_run() {
+    let mut fixture = fixture(120, 36);
+    composed(&mut fixture);
+    fixture.harness.press("ctrl-s").wait_for("attached");
+    let run = fixture.core.runs.book().runs.last().unwrap().run.id.0.clone();
+    fixture.core.runs.work(&run, "run.failed", serde_json::json!({}), |run| {
         run.run.state = skills_model::RunState::Failed;
     });
-    desk.harness.wait_for("its run failed");
+    fixture.harness.wait_for("its run failed");
 }
 
 #[test]
-fn a_failure_says_its_reason_in_place() {
-    let mut desk = desk(120, 36);
-    composed(&mut desk);
+fn failure_is_shown_with_its_reason_in_place() {
+    let mut fixture = fixture(120, 36);
+    composed(&mut fixture);
     let reason = AttachReason {
         check: AttachCheck::Target,
         value: "01J8ZC4M7Q/ex".to_owned(),
         allowed: vec!["extract".to_owned(), "export".to_owned()],
         cause: None,
     };
-    *desk.core.runs.refusal.lock().unwrap() = Some(Error {
+    *fixture.core.runs.refusal.lock().unwrap() = Some(Error {
         reason: serde_json::to_value(&reason).ok(),
         ..Error::new(Code::TargetNotFound, "run 01J8ZC4M7Q has no output of a step ex any more")
     });
-    desk.harness.press("ctrl-s");
-    insta::assert_snapshot!("attach-refused-120x36", desk.harness.screen());
-    desk.harness.press("g");
-    assert!(desk.harness.screen().contains("nothing attached yet"), "{}", desk.harness.screen());
+    fixture.harness.press("ctrl-s");
+    insta::assert_snapshot!("attach-refused-120x36", fixture.harness.screen());
+    fixture.harness.press("g");
+    assert!(fixture.harness.screen().contains("nothing attached yet"), "{}", fixture.harness.screen());
 }
 
 #[test]
-fn the_button_is_live_only_when_everything_holds() {
-    let mut desk = desk(120, 36);
-    desk.harness.press("down tab tab");
-    assert!(desk.harness.screen().contains("select a target"), "{}", desk.harness.screen());
-    desk.harness.type_text("01J8ZC4M7Q/extract");
-    assert!(desk.harness.screen().contains("threshold is required"), "{}", desk.harness.screen());
-    desk.harness.press("ctrl-s");
-    assert!(desk.core.runs.attachments.lock().unwrap().is_empty());
-    desk.harness.press("tab").type_text("high");
-    let screen = desk.harness.screen();
+fn button_is_enabled_only_if_all_checks_pass() {
+    let mut fixture = fixture(120, 36);
+    fixture.harness.press("down tab tab");
+    assert!(fixture.harness.screen().contains("select a target"), "{}", fixture.harness.screen());
+    fixture.harness.type_text("01J8ZC4M7Q/extract");
+    assert!(fixture.harness.screen().contains("threshold is required"), "{}", fixture.harness.screen());
+    fixture.harness.press("ctrl-s");
+    assert!(fixture.core.runs.attachments.lock().unwrap().is_empty());
+    fixture.harness.press("tab").type_text("high");
+    let screen = fixture.harness.screen();
     assert!(screen.contains("expected a number"), "{screen}");
-    desk.harness.press("ctrl-u").type_text("0.8");
-    assert!(desk.harness.screen().contains("all checks passed"), "{}", desk.harness.screen());
+    fixture.harness.press("ctrl-u").type_text("0.8");
+    assert!(fixture.harness.screen().contains("all checks passed"), "{}", fixture.harness.screen());
     let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);
     failing.checks[2] = AttachCheckResult {
         check: AttachCheck::TargetType,
@@ -230,72 +230,72 @@ fn the_button_is_live_only_when_everything_holds() {
     failing.checks[3] =
         AttachCheckResult { check: AttachCheck::Target, passed: None, note: "not looked at".to_owned() };
     failing.content = None;
-    desk.core.runs.book().preview = Some(failing);
-    desk.harness.type_text("5");
-    insta::assert_snapshot!("attach-failing-120x36", desk.harness.screen());
-    desk.harness.press("ctrl-s");
-    assert!(desk.core.runs.attachments.lock().unwrap().is_empty(), "what fails a check is never sent");
+    fixture.core.runs.book().preview = Some(failing);
+    fixture.harness.type_text("5");
+    insta::assert_snapshot!("attach-failing-120x36", fixture.harness.screen());
+    fixture.harness.press("ctrl-s");
+    assert!(fixture.core.runs.attachments.lock().unwrap().is_empty(), "what fails a check is never sent");
 }
 
 #[test]
 fn references_complete_by_fuzzy_letters_arrows_and_the_ghost() {
-    let mut desk = desk(120, 36);
-    desk.harness.press("down tab tab").type_text("kdexp");
-    let screen = desk.harness.screen();
+    let mut fixture = fixture(120, 36);
+    fixture.harness.press("down tab tab").type_text("kdexp");
+    let screen = fixture.harness.screen();
     assert!(screen.contains("01J8ZB11KD/export") && !screen.contains("01J8ZC4M7Q/extract  "), "{screen}");
-    desk.harness.press("enter");
-    desk.harness.press("esc i ctrl-u").type_text("01J8ZB");
-    desk.harness.press("right");
-    assert!(desk.harness.cursor().is_some());
-    desk.harness.press("esc Y");
-    let screen = desk.harness.screen();
+    fixture.harness.press("enter");
+    fixture.harness.press("esc i ctrl-u").type_text("01J8ZB");
+    fixture.harness.press("right");
+    assert!(fixture.harness.cursor().is_some());
+    fixture.harness.press("esc Y");
+    let screen = fixture.harness.screen();
     assert!(screen.contains("01J8ZB11KD/extract"), "the ghost was taken: {screen}");
 }
 
 #[test]
 fn only_attachable_skills_and_their_own_targets_can_be_chosen() {
-    let mut desk = desk(120, 36);
-    desk.harness.press("enter");
-    let screen = desk.harness.screen();
+    let mut fixture = fixture(120, 36);
+    fixture.harness.press("enter");
+    let screen = fixture.harness.screen();
     assert!(
         screen.contains("cost-watch") && screen.contains("table-audit") && !screen.contains("pdf-forms"),
         "{screen}"
     );
-    desk.harness.press("down enter");
-    let screen = desk.harness.screen();
+    fixture.harness.press("down enter");
+    let screen = fixture.harness.screen();
     assert_eq!(screen.matches("not accepted by this skill").count(), 3, "{screen}");
-    desk.harness.press("tab down");
-    assert!(desk.harness.screen().contains("● artifact"), "{}", desk.harness.screen());
-    desk.harness.press("down down up");
-    assert!(desk.harness.screen().contains("● output"), "{}", desk.harness.screen());
+    fixture.harness.press("tab down");
+    assert!(fixture.harness.screen().contains("● artifact"), "{}", fixture.harness.screen());
+    fixture.harness.press("down down up");
+    assert!(fixture.harness.screen().contains("● output"), "{}", fixture.harness.screen());
 }
 
 #[test]
-fn what_was_typed_for_a_skill_is_there_again_and_leaving_asks() {
-    let mut desk = desk(120, 36);
-    composed(&mut desk);
-    desk.harness.press("esc tab tab up");
-    assert!(desk.harness.screen().contains("instructions only"), "{}", desk.harness.screen());
-    desk.harness.press("down");
-    assert!(desk.harness.screen().contains("date, amount, vat"), "{}", desk.harness.screen());
-    desk.harness.press("q");
-    assert!(desk.harness.screen().contains("inputs for table-audit"), "{}", desk.harness.screen());
-    assert!(!desk.harness.take_outside().contains(&AppCommand::Quit));
+fn typed_text_is_restored_and_leaving_is_confirmed() {
+    let mut fixture = fixture(120, 36);
+    composed(&mut fixture);
+    fixture.harness.press("esc tab tab up");
+    assert!(fixture.harness.screen().contains("instructions only"), "{}", fixture.harness.screen());
+    fixture.harness.press("down");
+    assert!(fixture.harness.screen().contains("date, amount, vat"), "{}", fixture.harness.screen());
+    fixture.harness.press("q");
+    assert!(fixture.harness.screen().contains("inputs for table-audit"), "{}", fixture.harness.screen());
+    assert!(!fixture.harness.take_outside().contains(&AppCommand::Quit));
 }
 
 #[test]
 fn the_content_unfolds_scrolls_and_is_copied() {
-    let mut desk = desk(120, 36);
-    composed(&mut desk);
-    desk.harness.press("esc tab");
-    assert!(desk.harness.screen().contains("… 212 more"), "{}", desk.harness.screen());
-    desk.harness.press("enter pagedown pagedown");
-    let screen = desk.harness.screen();
+    let mut fixture = fixture(120, 36);
+    composed(&mut fixture);
+    fixture.harness.press("esc tab");
+    assert!(fixture.harness.screen().contains("… 212 more"), "{}", fixture.harness.screen());
+    fixture.harness.press("enter pagedown pagedown");
+    let screen = fixture.harness.screen();
     assert!(screen.contains("14.69],") && screen.contains("of 2"), "{screen}");
-    desk.harness.press("enter y ] y Y");
-    insta::assert_snapshot!("attach-copy-120x36", desk.harness.screen());
-    desk.harness.press("down down down enter");
-    let copied: Vec<String> = desk
+    fixture.harness.press("enter y ] y Y");
+    insta::assert_snapshot!("attach-copy-120x36", fixture.harness.screen());
+    fixture.harness.press("down down down enter");
+    let copied: Vec<String> = fixture
         .harness
         .take_outside()
         .into_iter()
@@ -306,65 +306,65 @@ fn the_content_unfolds_scrolls_and_is_copied() {
 
 #[test]
 fn clicks_do_what_keys_do() {
-    let mut desk = desk(120, 36);
+    let mut fixture = fixture(120, 36);
     let at = |screen: &str, text: &str| {
         let row = screen.lines().position(|line| line.contains(text)).unwrap();
         let column = screen.lines().nth(row).unwrap().split(text).next().unwrap().chars().count();
         (column as u16, row as u16)
     };
-    desk.harness.press("down");
-    let (x, y) = at(&desk.harness.screen(), "○ artifact");
-    desk.harness.click(x + 3, y);
-    assert!(desk.harness.screen().contains("● artifact"));
-    let (x, y) = at(&desk.harness.screen(), "○ output");
-    desk.harness.click(x, y);
-    let (x, y) = at(&desk.harness.screen(), "RUN/STEP");
-    desk.harness.click(x, y);
-    let (x, y) = at(&desk.harness.screen(), "01J8ZB11KD/export");
-    desk.harness.click(x, y);
-    let (x, y) = at(&desk.harness.screen(), "threshold");
-    desk.harness.click(x + 14, y);
-    desk.harness.type_text("0.8");
-    let (x, y) = at(&desk.harness.screen(), "Attach ^S");
-    desk.harness.click(x, y);
-    let sent = desk.core.runs.attachments.lock().unwrap().clone();
+    fixture.harness.press("down");
+    let (x, y) = at(&fixture.harness.screen(), "○ artifact");
+    fixture.harness.click(x + 3, y);
+    assert!(fixture.harness.screen().contains("● artifact"));
+    let (x, y) = at(&fixture.harness.screen(), "○ output");
+    fixture.harness.click(x, y);
+    let (x, y) = at(&fixture.harness.screen(), "RUN/STEP");
+    fixture.harness.click(x, y);
+    let (x, y) = at(&fixture.harness.screen(), "01J8ZB11KD/export");
+    fixture.harness.click(x, y);
+    let (x, y) = at(&fixture.harness.screen(), "threshold");
+    fixture.harness.click(x + 14, y);
+    fixture.harness.type_text("0.8");
+    let (x, y) = at(&fixture.harness.screen(), "Attach ^S");
+    fixture.harness.click(x, y);
+    let sent = fixture.core.runs.attachments.lock().unwrap().clone();
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].target_ref, "01J8ZB11KD/export");
 }
 
 #[test]
-fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
-    let mut desk = desk(120, 36);
+fn run_selects_only_a_skill_attachable_to_it() {
+    let mut fixture = fixture(120, 36);
     let ready = vec![(skills_skill::SkillId::new("table-audit"), String::new())];
-    desk.harness.deliver(AppEvent::All(Message::Run(RunResponse::Launchable(Ok(ready.into())))));
+    fixture.harness.deliver(AppEvent::All(Message::Run(RunResponse::Launchable(Ok(ready.into())))));
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
-    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
-    let screen = desk.harness.screen();
+    fixture.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
+    let screen = fixture.harness.screen();
     assert!(screen.contains("select a skill") && screen.contains("01J8ZC4M7Q"), "{screen}");
     assert!(!screen.contains("cost-watch"), "instructions only, it can run on nothing: {screen}");
 }
 
 #[test]
-fn coming_from_elsewhere_it_is_filled_in() {
-    let mut desk = desk(120, 36);
+fn form_opened_from_another_pane_is_filled_in() {
+    let mut fixture = fixture(120, 36);
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
-    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
-    let screen = desk.harness.screen();
+    fixture.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill: None, target })));
+    let screen = fixture.harness.screen();
     assert!(
         screen.contains("cost-watch") && screen.contains("● run") && screen.contains("01J8ZC4M7Q"),
         "{screen}"
     );
     let skill = Some(skills_skill::SkillId::new("table-audit"));
-    desk.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill, target: None })));
-    let screen = desk.harness.screen();
-    assert!(screen.contains("● output") && desk.harness.cursor().is_some(), "{screen}");
+    fixture.harness.deliver(AppEvent::All(Message::Visit(Target::Attach { skill, target: None })));
+    let screen = fixture.harness.screen();
+    assert!(screen.contains("● output") && fixture.harness.cursor().is_some(), "{screen}");
 }
 
 #[test]
-fn where_nothing_can_be_attached_it_says_what_would() {
-    let mut desk = desk(80, 24);
-    desk.harness.deliver(AppEvent::All(Message::Catalog(Arc::new(catalog()))));
-    insta::assert_snapshot!("attach-empty-80x24", desk.harness.screen());
-    desk.harness.pass(Duration::from_secs(1)).press("tab ctrl-s q");
-    assert!(desk.harness.take_outside().contains(&AppCommand::Quit));
+fn pane_without_attachable_skills_shows_help() {
+    let mut fixture = fixture(80, 24);
+    fixture.harness.deliver(AppEvent::All(Message::Catalog(Arc::new(catalog()))));
+    insta::assert_snapshot!("attach-empty-80x24", fixture.harness.screen());
+    fixture.harness.pass(Duration::from_secs(1)).press("tab ctrl-s q");
+    assert!(fixture.harness.take_outside().contains(&AppCommand::Quit));
 }

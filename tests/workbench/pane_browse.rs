@@ -1,4 +1,4 @@
-//! What a person sees and does in Browse.
+//! The pane Browse.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ use support::catalogs::{catalog, detail, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
 
-/// A contract with three branches, one of them two steps long, and a step that a person confirms.
+/// A contract with three branches, one of them two steps long, and a step that requires approval.
 const SIDE_BY_SIDE: &str = "\
 id: documents.pdf-tables
 version: 1.2.0
@@ -42,7 +42,7 @@ steps:
   - {id: book, uses: ledger.rows.book, input: {cells: vars.cells}, output: {rows: outputs.rows}}
 ";
 
-/// Answers effects as the core would, from the values made by hand, until nothing more is asked.
+/// Responds to effects as the core would, with prepared values, until there are none.
 fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
     while let Some(effect) = effects.pop() {
         let message = match effect {
@@ -126,7 +126,7 @@ fn type_text(pane: &mut Browse, text: &str) {
 }
 
 #[test]
-fn skills_and_the_chosen_one_at_every_size() {
+fn list_and_selected_skill_at_every_size() {
     for (width, height) in [(120, 36), (80, 24), (180, 50), (60, 20)] {
         let mut pane = opened();
         let mut screen = Screen::new(width, height);
@@ -135,7 +135,7 @@ fn skills_and_the_chosen_one_at_every_size() {
 }
 
 #[test]
-fn every_sub_tab_shows_its_part() {
+fn every_sub_tab_shows_its_content() {
     let mut pane = opened();
     let mut screen = Screen::new(120, 36);
     act(&mut pane, Action::Open);
@@ -183,7 +183,7 @@ fn the_filter_keeps_what_matches_and_marks_the_letters() {
 }
 
 #[test]
-fn groups_fold_and_the_grouping_goes_round() {
+fn groups_fold_and_the_grouping_cycles() {
     let mut pane = opened();
     act(&mut pane, Action::Fold);
     let screen = drawn(&mut pane, &mut Screen::new(120, 36));
@@ -212,7 +212,7 @@ fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
 }
 
 #[test]
-fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
+fn changed_bundle_is_shown_and_the_cursor_stays() {
     let mut pane = opened();
     pane.message(&Message::Event(Event::Scan(skills_registry::ScanProgress {
         found: 9,
@@ -239,7 +239,7 @@ fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
 }
 
 #[test]
-fn a_skill_that_only_the_client_finds_shows_no_other_text() {
+fn skill_found_only_by_the_client_shows_its_own_text() {
     let mut pane = opened();
     drawn(&mut pane, &mut Screen::new(120, 36));
     let location = "/ws/skills/tide-log/SKILL.md";
@@ -277,7 +277,7 @@ fn a_skill_that_only_the_client_finds_shows_no_other_text() {
 }
 
 #[test]
-fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
+fn list_marks_skills_that_the_client_does_not_list() {
     let mut pane = opened();
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
     let effects = pane.message(&Message::Picked(skills_tui::pane::PickerKind::Client, "codex".into()));
@@ -317,7 +317,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         "po-diff" => Shown::Omitted { why: "budget exhausted".to_owned() },
         _ => Shown::Complete,
     };
-    // One that the client finds, and that is not for a model: the budget alone knows of it.
+    // A skill that the client finds and that is user-only: only the budget contains it.
     let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];
     let ids = || entries.iter().map(|e| e.skill.id.as_str());
     let people = ids().find(|id| !named.contains(id)).unwrap().to_owned();
@@ -373,7 +373,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
 }
 
 #[test]
-fn the_editor_opens_where_one_is_reading() {
+fn editor_opens_at_the_displayed_line() {
     let mut pane = opened();
     let location = std::path::PathBuf::from("/home/ana/.claude/skills/pdf-tables");
     assert_eq!(pane.act(Action::Edit), Some(vec![Effect::Edit(location.join("SKILL.md"), 1)]));
@@ -416,7 +416,7 @@ fn a_click_on_a_row_a_group_and_a_tab_does_what_is_under_it() {
 }
 
 #[test]
-fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
+fn other_panes_can_open_a_filtered_skill() {
     let mut pane = opened();
     act(&mut pane, Action::Filter);
     type_text(&mut pane, "forms");
@@ -441,7 +441,7 @@ fn any_skill_is_opened_by_its_name() {
 }
 
 #[test]
-fn a_contract_shows_its_steps_at_every_size_and_a_skill_without_one_says_so() {
+fn contract_shows_its_steps_at_every_size() {
     for (width, height) in [(80, 24), (60, 20), (180, 50)] {
         let mut pane = opened();
         act(&mut pane, Action::Open);

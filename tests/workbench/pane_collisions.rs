@@ -1,4 +1,4 @@
-//! What a person sees and does in the collision map and the rivals of a skill. The map is a real one, of a small
+//! The collision map and the rivals of a skill. The map is a real one, of a small
 //! collection.
 
 use crate::support;
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Answers effects as the core would, until nothing more is asked.
+    /// Responds to effects as the core would, until there are none.
     fn serve(&self, pane: &mut Browse, mut effects: Vec<Effect>) {
         while let Some(effect) = effects.pop() {
             let message = match effect {
@@ -161,7 +161,7 @@ fn ascii_maps_are_ascii() {
 }
 
 #[test]
-fn rivals_are_a_tab_and_lead_to_their_pair() {
+fn rivals_are_a_tab_and_open_their_pair() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.browse();
@@ -181,7 +181,7 @@ fn rivals_are_a_tab_and_lead_to_their_pair() {
 }
 
 #[test]
-fn a_cluster_is_zoomed_and_left_again() {
+fn cluster_is_opened_and_closed() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.opened(&mut screen);

@@ -1,4 +1,4 @@
-//! What a person sees and does in Discover.
+//! The pane Discover.
 
 use crate::support;
 
@@ -37,7 +37,7 @@ fn answered(intent: &str, answer: Answer) -> Discover {
 }
 
 #[test]
-fn the_ranking_explains_itself_at_every_size() {
+fn ranking_is_explained_at_every_size() {
     for (width, height) in [(120, 36), (80, 24), (180, 50), (60, 20)] {
         let mut pane = answered(INTENT, fits());
         if width != 80 {
@@ -51,14 +51,14 @@ fn the_ranking_explains_itself_at_every_size() {
 }
 
 #[test]
-fn no_fit_is_an_answer() {
+fn no_fit_is_reported() {
     let mut pane = answered(NO_FIT_INTENT, none_fits());
     pane.act(Action::Submit);
     insta::assert_snapshot!("discover-nofit-120x36", Screen::new(120, 36).text(&mut pane));
 }
 
 #[test]
-fn the_heading_of_a_refused_skill_names_the_cause_and_is_not_cut_off() {
+fn heading_of_a_rejected_skill_names_the_complete_cause() {
     let heading = |id: &str, reason: VerdictReason| {
         let mut answer = none_fits();
         answer.results[0].skill_id = SkillId::new(id);
@@ -78,7 +78,7 @@ fn the_heading_of_a_refused_skill_names_the_cause_and_is_not_cut_off() {
 }
 
 #[test]
-fn every_keystroke_asks_again_with_a_rising_generation() {
+fn every_keystroke_sends_a_request_with_a_higher_generation() {
     let mut pane = Discover::new(History::default());
     let requests = typed(&mut pane, "pdf");
     let seen: Vec<(&str, u64, bool)> =
@@ -87,7 +87,7 @@ fn every_keystroke_asks_again_with_a_rising_generation() {
 }
 
 #[test]
-fn the_last_word_is_finished_once_the_cursor_leaves_the_end() {
+fn last_word_is_complete_once_the_cursor_leaves_it() {
     let mut pane = Discover::new(History::default());
     typed(&mut pane, "pdf");
     pane.text_key(KeyEvent::new(KeyCode::Home, KeyModifiers::NONE));
@@ -96,7 +96,7 @@ fn the_last_word_is_finished_once_the_cursor_leaves_the_end() {
 }
 
 #[test]
-fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
+fn late_response_is_dropped_and_the_last_valid_one_kept() {
     let mut pane = Discover::new(History::default());
     let requests = typed(&mut pane, INTENT);
     let last = requests.last().unwrap().1;
@@ -114,7 +114,7 @@ fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
 }
 
 #[test]
-fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
+fn failed_request_shows_its_error_instead_of_results() {
     let mut pane = answered(INTENT, fits());
     let generation = typed(&mut pane, "s")[0].1;
     let error = skills_api::Error::new(skills_api::Code::InternalError, "the index is being rebuilt");
@@ -125,7 +125,7 @@ fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
 }
 
 #[test]
-fn emptying_the_field_takes_the_answer_away_and_up_brings_the_intent_back() {
+fn empty_field_clears_results_and_up_restores_it() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::LeaveField);
     pane.act(Action::FocusIntent);
@@ -183,7 +183,7 @@ fn a_catalog_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
 }
 
 #[test]
-fn an_answer_of_an_empty_index_is_provisional_and_asked_again_while_the_index_grows() {
+fn results_of_an_incomplete_index_are_provisional_and_refreshed() {
     let mut pane = answered(INTENT, fits());
     let mut empty = fits();
     (empty.results, empty.skills) = (Vec::new(), 0);
@@ -200,7 +200,7 @@ fn an_answer_of_an_empty_index_is_provisional_and_asked_again_while_the_index_gr
     assert!(pane.message(&index(9, true)).is_empty(), "the answer is complete");
 }
 
-/// The answers that come while roots are read and indexed: another one is first now, bodies are missing.
+/// Results while roots are read and indexed: another one is first now, bodies are missing.
 fn with_new_first(missing: usize) -> Answer {
     let mut answer = fits();
     answer.results.swap(0, 1);
@@ -215,7 +215,7 @@ fn ranked_again(pane: &mut Discover, answer: Answer) {
 }
 
 #[test]
-fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
+fn first_result_stays_selected_during_indexing() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     ranked_again(&mut pane, with_new_first(212));
@@ -237,7 +237,7 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
 }
 
 #[test]
-fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
+fn selected_bundle_is_kept_when_its_id_moves() {
     let mut before = support::catalogs::catalog();
     let place = before.entries.iter().position(|e| e.skill.id.as_str() == "xlsx").unwrap();
     let mut pane = answered(INTENT, fits());
@@ -245,7 +245,7 @@ fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
     pane.message(&Message::Catalog(Arc::new(before.clone())));
     pane.act(Action::Down);
 
-    // Another root turns out to come first: its bundle is `xlsx` now, the chosen one has a longer id.
+    // Another root has precedence: its bundle is `xlsx` now, the selected one has a longer id.
     let chosen = Arc::clone(&before.entries[place].skill);
     let (mut first, mut second) = ((*chosen).clone(), (*chosen).clone());
     first.location = "/elsewhere/xlsx/SKILL.md".into();
@@ -262,7 +262,7 @@ fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
 }
 
 #[test]
-fn copies_are_one_line_that_unfolds() {
+fn copies_are_one_expandable_line() {
     let mut answer = fits();
     for n in 0..3 {
         let mut copy = answer.excluded.last().unwrap().clone();
@@ -284,7 +284,7 @@ fn copies_are_one_line_that_unfolds() {
 }
 
 #[test]
-fn the_choices_are_asked_and_shown() {
+fn options_are_requested_and_shown() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     for action in [Action::TogglePolicy, Action::CycleRole, Action::ToggleBody] {
@@ -330,7 +330,7 @@ fn a_click_selects_a_result_and_one_in_the_intent_edits_it() {
 }
 
 #[test]
-fn esc_goes_back_one_level_at_a_time() {
+fn esc_returns_one_level_at_a_time() {
     let mut pane = answered(INTENT, fits());
     assert!(pane.in_text());
     pane.act(Action::LeaveField);
@@ -343,7 +343,7 @@ fn esc_goes_back_one_level_at_a_time() {
 }
 
 #[test]
-fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
+fn wide_screen_requests_levels_and_shows_body_matches() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     let mut screen = Screen::new(180, 50);
@@ -363,7 +363,7 @@ fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
     insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
 }
 
-/// An answer with `total` results, of which the first page is loaded.
+/// A result list with `total` results, of which the first page is loaded.
 fn long(total: usize) -> Answer {
     let mut answer = fits();
     answer.results = (0..total.min(40)).map(|n| numbered(n, &answer)).collect();
@@ -379,7 +379,7 @@ fn numbered(n: usize, from: &Answer) -> Hit {
     hit
 }
 
-/// Answers the requests of the last frame, as a core with `total` results would.
+/// Responds to the requests of the last frame, as a core with `total` results would.
 fn serve(pane: &mut Discover, screen: &mut Screen, total: usize) -> Vec<Request> {
     let (_, wanted) = screen.draw(pane);
     let mut served = Vec::new();
@@ -499,7 +499,7 @@ fn any_skill_is_opened_by_its_name_at_every_width() {
 }
 
 #[test]
-fn a_skill_that_is_no_result_says_why_when_it_is_opened() {
+fn opened_skill_outside_the_results_shows_the_reason() {
     let open = |id: &str, change: &dyn Fn(&mut Answer)| {
         let mut pane = answered(INTENT, fits());
         pane.act(Action::Submit);
@@ -527,7 +527,7 @@ fn a_skill_that_is_no_result_says_why_when_it_is_opened() {
 }
 
 #[test]
-fn the_verdict_is_about_the_first_result_and_keeps_names_whole() {
+fn verdict_is_about_the_first_result_without_truncated_names() {
     let mut answer = fits();
     let id = "abusing-dpapi-for-credential-access-on-windows";
     answer.results[0].skill_id = SkillId::new(id);
@@ -546,7 +546,7 @@ fn the_verdict_is_about_the_first_result_and_keeps_names_whole() {
 }
 
 #[test]
-fn marks_by_meaning_show_only_where_meaning_counts() {
+fn semantic_marks_are_shown_only_with_semantic_terms() {
     let marked = |answer: Answer| {
         let mut pane = answered(INTENT, answer);
         pane.act(Action::Submit);

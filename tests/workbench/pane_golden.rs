@@ -225,7 +225,7 @@ fn discover_adds_its_request() {
 }
 
 #[test]
-fn quitting_asks_before_a_typed_text_is_lost() {
+fn quitting_with_typed_text_is_confirmed() {
     let place = Place::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
@@ -260,7 +260,7 @@ fn a_golden_query_of_an_unknown_skill_is_added_only_on_request() {
 }
 
 #[test]
-fn the_key_that_explains_is_in_the_footer_of_a_small_screen() {
+fn key_for_the_explanation_is_in_the_small_footer() {
     let place = Place::new();
     let mut screen = place.open(80, 24);
     screen.press("1").wait_for("W why");
@@ -268,7 +268,7 @@ fn the_key_that_explains_is_in_the_footer_of_a_small_screen() {
 }
 
 #[test]
-fn a_draft_says_that_the_file_changed_on_disk() {
+fn draft_reports_that_the_file_changed_on_disk() {
     let place = Place::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");

@@ -101,7 +101,7 @@ impl Place {
 const NEW: &str = "Writes bills and invoices, adds subscriptions and recurring payments for customers.";
 
 #[test]
-fn what_waits_is_shown_with_its_diff_and_effect() {
+fn waiting_proposals_show_their_diff_and_effect() {
     let place = Place::new();
     let denied = place.propose(&place.read().replace("Write the bill.", "Write it."), 3 * 24 * 60);
     let by = ProposalDecision {

@@ -1,4 +1,4 @@
-//! What an operator sees and does in Runs, by keys, over a core that holds runs in memory.
+//! The pane Runs, driven by keys, over a core with runs in memory.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 #[test]
-fn what_waits_for_a_person_stands_first_at_every_size() {
+fn waiting_runs_are_first_at_every_size() {
     let client = core(every_state());
     for (width, height) in [(120, 36), (80, 24)] {
         let harness = opened(&client, width, height);
@@ -51,7 +51,7 @@ fn without_color_every_state_has_a_symbol() {
 }
 
 #[test]
-fn before_there_is_a_run_it_says_how_to_begin() {
+fn empty_run_list_shows_how_to_start() {
     let client = core(Vec::new());
     let mut harness = opened_as(&client, &settings(), (80, 24));
     harness.wait_for("no runs yet: press n to launch one");
@@ -59,7 +59,7 @@ fn before_there_is_a_run_it_says_how_to_begin() {
 }
 
 #[test]
-fn a_decision_shows_what_would_happen_and_is_sent_once() {
+fn decision_shows_its_effect_and_is_sent_once() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Your decision");
@@ -82,7 +82,7 @@ fn a_decision_shows_what_would_happen_and_is_sent_once() {
 }
 
 #[test]
-fn enter_on_a_new_sheet_decides_nothing() {
+fn enter_in_a_new_dialog_decides_nothing() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Your decision").press("enter");
@@ -92,7 +92,7 @@ fn enter_on_a_new_sheet_decides_nothing() {
 }
 
 #[test]
-fn a_denial_carries_who_and_why() {
+fn denial_has_person_and_reason() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     harness.press("d").wait_for("Your decision").press("tab tab tab ctrl-u").type_text("Kim A D");
@@ -122,7 +122,7 @@ fn dialog_shows_decision_of_another_person() {
 }
 
 #[test]
-fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
+fn letters_typed_in_a_decision_become_lasting_notes() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     let gone = |screen: &str| !screen.contains("Your decision");
@@ -140,7 +140,7 @@ fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
 }
 
 #[test]
-fn an_order_that_comes_too_late_is_not_offered_any_more() {
+fn late_command_is_no_longer_offered() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("x").wait_for("Cancel this run?");
@@ -152,7 +152,7 @@ fn an_order_that_comes_too_late_is_not_offered_any_more() {
 }
 
 #[test]
-fn a_step_of_unknown_outcome_asks_other_things() {
+fn unknown_outcome_offers_other_choices() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
     run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
@@ -248,7 +248,7 @@ fn the_dialog_of_a_command_names_the_run_by_its_title() {
 }
 
 #[test]
-fn in_a_small_window_the_one_that_space_takes_in_is_always_in_sight() {
+fn selected_run_stays_visible_in_a_small_window() {
     let runs =
         (1..22).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
@@ -289,7 +289,7 @@ fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
 }
 
 #[test]
-fn a_run_is_compared_with_where_it_comes_from_step_by_step() {
+fn run_is_compared_with_its_source_by_step() {
     let one = detail(&id(6), "invoice-intake", RunState::Completed);
     let mut other = detail(&id(7), "invoice-intake", RunState::Failed);
     other.run.source = Some((RunId(id(6)), 2));
@@ -331,7 +331,7 @@ fn a_run_without_a_worker_is_marked() {
 }
 
 #[test]
-fn what_a_step_prints_shows_while_it_runs() {
+fn output_of_a_step_is_shown_while_it_runs() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     client.runs.work(
@@ -374,7 +374,7 @@ fn the_cursor_stays_on_its_run_while_the_list_changes() {
 }
 
 #[test]
-fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
+fn open_launch_dialog_follows_trust_and_edits() {
     let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     let ready = contract_view("invoice-intake", INVOICE);
     let why = "the root is not trusted: skills trust /skills";
@@ -405,7 +405,7 @@ fn a_new_wait_is_announced_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
-    // A run that waits when the workbench opens is not notified: it is known before it begins to wait.
+    // A run that waits when the workbench opens is not notified: it is known before it starts to wait.
     harness.press("5").wait_for("site-report");
     harness.press("1").wait_for("a note");
     client.runs.work(&id(3), "gate.waiting", json!({}), |run| {
@@ -419,7 +419,7 @@ fn a_new_wait_is_announced_on_every_pane() {
 }
 
 #[test]
-fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
+fn runs_waiting_at_the_start_are_not_announced() {
     let all: Vec<RunRecord> = every_state().into_iter().map(|detail| detail.run).collect();
     let notifies = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
     for ended_first in [false, true] {
@@ -450,7 +450,7 @@ fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
 }
 
 #[test]
-fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
+fn ten_thousand_runs_load_by_page_and_draw_within_a_frame() {
     let runs = (0..10_000).map(|number| {
         let mut run =
             detail(&format!("0198a1b0-0000-7000-8000-{number:012}"), "bulk-job", RunState::Completed);
@@ -476,7 +476,7 @@ fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
 }
 
 #[test]
-fn ages_move_with_the_clock_and_nothing_turns_at_rest() {
+fn ages_follow_the_clock_without_idle_animation() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 100, 30);
     has(&harness, &["1 m"]);

@@ -1,4 +1,4 @@
-//! What an operator sees in Runs while a remote core cannot be reached: commands are refused, and dialogs keep their
+//! The pane Runs while a remote core cannot be reached: commands are refused, and dialogs keep their
 //! contents.
 
 use crate::support;
@@ -59,7 +59,7 @@ fn footer(harness: &Harness) -> String {
     harness.screen().lines().last().unwrap_or_default().to_owned()
 }
 
-/// Each key with the state of the run that takes it and the title of its dialog.
+/// Each key with the state of the run that accepts it and the title of its dialog.
 const COMMANDS: [(&str, RunState, &str); 8] = [
     ("a", RunState::WaitingForHuman, "Your decision"),
     ("d", RunState::WaitingForHuman, "Your decision"),
@@ -163,7 +163,7 @@ fn marked_runs_stay_chosen_when_the_connection_is_lost() {
 }
 
 #[test]
-fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
+fn launch_without_a_connection_fails_and_keeps_typed_text() {
     let client = remote(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 80, 24);
@@ -186,7 +186,7 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
 }
 
 #[test]
-fn a_run_that_cannot_be_read_now_is_not_said_to_wait_for_nobody() {
+fn unreadable_run_is_not_reported_as_not_waiting() {
     let mut pane = Runs::new();
     let effects = pane.message(&Message::Run(RunResponse::Following));
     let Some(Effect::Run(RunRequest::Page { generation, .. })) = effects.first() else {

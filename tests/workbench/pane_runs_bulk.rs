@@ -114,7 +114,7 @@ fn only_shift_a_approves_many() {
 }
 
 #[test]
-fn runs_that_cannot_take_the_command_are_left_out() {
+fn runs_that_cannot_accept_the_command_are_excluded() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     harness.press("* x");
@@ -122,7 +122,7 @@ fn runs_that_cannot_take_the_command_are_left_out() {
 }
 
 #[test]
-fn a_filter_is_completed_and_its_mistakes_are_explained() {
+fn filter_is_completed_and_its_errors_are_explained() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     harness.press("/").type_text("sta").press("tab");
@@ -223,7 +223,7 @@ fn a_filter_without_matches_selects_no_run() {
 }
 
 #[test]
-fn what_is_the_same_in_all_is_stated_once() {
+fn values_common_to_all_are_stated_once() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");

@@ -19,7 +19,7 @@ use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 #[test]
-fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
+fn only_accepted_commands_are_offered_and_others_explained() {
     let client = core(every_state());
     let mut harness = opened(&client, 120, 36);
     let footer = |harness: &Harness| harness.screen().lines().last().unwrap().to_owned();
@@ -37,7 +37,7 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
 }
 
 #[test]
-fn what_is_read_in_full_follows_the_run() {
+fn reader_follows_the_run() {
     let client = core(vec![detail(&id(3), "invoice-intake", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("v").wait_for("copy all");
@@ -45,7 +45,7 @@ fn what_is_read_in_full_follows_the_run() {
         let log = json!({ "stream": "stdout", "text": format!("page {page} of 40") });
         client.runs.work(&id(3), "step.log", log, |_| {});
     }
-    // The end of the text was in sight, and stays in sight.
+    // The end of the text was visible, and stays visible.
     harness.wait_for("page 40 of 40");
     harness.press("g").wait_for("outputs");
     client.runs.work(&id(3), "step.log", json!({ "stream": "stdout", "text": "page 41" }), |_| {});
@@ -74,7 +74,7 @@ fn the_output_of_a_step_is_searched() {
 }
 
 #[test]
-fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
+fn waiting_run_is_assigned_and_reassigned_with_a_note() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);
     harness
@@ -138,7 +138,7 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
 }
 
 #[test]
-fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
+fn multiline_input_is_corrected_and_the_change_shown() {
     let mut run = detail(&id(7), "flaky-upload", RunState::Failed);
     run.run.inputs = json!({ "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3, "currency": "EUR" });
     let client = core(vec![run]);
@@ -146,7 +146,7 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
     harness.wait_for("Output");
     harness.press("r").wait_for("Resume this run");
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
-    // The field below it is a choice, the one after it takes numbers alone.
+    // The field below it is a choice, the one after it accepts numbers only.
     harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
     assert_eq!(orders(&client), [], "what is not a number is not sent");
     harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
@@ -178,7 +178,7 @@ fn a_takeover_by_another_worker_is_reported() {
 }
 
 #[test]
-fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
+fn signal_has_the_expected_name_and_a_json_payload() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("s").wait_for("Send a signal");
@@ -196,7 +196,7 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
 }
 
 #[test]
-fn canceling_asks_first_and_begins_on_no() {
+fn cancel_confirmation_starts_on_no() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("x").wait_for("Cancel this run?").press("enter");
@@ -218,7 +218,7 @@ fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
 }
 
 #[test]
-fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
+fn rejected_command_keeps_the_dialog_and_typed_text() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("s").wait_for("Send a signal").press("ctrl-u").type_text("[1]");
@@ -229,7 +229,7 @@ fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
 }
 
 #[test]
-fn what_a_run_gave_is_read_whole_with_its_columns_and_copied() {
+fn outputs_are_read_completely_and_copied() {
     let mut run = detail(&id(6), "invoice-intake", RunState::Completed);
     run.run.outputs = Some(json!({ "page": "Errors\n     2 x  pool exhausted\n     1 x  closed" }));
     let client = core(vec![run]);
@@ -253,7 +253,7 @@ fn what_a_run_gave_is_read_whole_with_its_columns_and_copied() {
 }
 
 #[test]
-fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
+fn comparison_of_two_runs_starts_at_their_inputs() {
     let mut other = detail(&id(5), "invoice-intake", RunState::Completed);
     other.run.inputs = json!({ "file": "invoices/2026-08.pdf", "currency": "EUR" });
     other.steps[1].binding = Some("another.script".to_owned());
@@ -267,7 +267,7 @@ fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
 }
 
 #[test]
-fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
+fn result_of_a_step_marked_completed_is_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
     run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
@@ -290,11 +290,11 @@ fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
 }
 
 #[test]
-fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
+fn second_approver_sees_who_decided_first() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Your decision");
-    // An event that says nothing: the sheet has not heard of it.
+    // An event without information: the dialog does not change.
     client.runs.work(&id(1), "step.log", json!({}), |run| {
         let inputs_digest = "9f".repeat(32);
         let (verdict, step) = (Verdict::Approve, "book".to_owned());
@@ -327,7 +327,7 @@ fn the_binding_is_updated_when_skills_are_read() {
 }
 
 #[test]
-fn leaving_with_active_runs_asks_once() {
+fn leaving_with_active_runs_is_confirmed_once() {
     let mut run = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
     run.run.lease =
@@ -368,7 +368,7 @@ fn a_pause_request_is_shown_above_the_steps() {
 }
 
 #[test]
-fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
+fn decision_shows_a_pending_pause_and_blocked_steps() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     let sheet = run.sheet.as_mut().unwrap();
     sheet.pause = Some("secret-scan (1 finding)".to_owned());
@@ -389,7 +389,7 @@ fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
 }
 
 #[test]
-fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
+fn remaining_wait_follows_the_clock_and_expiry_decides_nothing() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.run.expires_ms = Some(NOW_MS + 90_000);
     run.sheet = Some(sheet(&run.run));
@@ -407,7 +407,7 @@ fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
 }
 
 #[test]
-fn a_wait_whose_time_is_over_is_called_expired() {
+fn wait_after_its_deadline_is_expired() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.run.expires_ms = Some(NOW_MS - 5_000);
     let harness = opened(&core(vec![run]), 120, 36);
@@ -418,7 +418,7 @@ fn a_wait_whose_time_is_over_is_called_expired() {
 }
 
 #[test]
-fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() {
+fn run_canceled_by_timeout_shows_the_reason() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Canceled);
     run.run.error =
         Some(json!({ "code": "expired", "message": "no approval in time", "expired_ms": NOW_MS }));
@@ -433,7 +433,7 @@ fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() 
 }
 
 #[test]
-fn a_store_that_cannot_be_read_says_what_to_do_with_the_command_of_this_workbench() {
+fn unreadable_store_shows_the_command_to_repair_it() {
     let client = core(Vec::new());
     let damaged = "listing runs: it is damaged: `skills db check` says where";
     *client.runs.unreadable.lock().unwrap() = Some(Error::new(Code::InternalError, damaged));
@@ -445,7 +445,7 @@ fn a_store_that_cannot_be_read_says_what_to_do_with_the_command_of_this_workbenc
 }
 
 #[test]
-fn a_copied_command_leads_to_the_runs_of_this_workbench() {
+fn copied_command_uses_the_store_of_this_workbench() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
     let invocation = Invocation::with(["--store", "sqlite:/x/a b.db"].map(str::to_owned).into());
     let mut harness = opened_as(&client, &Settings { invocation, ..settings() }, (120, 30));
@@ -471,7 +471,7 @@ fn runs_to_compare_with_are_distinguished() {
 }
 
 #[test]
-fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
+fn notice_in_a_small_window_does_not_cover_its_subject() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
     let mut harness = opened(&client, 80, 24);
     let before: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
@@ -485,7 +485,7 @@ fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
 }
 
 #[test]
-fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
+fn inputs_of_an_edited_step_are_not_shown() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.sheet.as_mut().unwrap().inputs = json!(null);
     let mut harness = opened(&core(vec![run]), 120, 36);
@@ -494,7 +494,7 @@ fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
 }
 
 #[test]
-fn a_step_that_a_person_saw_says_who_and_with_what() {
+fn step_marked_completed_shows_person_and_result() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Completed);
     let decision = Decision {
         verdict: Verdict::Approve,
@@ -516,7 +516,7 @@ fn a_step_that_a_person_saw_says_who_and_with_what() {
 }
 
 #[test]
-fn a_run_of_skills_that_are_not_read_here_says_who_can_work_it() {
+fn run_of_unloaded_skills_names_who_can_execute_it() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Pending);
     let why = "it was launched from the skills of /srv/skills, which are not loaded: use --root /srv/skills";
     run.elsewhere = Some(why.to_owned());
@@ -527,7 +527,7 @@ fn a_run_of_skills_that_are_not_read_here_says_who_can_work_it() {
 }
 
 #[test]
-fn a_run_that_asks_something_else_is_unmarked() {
+fn run_with_a_changed_request_is_unmarked() {
     let runs = (1..4).map(|n| detail(&id(n), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);

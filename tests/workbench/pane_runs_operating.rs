@@ -63,7 +63,7 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
-fn every_tab_is_in_sight_in_a_small_window() {
+fn every_tab_is_visible_in_a_small_window() {
     let client = core(runs());
     let harness = opened(&client, 80, 24);
     has(&harness, &["All 6  Waiting ◆2  Running  Failed  Board"]);
@@ -241,7 +241,7 @@ fn every_reason_of_failures_is_drawn_or_counted() {
 }
 
 #[test]
-fn the_list_says_that_the_run_store_is_unavailable() {
+fn list_shows_that_the_run_store_is_unavailable() {
     let outage = || {
         let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
         AppEvent::All(Message::Run(RunResponse::NotFollowing(error)))
@@ -395,7 +395,7 @@ fn a_partly_approved_run_keeps_its_deadline() {
 }
 
 /// A run that waits for the second of two approvals, escalated and assigned.
-fn handed_over(number: u32) -> RunDetail {
+fn reassigned(number: u32) -> RunDetail {
     let mut run = run(number, RunState::WaitingForHuman, "Promote 5.5.0 to eu-west-1", "eu-west-1");
     if let Some(Gate::Human { approvals, .. }) = &mut run.run.gate {
         (approvals.need, approvals.by) = (2, vec!["ana".to_owned()]);
@@ -413,7 +413,7 @@ fn handed_over(number: u32) -> RunDetail {
 
 #[test]
 fn approvals_escalation_and_assignee_are_in_every_view() {
-    let client = core([runs(), vec![handed_over(7)]].concat());
+    let client = core([runs(), vec![reassigned(7)]].concat());
     let mut harness = opened(&client, 80, 24);
     has(&harness, &["Promote 5.5.0 to eu-we… 1/2 !"]);
     harness.resize(160, 40);
@@ -424,7 +424,7 @@ fn approvals_escalation_and_assignee_are_in_every_view() {
     has(&harness, &["1 of 2, escalated to le"]);
     harness.resize(200, 60);
     has(&harness, &["1 of 2, escalated to lead, for lena"]);
-    let mut alone = opened(&core(vec![handed_over(7)]), 140, 40);
+    let mut alone = opened(&core(vec![reassigned(7)]), 140, 40);
     alone.wait_for("Checkpoints");
     has(&alone, &["! escalated to lead", "assigned to lena by kim: look at the registry first"]);
 }
@@ -441,7 +441,7 @@ fn titles_identify_runs_in_a_small_window() {
 
 #[test]
 fn a_wide_board_shows_id_starter_and_step() {
-    let client = core([runs(), vec![handed_over(7)]].concat());
+    let client = core([runs(), vec![reassigned(7)]].concat());
     let mut harness = opened(&client, 200, 60);
     harness.press("b").wait_for("failed, by reason");
     insta::assert_snapshot!("runs-board-200x60", harness.screen());

@@ -38,7 +38,7 @@ fn screen(local: Arc<Local>, size: (u16, u16)) -> (Harness, SharedSessionClient)
 }
 
 #[test]
-fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
+fn skill_loaded_by_fuzzy_letters_is_in_the_next_call() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("c l").type_text("csv-profile").press("enter");
@@ -48,7 +48,7 @@ fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
 }
 
 #[test]
-fn levels_stand_side_by_side_and_the_request_is_whole() {
+fn levels_are_side_by_side_and_the_request_complete() {
     let mut bench = bench(140, 40);
     let screen = &mut bench.screen;
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
@@ -58,7 +58,7 @@ fn levels_stand_side_by_side_and_the_request_is_whole() {
 }
 
 #[test]
-fn a_file_is_read_and_a_script_asks_with_no_first() {
+fn file_is_read_and_script_confirmation_starts_on_no() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -106,7 +106,7 @@ fn a_script_runs_only_after_its_review() {
 }
 
 #[test]
-fn a_message_is_said_and_stands_in_the_transcript() {
+fn message_is_sent_and_in_the_transcript() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
@@ -116,7 +116,7 @@ fn a_message_is_said_and_stands_in_the_transcript() {
 }
 
 #[test]
-fn figures_are_whole_in_a_narrow_terminal() {
+fn figures_are_not_truncated_in_a_narrow_terminal() {
     let mut bench = bench(80, 24);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -125,7 +125,7 @@ fn figures_are_whole_in_a_narrow_terminal() {
 }
 
 #[test]
-fn skills_change_their_order_and_leave() {
+fn skills_are_reordered_and_unloaded() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     for skill in ["csv-profile", "json-diff"] {
@@ -141,7 +141,7 @@ fn skills_change_their_order_and_leave() {
 }
 
 #[test]
-fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
+fn reordering_keeps_skills_loaded_by_other_processes() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     for skill in ["csv-profile", "json-diff"] {
@@ -162,7 +162,7 @@ fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
 }
 
 #[test]
-fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
+fn changes_of_another_process_appear_with_their_source() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -178,7 +178,7 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
         });
     };
     let look = std::time::Duration::from_millis(2_100);
-    // The first look learns which change is the newest: it was made here, and nothing is said of it.
+    // The first check determines the newest change: it was made here and is not announced.
     screen.pass(look).pass(look);
     assert!(!screen.screen().contains("changed by another process"), "{}", screen.screen());
     act("skills.load", &["log-merge"]);
@@ -192,7 +192,7 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
 }
 
 #[test]
-fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_are_counted() {
+fn level_one_shows_the_entries_and_unit_of_the_client() {
     let mut bench = bench(140, 40);
     let screen = &mut bench.screen;
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
@@ -202,7 +202,7 @@ fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_
 }
 
 #[test]
-fn a_new_session_says_what_it_would_take_over() {
+fn new_session_dialog_shows_the_inherited_settings() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
@@ -219,7 +219,7 @@ fn a_new_session_says_what_it_would_take_over() {
 }
 
 #[test]
-fn it_folds_into_one_column_without_color() {
+fn narrow_session_has_one_column() {
     let mut bench = bench(60, 20);
     let screen = &mut bench.screen;
     let seen = screen.screen();
@@ -229,7 +229,7 @@ fn it_folds_into_one_column_without_color() {
 }
 
 #[test]
-fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
+fn session_is_identified_and_exported_without_overwriting() {
     let mut bench = bench(120, 36);
     let out = bench.home.path().join("out.json");
     let path = out.to_string_lossy().into_owned();
@@ -249,7 +249,7 @@ fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
 }
 
 #[test]
-fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
+fn invalid_request_shows_its_remedy_while_it_applies() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -265,7 +265,7 @@ fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
 }
 
 #[test]
-fn arguments_of_a_script_are_still_there_after_not_now() {
+fn arguments_of_a_postponed_script_are_kept() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -290,7 +290,7 @@ fn the_levels_of_a_skill_can_be_read_in_a_narrow_terminal() {
 }
 
 #[test]
-fn a_skill_that_went_out_has_no_levels_any_more() {
+fn unloaded_skill_has_no_levels() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
@@ -324,7 +324,7 @@ fn truncated_descriptions_are_counted_since_the_last_call() {
 }
 
 #[test]
-fn the_sheet_of_an_export_says_what_the_service_objects_to() {
+fn export_dialog_shows_the_errors_of_the_service() {
     for (width, height) in [(120, 36), (80, 24)] {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
@@ -394,7 +394,7 @@ fn a_skill_of_another_project_is_readable() {
 }
 
 #[test]
-fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key() {
+fn edited_file_is_marked_and_reloaded_by_a_key() {
     for size in [(120, 36), (80, 24)] {
         let (mut bench, ours, _) = project(size, None);
         let screen = &mut bench.screen;
@@ -407,7 +407,7 @@ fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key(
         screen.press("l").wait_for("reload: changed on disk").type_text("beta").press("enter");
         screen.wait_until("what is there now is loaded", |text| !text.contains('✎'));
         screen.press("tab").wait_for("Beta two");
-        // What the folder holds is counted again, and nothing is counted for ever.
+        // The content of the folder is counted again, and counting ends.
         screen.press("]").wait_for("L3 when read");
         std::fs::write(ours.join("beta/references/more.md"), "more\n").unwrap();
         bundle(&ours, "beta", "# Third");
@@ -416,7 +416,7 @@ fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key(
 }
 
 #[test]
-fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
+fn body_placement_is_shown_and_result_bodies_readable() {
     for (width, height) in [(120, 40), (80, 24)] {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;

@@ -112,7 +112,7 @@ impl Authors {
     pub fn new() -> Self {
         let place = Self { home: tempfile::tempdir().unwrap() };
         for (project, id, description) in SKILLS {
-            // A colon in a plain value is an error that some clients repair; release notes are for people only.
+            // A colon in a plain value is an error that some clients repair; release notes are user-only.
             let value = match id {
                 "api-style-guide" => description.to_owned(),
                 _ => format!(">-\n  {description}"),

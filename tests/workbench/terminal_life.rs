@@ -66,7 +66,7 @@ fn started() -> Pty {
 }
 
 #[test]
-fn the_first_frame_shows_and_leaving_restores_everything() {
+fn first_frame_is_drawn_and_exit_restores_the_terminal() {
     let mut pty = started();
     assert!(pty.terminal().alternate_screen() && !pty.restored());
     pty.send("q");
@@ -76,7 +76,7 @@ fn the_first_frame_shows_and_leaving_restores_everything() {
 }
 
 #[test]
-fn at_rest_not_one_byte_is_written_and_no_time_is_used() {
+fn idle_workbench_writes_nothing_and_uses_no_cpu() {
     let mut pty = started();
     pty.rest(Duration::from_millis(400));
     let before = used(pty.pid());
@@ -86,7 +86,7 @@ fn at_rest_not_one_byte_is_written_and_no_time_is_used() {
     }
 }
 
-/// Hundredths of a second a process has used, where `/proc` tells.
+/// Processor time of a process in hundredths of a second, if `/proc` provides it.
 fn used(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -141,7 +141,7 @@ fn a_panic_restores_the_terminal_before_its_message() {
 }
 
 #[test]
-fn the_system_may_end_it() {
+fn termination_signal_ends_the_workbench() {
     for signal in ["TERM", "HUP"] {
         let mut pty = started();
         let pid = pty.pid().to_string();
@@ -240,7 +240,7 @@ fn a_terminal_without_a_size_is_drawn_on() {
 }
 
 #[test]
-fn a_closed_terminal_ends_it_under_any_backlog() {
+fn closed_terminal_ends_the_workbench_under_any_backlog() {
     let home = tempfile::tempdir().unwrap();
     // The first start reads every file; the later ones find the cache.
     workbench(home.path())
@@ -260,7 +260,7 @@ fn a_closed_terminal_ends_it_under_any_backlog() {
 }
 
 #[test]
-fn a_signal_ends_it_although_nobody_reads_its_terminal() {
+fn signal_ends_the_workbench_with_an_unread_terminal() {
     let home = tempfile::tempdir().unwrap();
     for signal in ["TERM", "HUP", "INT"] {
         let mut pty = workbench(home.path());
@@ -270,7 +270,7 @@ fn a_signal_ends_it_although_nobody_reads_its_terminal() {
 }
 
 #[test]
-fn a_signal_ends_it_while_the_editor_runs() {
+fn signal_ends_the_workbench_while_the_editor_runs() {
     let dir = tempfile::tempdir().unwrap();
     let editor = dir.path().join("vi");
     std::fs::write(&editor, "#!/bin/sh\necho editing\nread answer\n").unwrap();
@@ -284,7 +284,7 @@ fn a_signal_ends_it_while_the_editor_runs() {
 }
 
 #[test]
-fn a_closed_terminal_leaves_what_was_kept() {
+fn closed_terminal_keeps_the_stored_state() {
     let home = tempfile::tempdir().unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
     command.args(["--root", home.path().to_str().unwrap()]);
@@ -314,7 +314,7 @@ fn a_closed_terminal_leaves_what_was_kept() {
 }
 
 #[test]
-fn suspending_gives_the_shell_its_terminal_and_fg_comes_back() {
+fn suspend_restores_the_terminal_and_fg_resumes() {
     let mut shell = CommandBuilder::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]);
     surroundings(&mut shell, "plain");
@@ -357,7 +357,7 @@ fn the_editor_gets_the_terminal_and_the_line() {
 }
 
 #[test]
-fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothing() {
+fn light_terminal_selects_the_light_theme_even_late() {
     const LIGHT: vt100::Color = vt100::Color::Rgb(0xfb, 0xf8, 0xf1);
     const DARK: vt100::Color = vt100::Color::Rgb(0x13, 0x15, 0x1a);
     let background = |pty: &Pty| pty.terminal().cell(10, 40).unwrap().bgcolor();
@@ -365,7 +365,7 @@ fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothin
     let queried = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
     let mut pty = Pty::spawn(command("plain"), 80, 24);
     pty.wait_until("the question", queried).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
-    // On a busy machine this answer is late, too.
+    // On a busy machine this response is late, too.
     pty.wait_for(": commands").wait_until("the light theme", |pty| background(pty) == LIGHT);
 
     let mut pty = started();
@@ -378,7 +378,7 @@ fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothin
 }
 
 #[test]
-fn a_terminal_with_wide_signs_gets_ascii() {
+fn terminal_with_wide_symbols_uses_ascii() {
     let mut pty = Pty::spawn(command("plain"), 80, 24);
     let queried = |pty: &Pty| pty.raw.windows(4).any(|bytes| bytes == b"\x1b[6n");
     pty.wait_until("the question", queried).send("\x1b[1;3R\x1b[?62;22c").wait_for(": commands");
@@ -386,7 +386,7 @@ fn a_terminal_with_wide_signs_gets_ascii() {
 }
 
 #[test]
-fn copying_goes_through_the_terminal_where_there_is_no_desktop() {
+fn copying_uses_the_terminal_without_a_desktop() {
     let mut pty = started();
     pty.send("y").wait_for("copied the note through the terminal");
     let raw = String::from_utf8_lossy(&pty.raw).into_owned();
@@ -394,8 +394,8 @@ fn copying_goes_through_the_terminal_where_there_is_no_desktop() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_do_instead() {
-    let began = Instant::now();
+fn missing_terminal_is_reported_with_an_alternative() {
+    let started_at = Instant::now();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["terminal_life::child_workbench", "--exact", "--nocapture"])
         .env(CHILD, "plain")
@@ -403,11 +403,11 @@ fn without_a_terminal_it_says_what_to_do_instead() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("the workbench needs a terminal"), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(started_at.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
-fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
+fn binary_starts_ranks_idles_and_exits() {
     let home = tempfile::tempdir().unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
     command.args(["--demo"]);
@@ -416,7 +416,7 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     pty.wait_for("21 skills").wait_for("csv-profile");
     pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
     pty.wait_until("the index", |pty| !pty.screen().contains("indexed"));
-    // A busy machine may draw late; what never rests fails.
+    // A busy machine may draw late; a screen that never becomes idle fails.
     let rests = (0..5).any(|_| pty.written_within(Duration::from_secs(2)) == 0);
     assert!(rests, "{}", pty.screen());
     pty.send("\x1b").wait_for("? help").send(">q");
@@ -428,7 +428,7 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
 }
 
 #[test]
-fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
+fn unattended_demonstration_ends_and_stores_nothing() {
     let home = tempfile::tempdir().unwrap();
     let play = |script: &str| {
         let file = home.path().join("demo.yaml");

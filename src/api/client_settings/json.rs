@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_texts_are_refused_by_their_position() {
+    fn invalid_text_is_rejected_with_its_position() {
         let deep = format!("{{\"a\": {}", "[".repeat(100_000));
         let comments = format!("{{{}", "/*a".repeat(350_000));
         let invalid = [

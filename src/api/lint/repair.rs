@@ -151,7 +151,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_to_a_file_beneath_stays_a_link() {
+    fn link_to_a_file_in_the_folder_is_kept() {
         let (_dir, root, path) = root();
         let link = root.join("link.md");
         std::os::unix::fs::symlink("notes/SKILL.md", &link).unwrap();
@@ -162,7 +162,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_named_link_out_of_its_folder_is_a_finding() {
+    fn named_link_to_another_folder_is_a_finding() {
         let (dir, root, path) = root();
         let outside = dir.path().join("outside");
         fs::rename(root.join("notes"), &outside).unwrap();

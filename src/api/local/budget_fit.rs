@@ -39,7 +39,7 @@ impl Measurements {
                 let lists = lists.collect::<Result<_, _>>()?;
                 let golden = cache.read(&catalog, own.as_deref(), true)?;
                 if golden.is_none() && extra.is_empty() {
-                    let message = "there are no golden queries that say what must be kept; add one with \
+                    let message = "there are no golden queries that state what must be kept; add one with \
                         `skills golden add`";
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
@@ -441,14 +441,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_few_are_reduced_as_are_needed() {
+    fn as_few_skills_as_possible_are_reduced() {
         assert_eq!(fewest(10, |count| Ok(count >= 4)), Ok(4));
         assert_eq!(fewest(10, |_| Ok(true)), Ok(0));
         assert_eq!(fewest(10, |_| Ok(false)), Ok(10));
     }
 
     #[test]
-    fn a_shorter_description_keeps_what_the_client_writes_behind_it() {
+    fn shorter_description_keeps_the_suffix_of_the_client() {
         let mut entry =
             Listed { description: "Makes a. Makes b. When asked.".to_owned(), ..Listed::default() };
         redescribe(&mut entry, "Makes a. Makes b.", "Makes a.");

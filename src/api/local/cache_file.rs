@@ -138,7 +138,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_in_its_place_is_unusable_and_does_not_block() {
+    fn pipe_as_cache_file_is_unusable_and_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(&folder, "a");
         fs::create_dir_all(cache.path().parent().unwrap()).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_content_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(cache(&dir, "a").read(), Found::Nothing);
         cache(&dir, "a").write(b"content").unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn another_build_a_cut_and_a_flipped_bit_are_dropped() {
+    fn cache_of_another_build_and_damaged_cache_are_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let file = cache(&dir, "a");
         file.write(b"content").unwrap();

@@ -29,8 +29,8 @@ pub(super) struct Counter {
     store: Arc<RunStore>,
     overview: RunOverview,
     /// When this process started.
-    began: Instant,
-    began_ms: i64,
+    started: Instant,
+    process_started_ms: i64,
     /// Held while counts are moved to the store: a reader would see them in neither place.
     moving: Arc<tokio::sync::Mutex<()>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -53,8 +53,8 @@ impl Counter {
             metrics: ranking.metrics.clone(),
             store: Arc::clone(&runs.store),
             overview: runs.overview.clone(),
-            began: Instant::now(),
-            began_ms: now_ms(),
+            started: Instant::now(),
+            process_started_ms: now_ms(),
             moving: Arc::default(),
             keeper: Mutex::default(),
             reset_ms: Mutex::default(),
@@ -152,8 +152,8 @@ impl Counter {
             scan: self.registry.progress(),
             index: self.shared.index_progress(),
             counting,
-            started_ms: self.began_ms,
-            uptime_seconds: self.began.elapsed().as_secs(),
+            started_ms: self.process_started_ms,
+            uptime_seconds: self.started.elapsed().as_secs(),
             operations,
             link_failures: links.into_iter().map(|(link, count)| (link, count.errors)).collect(),
             cache: self.registry.cache(),
@@ -166,7 +166,7 @@ impl Counter {
     async fn counting(&self) -> (Counting, Tallies) {
         let reset_ms = *self.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
         let here = |place: String| Counting {
-            since_ms: reset_ms.unwrap_or(self.began_ms),
+            since_ms: reset_ms.unwrap_or(self.process_started_ms),
             last_reset_ms: reset_ms,
             persisted: false,
             place,
@@ -182,7 +182,7 @@ impl Counter {
         match read.await {
             Ok(Some((place, stored))) if !matches!(place, StorePlace::Memory) => {
                 let counting = Counting {
-                    since_ms: stored.since_ms.unwrap_or(self.began_ms),
+                    since_ms: stored.since_ms.unwrap_or(self.process_started_ms),
                     last_reset_ms: stored.reset_ms,
                     persisted: true,
                     place: place.describe(),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_comes_back_and_another_builds_does_not() {
+    fn index_is_restored_by_the_same_build_only() {
         let dir = tempfile::tempdir().unwrap();
         let cache = |build: &str| IndexCache::new(dir.path(), &[], build);
         let mut empty = router(0);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_index_is_not_kept() {
+    fn small_index_is_not_cached() {
         let dir = tempfile::tempdir().unwrap();
         let mut cache = IndexCache::new(dir.path(), &[], "a");
         cache.write(&RwLock::new(router(3)), Instant::now());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn single_changes_are_not_written_at_once() {
+    fn single_changes_are_not_written_immediately() {
         let dir = tempfile::tempdir().unwrap();
         let mut cache = IndexCache::new(dir.path(), &[], "a");
         let now = Instant::now();

@@ -449,12 +449,12 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_scan_leaves_a_restored_index_alone() {
+    fn partial_scan_does_not_change_a_restored_index() {
         start_warm(false);
     }
 
     #[test]
-    fn a_snapshot_older_than_the_index_is_not_taken() {
+    fn snapshot_older_than_the_index_is_ignored() {
         start_warm(true);
     }
 }

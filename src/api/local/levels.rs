@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_is_counted_and_binary_files_count_nothing() {
+    fn every_level_is_counted_without_binary_files() {
         let (_dir, skill) = bundle();
         let levels = Levels::new(None).of(&skill);
         assert!(levels.l1 > 10, "{levels:?}");

@@ -235,7 +235,7 @@ fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
 /// Returns an empty router with the weights of this program and without the matchers that the settings disable.
 ///
 /// Interactive users prefer an answer without a late matcher; scripts need the same answer whatever else the machine
-/// does, so with `generous_time_limits` the matchers may take their time.
+/// does, so with `generous_time_limits` the time limits of the matchers are long.
 fn router(config: &Config, generous_time_limits: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;

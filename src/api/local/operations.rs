@@ -48,10 +48,10 @@ impl Operations {
     pub fn counted<T>(
         &self,
         operation: &'static str,
-        began: Instant,
+        started: Instant,
         result: Result<T, Error>,
     ) -> Result<T, Error> {
-        let elapsed = began.elapsed();
+        let elapsed = started.elapsed();
         let took = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         let errors = u64::from(result.is_err());
         let one = OperationCount { calls: 1, errors, total_us: took, max_us: took };
@@ -66,9 +66,9 @@ impl Operations {
         operation: &'static str,
         call: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        let began = Instant::now();
+        let started = Instant::now();
         let result = call.await;
-        self.counted(operation, began, result)
+        self.counted(operation, started, result)
     }
 
     /// Counts a failure of a matcher.
@@ -130,18 +130,18 @@ mod tests {
     use crate::Code;
 
     #[test]
-    fn calls_and_errors_are_counted_apart() {
+    fn calls_and_errors_are_counted_separately() {
         let operations = Operations::default();
-        let began = Instant::now();
-        operations.counted("list", began, Ok(())).unwrap();
-        operations.counted::<()>("list", began, Err(Error::new(Code::NotFound, "gone"))).unwrap_err();
+        let started = Instant::now();
+        operations.counted("list", started, Ok(())).unwrap();
+        operations.counted::<()>("list", started, Err(Error::new(Code::NotFound, "gone"))).unwrap_err();
         let count = operations.with(&[], TallyKind::Operation)["list"];
         assert_eq!((count.calls, count.errors), (2, 1));
         assert!(count.max_us <= count.total_us);
     }
 
     #[test]
-    fn what_was_taken_is_joined_again_with_what_came_since() {
+    fn returned_counts_are_merged_with_newer_ones() {
         let operations = Operations::default();
         operations.counted("list", Instant::now(), Ok(())).unwrap();
         operations.link_failed("typo");

@@ -55,8 +55,8 @@ impl ProposalFolder {
             (None, None) => config.dirs.data.join("proposals"),
         };
         let own = demo.as_ref().map_or(config.dirs.data.as_path(), LockedFolder::path);
-        let begun = own.join("proposals-in-progress");
-        Self { store: ProposalStore::new(folder, begun, Arc::clone(audit)), _demo: demo }
+        let started = own.join("proposals-in-progress");
+        Self { store: ProposalStore::new(folder, started, Arc::clone(audit)), _demo: demo }
     }
 }
 
@@ -144,8 +144,8 @@ impl Proposals {
         self.folder.store.clone()
     }
 
-    /// Completes changes that were interrupted, in the audit log too. Where the folder cannot be written, the next process
-    /// that can completes them.
+    /// Completes changes that were interrupted, in the audit log too. Where the folder cannot be written, the next
+    /// process that can completes them.
     async fn record_interrupted(&self) {
         let store = self.proposal_store();
         if let Err(error) = run_blocking(move || Ok(store.record_interrupted()?)).await {
@@ -371,8 +371,8 @@ impl Proposals {
         Ok(ProposalActionResult { proposal: summary(&proposal.head()), note, repeated })
     }
 
-    /// Rejects what only the scope `admin` may write: the approver's own proposal, and a change that decides which rules of
-    /// the policy apply to the skill.
+    /// Rejects what only the scope `admin` may write: the approver's own proposal, and a change that decides which
+    /// rules of the policy apply to the skill.
     async fn check_limited(
         &self,
         found: &Proposal,
@@ -468,8 +468,8 @@ impl Proposals {
         Ok(())
     }
 
-    /// Returns the file of the proposal's skill, without links, as the current catalog knows it: no other file is written,
-    /// whatever the proposal states.
+    /// Returns the file of the proposal's skill, without links, as the current catalog knows it: no other file is
+    /// written, whatever the proposal states.
     fn writable_file(&self, facts: &Facts) -> Result<PathBuf, Error> {
         let catalog = self.skills.registry.snapshot();
         let Some(skill) = catalog.by_location(&facts.location) else {

@@ -204,12 +204,12 @@ impl Ranking {
     }
 
     pub(super) async fn discover(&self, request: Request) -> Result<Answer, Error> {
-        let began = Instant::now();
+        let started = Instant::now();
         let answer = match request_limits::admit(request) {
             Ok(request) => self.ranked(request).await,
             Err(error) => Err(error),
         };
-        self.operations.counted("discover", began, answer)
+        self.operations.counted("discover", started, answer)
     }
 
     /// Returns how the policy currently changes answers.
@@ -307,9 +307,9 @@ impl Ranking {
         }
     }
 
-    /// Runs a measurement that ranks many requests, on a snapshot of the router: new skills need not wait for it. At most
-    /// as many as there are processors run concurrently, which leaves threads for other requests. It stops at its next
-    /// request once the caller is gone.
+    /// Runs a measurement that ranks many requests, on a snapshot of the router: new skills need not wait for it. At
+    /// most as many as there are processors run concurrently, which leaves threads for other requests. It stops at its
+    /// next request once the caller is gone.
     pub(super) async fn measure<T: Send + 'static>(
         &self,
         work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,

@@ -236,7 +236,7 @@ mod tests {
     use skills_session::ToolFailure as F;
 
     #[test]
-    fn what_a_tool_answered_comes_through_as_answer_or_error_and_back() {
+    fn tool_results_and_errors_round_trip() {
         let answer = |result| ToolAnswer { entry: 3, result, version: 4 };
         let well = answer(Ok(json!({ "skills": [] })));
         assert_eq!(ToolReply::back(ToolReply::of(well.clone())), Ok(well));

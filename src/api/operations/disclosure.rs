@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn details_of_failures_go_and_everything_else_stays() {
+    fn only_details_of_failures_are_removed() {
         let mut answer = json!({
             "run": { "error": {
                 "code": "upstream_failure", "message": "`net.get`: its service returned an error (500)",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_an_earlier_version_keeps_its_code_alone() {
+    fn failure_of_an_earlier_version_keeps_only_its_code() {
         let mut error = json!({
             "code": "upstream_failure", "message": "`net.get` through `b`: POST http://10.0.0.1 answered 500",
             "binding": "b",

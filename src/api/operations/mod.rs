@@ -244,15 +244,15 @@ pub struct Written {
     /// The text.
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
-    pub goes_on: Option<RunId>,
+    pub continuing_run: Option<RunId>,
     /// Whether the text may contain what only administrators see.
     may_hold_details: bool,
 }
 
 impl Written {
-    fn new(answer: &impl Serialize, goes_on: Option<RunId>) -> Result<Self, Error> {
+    fn new(answer: &impl Serialize, continuing_run: Option<RunId>) -> Result<Self, Error> {
         let json = serde_json::to_vec(answer).map_err(unwritten)?;
-        Ok(Self { may_hold_details: may_hold_details(&json), json, goes_on })
+        Ok(Self { may_hold_details: may_hold_details(&json), json, continuing_run })
     }
 
     /// Returns whether the text may contain what only administrators see.
@@ -388,7 +388,7 @@ impl Operation {
         scope: Option<Scope>,
         summary: &'static str,
         run: F,
-        goes_on: fn(&R) -> Option<RunId>,
+        continuing_run: fn(&R) -> Option<RunId>,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -426,7 +426,7 @@ impl Operation {
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, move |answer| Written::new(&answer, goes_on(&answer))).await
+                    converted(answer, move |answer| Written::new(&answer, continuing_run(&answer))).await
                 })
             }),
         }
@@ -627,12 +627,12 @@ impl Operation {
         let permit = principal_limits::operation_permit(self, &caller, &arguments).await?;
         // The body of the request, the catalog and the permit were waited for.
         let caller = self.readmit(caller).await?;
-        let began = Instant::now();
+        let started = Instant::now();
         let call = run(CallContext { service: service.clone(), caller: caller.clone() }, arguments);
         // A measurement ends when its caller leaves.
         let answer = principal_limits::run(permit, self.measures, call).await;
-        self.log(&caller, began, answer.as_ref().err());
-        let caller = self.after_wait(caller, began).await?;
+        self.log(&caller, started, answer.as_ref().err());
+        let caller = self.after_wait(caller, started).await?;
         match answer {
             Ok(answer) => Ok((caller, answer)),
             Err(error) => Err(refused(service, &caller, error, &caller_input).await),
@@ -653,7 +653,7 @@ impl Operation {
         caller: &Caller,
         arguments: &mut Value,
     ) -> Result<Caller, Error> {
-        let began = Instant::now();
+        let started = Instant::now();
         let admitted = async {
             self.may(caller)?;
             if self.needs_catalog() {
@@ -665,7 +665,7 @@ impl Operation {
         };
         admitted.await.map_err(|mut error: Error| {
             redact_paths::shorten(&mut error.message);
-            self.log(caller, began, Some(&error));
+            self.log(caller, started, Some(&error));
             error
         })
     }
@@ -679,16 +679,16 @@ impl Operation {
 
     /// Authenticates the caller again before it receives what it waited for. The result of a change is not withheld, so
     /// that it is not repeated.
-    async fn after_wait(&self, caller: Caller, began: Instant) -> Result<Caller, Error> {
-        let waited = (self.hints.read_only || self.waits) && began.elapsed() >= MAX_AUTHENTICATION_AGE;
+    async fn after_wait(&self, caller: Caller, started: Instant) -> Result<Caller, Error> {
+        let waited = (self.hints.read_only || self.waits) && started.elapsed() >= MAX_AUTHENTICATION_AGE;
         if waited { self.readmit(caller).await } else { Ok(caller) }
     }
 
     /// Logs each call with its trace id; successful read-only calls at debug level.
-    fn log(&self, caller: &Caller, began: Instant, failed: Option<&Error>) {
+    fn log(&self, caller: &Caller, started: Instant, failed: Option<&Error>) {
         let (operation, trace_id) = (self.name, caller.trace_id.as_str());
         let by = caller.principal.as_ref().map(|principal| principal.name.as_str());
-        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match failed {
             Some(error) => tracing::info!(operation, trace_id, by, ms, code = %error.code, "request failed"),
             None if self.hints.read_only => tracing::debug!(operation, trace_id, by, ms, "request"),

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_times_do_not_count_and_what_differs_is_named() {
+    fn ids_and_times_are_ignored_and_differences_named() {
         let one = json!({
             "run": { "id": "0198a1b2-0000-7000-8000-00000000abcd", "since_ms": 1, "state": "failed" },
             "message": "run 0198a1b2-0000-7000-8000-00000000abcd failed",

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn tuples_defaults_and_formats_become_plain() {
+    fn tuples_defaults_and_formats_are_simplified() {
         let tuple = json!({ "type": "array", "prefixItems": [{ "format": "uint" }, { "format": "uint" }], "minItems": 2 });
         assert_eq!(
             simplified(tuple),

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_whose_caller_is_gone_counts_until_it_has_ended() {
+    async fn abandoned_call_counts_until_it_ends() {
         static ONE: Limit = Limit { what: "tests of one", running: 1, waiting: 1 };
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let call = async move {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_of_a_canceled_call_counts_until_it_has_ended() {
+    async fn work_of_a_canceled_call_counts_until_it_ends() {
         static ONE: Limit = Limit { what: "tests of work", running: 1, waiting: 1 };
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let call = async { run_blocking(move || Ok(ended.recv().ok())).await };

@@ -76,7 +76,7 @@ pub(super) fn shorten(message: &mut String) {
 
 /// Replaces roots in an error by their names, and other files of this machine by their file names.
 pub(super) async fn redact_error(service: &Service, error: Error, caller_input: &CallerInput) -> Error {
-    if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
+    if !contains_path(&error) || service.core.connection() != Connection::Local {
         return error;
     }
     let mut roots = match service.core.catalog().await {
@@ -107,7 +107,7 @@ pub(super) async fn redact_error(service: &Service, error: Error, caller_input: 
     }
 }
 
-fn speaks_of_paths(error: &Error) -> bool {
+fn contains_path(error: &Error) -> bool {
     error.message.contains('/')
         || error.suggestions.iter().any(|text| text.contains('/'))
         || error.reason.as_ref().is_some_and(|reason| {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_go_by_their_names_and_other_files_by_their_own() {
+    fn paths_are_replaced_by_root_or_file_names() {
         for (text, expected) in [
             ("/srv/skills/team/pdf cannot be read", "team/pdf cannot be read"),
             ("run `skills trust /srv/skills/pdf`", "run `skills trust ~/skills/pdf`"),
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_named_comes_back_as_it_was_named() {
+    fn paths_of_the_caller_are_not_redacted() {
         let arguments = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
         assert_eq!(shown("no /home/kim/secret.txt", &arguments), "no /home/kim/secret.txt");
         assert_eq!(shown("no /home/kim/other.txt", &arguments), "no …/other.txt");
     }
 
     #[test]
-    fn the_work_for_an_error_is_bounded() {
+    fn redaction_work_is_bounded() {
         let many = |count: usize| (0..count).map(|n| format!("/srv/{n}/x ")).collect::<String>();
         let input = CallerInput::of(&json!({ "intent": many(1_000_000), "path": "/srv/1/x" }));
         assert_eq!(input.texts, ["/srv/1/x"], "no path is that long");

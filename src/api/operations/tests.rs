@@ -16,7 +16,7 @@ fn properties(operation: &Operation) -> Vec<String> {
 }
 
 #[test]
-fn names_and_routes_are_each_there_once_and_paths_are_made_of_arguments() {
+fn names_and_routes_are_unique_and_paths_use_arguments() {
     let mut names = BTreeSet::new();
     let mut routes = BTreeSet::new();
     for operation in operations() {
@@ -33,7 +33,7 @@ fn names_and_routes_are_each_there_once_and_paths_are_made_of_arguments() {
 }
 
 #[test]
-fn every_answer_is_an_object_because_tools_answer_objects_only() {
+fn every_response_is_an_object() {
     for operation in operations() {
         let mut generator = SchemaGenerator::default();
         let schema = operation.answer(&mut generator).to_value();
@@ -45,7 +45,7 @@ fn every_answer_is_an_object_because_tools_answer_objects_only() {
 }
 
 #[test]
-fn a_query_says_what_its_arguments_said() {
+fn query_string_round_trips_arguments() {
     let list = operation("run.list").unwrap();
     let Value::Object(arguments) = json!({
         "states": ["waiting_for_human", "failed"], "skill_id": "a&b=c", "text": "1", "limit": 5,
@@ -68,7 +68,7 @@ fn a_query_says_what_its_arguments_said() {
 }
 
 #[test]
-fn a_query_that_does_not_fit_names_what_and_where() {
+fn invalid_query_names_parameter_and_reason() {
     let list = operation("run.list").unwrap();
     let refused =
         |name: &str, value: &str| from_query(list, [(name.to_owned(), value.to_owned())]).unwrap_err();
@@ -84,7 +84,7 @@ fn a_query_that_does_not_fit_names_what_and_where() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_name_their_place() {
+fn invalid_arguments_name_their_location() {
     let error = read::<arguments::Execution>(json!({ "skill_id": "a", "options": { "expires_in": "soon" } }));
     let message = error.unwrap_err().message;
     assert!(message.contains("`options.expires_in`"), "{message}");
@@ -107,7 +107,7 @@ fn a_missing_scope_is_named() {
 }
 
 #[test]
-fn paths_of_this_machine_are_not_taken_from_afar() {
+fn remote_callers_cannot_name_paths_of_the_server() {
     use crate::ExecutionOptions;
     let files = std::collections::BTreeMap::from([("a".to_owned(), "/etc/passwd".to_owned())]);
     let options = ExecutionOptions { files, ..ExecutionOptions::default() };

@@ -102,7 +102,7 @@ fn raw(tar: &mut Tar, path: &str, kind: EntryType, mode: u32, bytes: &[u8], link
 }
 
 #[test]
-fn the_same_bundle_is_the_same_file_and_is_found_good() {
+fn packages_are_reproducible_and_valid() {
     let place = Place::new();
     let first = prepare(&place.job("a.tar.gz")).unwrap();
     let script = fs::File::options().write(true).open(place.at("notes/scripts/run.py")).unwrap();
@@ -119,7 +119,7 @@ fn the_same_bundle_is_the_same_file_and_is_found_good() {
 }
 
 #[test]
-fn an_archive_that_is_there_is_not_replaced_unasked() {
+fn existing_archive_is_replaced_only_on_request() {
     let place = Place::new();
     place.write("a.tar.gz", "mine");
     let error = prepare(&place.job("a.tar.gz")).unwrap_err();
@@ -130,7 +130,7 @@ fn an_archive_that_is_there_is_not_replaced_unasked() {
 }
 
 #[test]
-fn hidden_files_stay_out_and_links_and_secrets_are_in_the_way() {
+fn hidden_files_are_omitted_and_links_and_secrets_rejected() {
     let place = Place::new();
     place.write("notes/.env", "TOKEN=1");
     place.write("notes/.git/config", "x");
@@ -163,7 +163,7 @@ fn a_bundle_with_errors_is_not_packed() {
 }
 
 #[test]
-fn paths_that_lead_out_are_found_and_never_written() {
+fn paths_outside_the_package_are_rejected() {
     let place = Place::new();
     for path in [
         "../evil",
@@ -185,7 +185,7 @@ fn paths_that_lead_out_are_found_and_never_written() {
 }
 
 #[test]
-fn links_and_what_would_go_through_them_are_found() {
+fn links_and_entries_below_them_are_rejected() {
     let place = Place::new();
     let report = place.hostile(|tar| {
         raw(tar, "notes/out", EntryType::Symlink, 0o777, b"", Some("/tmp"));
@@ -199,7 +199,7 @@ fn links_and_what_would_go_through_them_are_found() {
 }
 
 #[test]
-fn what_differs_from_the_manifest_is_named() {
+fn differences_from_the_manifest_are_named() {
     let place = Place::new();
     let report = place.hostile(|tar| {
         file(tar, "notes/extra.md", b"x");
@@ -227,7 +227,7 @@ fn what_differs_from_the_manifest_is_named() {
 }
 
 #[test]
-fn a_bomb_goes_off_within_its_limits() {
+fn archive_bomb_is_stopped_by_limits() {
     let place = Place::new();
     let zeros = vec![0_u8; 40 << 20];
     let report = place.hostile(|tar| file(tar, "notes/zeros", &zeros));
@@ -267,7 +267,7 @@ fn other_files_are_not_packages() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_bundle_is_not_followed() {
+fn link_replacing_the_bundle_is_not_followed() {
     let place = Place::new();
     fs::rename(place.at("notes"), place.at("elsewhere")).unwrap();
     symlink(place.at("elsewhere"), place.at("notes")).unwrap();

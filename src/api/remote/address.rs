@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_the_way_people_write_it() {
+    fn common_spellings_of_an_address_are_parsed() {
         for (text, base, shown) in [
             ("127.0.0.1:8080", "http://127.0.0.1:8080/v1/runs", "127.0.0.1:8080"),
             ("localhost:8080/", "http://localhost:8080/v1/runs", "localhost:8080"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_shows_nowhere_and_says_where_it_came_from() {
+    fn key_is_hidden_and_its_source_is_shown() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         std::fs::write(&file, "s3cret\n").unwrap();

@@ -13,7 +13,7 @@ use skills_model::{Decision, RunState, Verdict};
 use skills_store::{RecordedDecision, RunRecord};
 
 /// How long to reconnect to a service that received a decision and did not respond.
-const FINDING: Duration = Duration::from_secs(15);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of times a decision is sent if its response was lost and the run does not show it.
 const MAX_ATTEMPTS: usize = 3;
 
@@ -46,38 +46,38 @@ impl CommandSender {
                     choice,
                     result,
                 };
-                self.decided(run, &decision, written(&made)?).await
+                self.send_decision(run, &decision, written(&made)?).await
             }
             RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
-                let by = self.named(by);
+                let by = self.user_or_default(by);
                 let fields = Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by };
-                self.sent(run, "run.resume", &fields).await
+                self.send_command(run, "run.resume", &fields).await
             }
             RunCommand::Signal { name, payload, by } => {
-                let by = self.named(by);
-                self.sent(run, "run.signal", &SignalTo { run_id, name, payload, by }).await
+                let by = self.user_or_default(by);
+                self.send_command(run, "run.signal", &SignalTo { run_id, name, payload, by }).await
             }
             RunCommand::Cancel { by } => {
-                self.sent(run, "run.cancel", &OrderOn { run_id, by: self.named(by) }).await
+                self.send_command(run, "run.cancel", &OrderOn { run_id, by: self.user_or_default(by) }).await
             }
             RunCommand::Assign { to, note, assignee, by } => {
-                let by = self.named(by);
-                self.sent(run, "run.assign", &Assignment { run_id, to, note, assignee, by }).await
+                let by = self.user_or_default(by);
+                self.send_command(run, "run.assign", &Assignment { run_id, to, note, assignee, by }).await
             }
             RunCommand::Replay { checkpoint, by } => {
-                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.named(by) };
-                self.sent(run, "run.replay", &fields).await
+                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+                self.send_command(run, "run.replay", &fields).await
             }
             RunCommand::Fork { checkpoint, by } => {
-                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.named(by) };
-                self.sent(run, "run.fork", &fields).await
+                let fields = Branch { run_id, checkpoint_id: checkpoint, by: self.user_or_default(by) };
+                self.send_command(run, "run.fork", &fields).await
             }
         }
     }
 
     /// Returns the user of a command: as named, else the local account. A service with authentication uses the key's
     /// owner.
-    pub fn named(&self, by: Option<String>) -> Option<String> {
+    pub fn user_or_default(&self, by: Option<String>) -> Option<String> {
         by.or_else(|| self.user.clone())
     }
 
@@ -88,7 +88,7 @@ impl CommandSender {
         let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
             match self.inner.ask("runtime.caller", Arguments::new()).await {
-                Ok(caller) => signed(sheet, caller),
+                Ok(caller) => set_approver(sheet, caller),
                 // Failing to look up the owner of the key must not hide the sheet of the run.
                 Err(error) => {
                     tracing::warn!("looking up the owner of the key: {error}");
@@ -103,7 +103,7 @@ impl CommandSender {
 
     /// Sends a decision. If its response is lost, the outcome is read from the run; the decision is sent again only while
     /// the run waits for it, and the service applies the same decision once.
-    async fn decided(
+    async fn send_decision(
         &self,
         run: &str,
         decision: &Decision,
@@ -132,7 +132,7 @@ impl CommandSender {
             let shown = match self.detail(run).await {
                 Err(_) => {
                     let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
-                    if tokio::time::timeout(FINDING, finding).await.is_err() {
+                    if tokio::time::timeout(RECONNECT_TIMEOUT, finding).await.is_err() {
                         return Err(error.outcome_unknown(advice));
                     }
                     self.detail(run).await
@@ -144,7 +144,7 @@ impl CommandSender {
             let bound = decision.clone().bound_to(detail.run.gate.as_ref(), decisions);
             if let Some(recorded) = detail.decisions.iter().rev().find(|recorded| recorded.decision == bound)
             {
-                return Ok(found(detail.run.clone(), recorded));
+                return Ok(result_from_run(detail.run.clone(), recorded));
             }
             if tries == MAX_ATTEMPTS || !bound.answers(detail.run.gate.as_ref()) {
                 return Err(error.outcome_unknown(advice));
@@ -154,7 +154,7 @@ impl CommandSender {
     }
 
     /// Sends any other command. If its response is lost, the state of the run is reported.
-    async fn sent(
+    async fn send_command(
         &self,
         run: &str,
         name: &'static str,
@@ -162,14 +162,14 @@ impl CommandSender {
     ) -> Result<CommandResult, Error> {
         match self.inner.command(name, written(fields)?, self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
-                let stands = match self.detail(run).await {
+                let status = match self.detail(run).await {
                     Ok(detail) => {
                         let state = detail.run.state.label();
                         format!("it is {state} now; check it before repeating the request")
                     }
                     Err(_) => "check the run before repeating the request".to_owned(),
                 };
-                Err(error.outcome_unknown(&stands))
+                Err(error.outcome_unknown(&status))
             }
             answer => answer.map_err(TransportError::error),
         }
@@ -177,7 +177,7 @@ impl CommandSender {
 }
 
 /// Returns the result of a decision that the run shows although its response was lost.
-fn found(run: RunRecord, recorded: &RecordedDecision) -> CommandResult {
+fn result_from_run(run: RunRecord, recorded: &RecordedDecision) -> CommandResult {
     let word = match recorded.decision.verdict {
         Verdict::Approve => "approved",
         Verdict::Deny => "denied",
@@ -195,7 +195,7 @@ fn found(run: RunRecord, recorded: &RecordedDecision) -> CommandResult {
 }
 
 /// Sets the user of this dialog to the owner of the key, and states it if the key may not decide.
-fn signed(sheet: &mut DecisionPreview, caller: CallerView) {
+fn set_approver(sheet: &mut DecisionPreview, caller: CallerView) {
     let Some(name) = caller.name else { return };
     if !caller.scopes.contains(&Scope::Decide) {
         let scope = Scope::Decide;
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sheet_names_whose_key_decides_and_warns_where_that_may_not() {
+    fn decision_names_the_key_and_its_missing_permission() {
         let sheet = json!({
             "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
             "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,
@@ -225,7 +225,7 @@ mod tests {
         let on = |name: Option<&str>, scopes: &[Scope]| {
             let mut sheet: DecisionPreview = serde_json::from_value(sheet.clone()).unwrap();
             let scopes = scopes.iter().copied().collect::<BTreeSet<_>>();
-            signed(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
+            set_approver(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
             (sheet.approver.unwrap().0, sheet.blocked)
         };
         assert_eq!(on(Some("adm"), &[Scope::Read, Scope::Decide]), ("adm".to_owned(), None));

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_to_ten_seconds_and_are_spread() {
+    fn backoff_doubles_to_ten_seconds_with_jitter() {
         let waits: Vec<u128> = (0..8).map(|attempt| doubled(attempt).as_millis()).collect();
         assert_eq!(waits, [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
         assert_eq!(doubled(u32::MAX), MAX_BACKOFF);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_ago_is_asked_elsewhere() {
+    fn events_older_than_the_buffer_are_requested() {
         let heard = EventBuffer::new();
         heard.begin("one", 0);
         (1..=BUFFER_SIZE as u64 + 2).for_each(|number| heard.push(event(number)));

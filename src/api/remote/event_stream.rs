@@ -41,11 +41,11 @@ pub async fn follow(inner: Arc<Inner>) {
     let mut before = false;
     loop {
         let times = inner.link.times();
-        let began = Instant::now();
+        let started = Instant::now();
         let why = inner.listen(before).await.error();
         // What this stream missed is recovered by the next one.
         before = true;
-        failures = if began.elapsed() >= MIN_STABLE_DURATION { 0 } else { failures + 1 };
+        failures = if started.elapsed() >= MIN_STABLE_DURATION { 0 } else { failures + 1 };
         tracing::info!("event stream of {} failed: {why}", inner.wire.address());
         inner.link.find(&inner.wire, times, &why, failures - failures.min(1)).await;
     }
@@ -95,13 +95,13 @@ impl Inner {
     /// Returns the next piece of the stream. A service sends something at least every 15 s: after two thirds of the
     /// response timeout without data it is reported as silent, and after as long again as lost.
     async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, TransportError> {
-        let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
+        let (started, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
         if let Ok(chunk) =
             tokio::time::timeout(quiet, self.wire.next_chunk(response, self.wire.reading())).await
         {
             return chunk;
         }
-        self.link.silent(began);
+        self.link.silent(started);
         self.wire.next_chunk(response, quiet).await.map_err(|trouble| match trouble {
             TransportError::Lost(error) if error.code == Code::UpstreamTimeout => {
                 let silent = (2 * quiet).as_secs();

@@ -44,7 +44,7 @@ impl OperatorClient for Remote {
         by: Option<String>,
     ) -> Result<ViewList, Error> {
         ensure_not_configured(&self.views, name)?;
-        let by = self.commands.named(by);
+        let by = self.commands.user_or_default(by);
         let name = name.to_owned();
         let saved = match filter {
             Some(filter) => {

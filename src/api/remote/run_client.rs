@@ -222,7 +222,7 @@ impl Inner {
         let fields = written(&OneRun { run_id: run.to_owned() })?;
         match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
-            Ok(completed) if goes_on(&completed) => {
+            Ok(completed) if can_continue(&completed) => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(None)
             }
@@ -233,7 +233,7 @@ impl Inner {
 }
 
 /// Returns whether a worker executes it or could.
-fn goes_on(run: &RunRecord) -> bool {
+fn can_continue(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,
         RunState::Pending => !run.paused,

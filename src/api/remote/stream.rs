@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_whole_wherever_the_pieces_break() {
+    fn events_are_complete_at_any_chunk_boundary() {
         let text = ": hello\n\nevent: catalogue\nid: 7\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata: ä\n\nevent: none\n\n";
         let expected = [parse_event("catalogue", "{\"a\":\n 1}"), parse_event("message", "ä")];
         assert_eq!(Stream::default().take(text.as_bytes()), expected);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_yet_waits() {
+    fn incomplete_event_is_buffered() {
         let mut stream = Stream::default();
         assert!(stream.take(b"data: 1\n").is_empty());
         assert_eq!(stream.take(b"\n"), [parse_event("message", "1")]);

@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_understand_each_other() {
+    fn compatible_versions_are_accepted() {
         assert_eq!(generation("0.1.0"), generation("0.1.9"));
         assert_ne!(generation("0.1.0"), generation("0.2.0"));
         assert_eq!(generation("1.2.0"), generation("1.9.1"));

@@ -56,8 +56,8 @@ fn events(kinds: &[&str]) -> Vec<RunEvent> {
 }
 
 fn next_actions(state: RunState, paused: bool, kinds: &[&str]) -> String {
-    let wishes = control_requests(&run(state, paused), events(kinds).iter());
-    wishes[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
+    let requests = control_requests(&run(state, paused), events(kinds).iter());
+    requests[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn every_shape_of_skill_is_clean_and_its_script_runs() {
 }
 
 #[test]
-fn nothing_that_is_there_is_overwritten() {
+fn existing_files_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("mine")).unwrap();
     let error = scaffold(&spec("mine"), dir.path()).unwrap_err();
@@ -110,7 +110,7 @@ fn nothing_that_is_there_is_overwritten() {
 }
 
 #[test]
-fn golden_queries_join_those_that_are_there_or_stay_out() {
+fn golden_queries_are_appended_or_omitted() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(GOLDEN);
     fs::write(&file, "# mine\n- query: a\n  expect: none").unwrap();
@@ -128,7 +128,7 @@ fn golden_queries_join_those_that_are_there_or_stay_out() {
 }
 
 #[test]
-fn facts_that_contradict_each_other_are_said_before_anything_is_written() {
+fn contradictory_arguments_are_rejected_before_writing() {
     let dir = tempfile::tempdir().unwrap();
     let wrong = [
         (Scaffold { id: "No Good".to_owned(), ..spec("") }, "not a valid id"),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_satisfies_every_rule_is_recommended_and_says_why() {
+    fn skill_satisfying_every_rule_is_recommended() {
         let judgment = judge(&best());
         assert_eq!(judgment.state, QualityState::Recommended);
         assert!(judgment.next.is_empty());
@@ -175,7 +175,7 @@ mod tests {
 
     /// Each rule alone keeps a skill below the state that the rule belongs to.
     #[test]
-    fn each_rule_holds_a_skill_back_by_itself() {
+    fn each_rule_alone_prevents_promotion() {
         let cases: [(&str, QualityState, fn(&mut Facts)); 12] = [
             ("an error", QualityState::Draft, |f| f.errors = 1),
             ("unfinished", QualityState::Draft, |f| f.life = LifecycleStatus::Unfinished),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_said_to_be_missing_in_order() {
+    fn missing_evidence_is_listed_in_order() {
         let judgment = judge(&Facts { has_contract: true, untrusted: Some("x".into()), ..Facts::default() });
         assert_eq!(judgment.state, QualityState::Validated);
         assert_eq!(judgment.next.len(), 2, "golden queries and a run, not trust yet: {:?}", judgment.next);

@@ -220,7 +220,7 @@ mod tests {
     const DIFF: &str = "--- a/../../etc/passwd\n+++ b/elsewhere\n@@ -1,4 +1,4 @@\n ---\n name: a\n-description: Old.\n+description: New.\n ---\n";
 
     #[test]
-    fn a_diff_applies_exactly_whatever_its_headers_say() {
+    fn diff_applies_exactly_regardless_of_its_headers() {
         let expected = FILE.replace("Old.", "New.");
         assert_eq!(apply(FILE, DIFF).as_deref(), Ok(expected.as_str()));
         let without_headers = DIFF.split_once("@@").map(|(_, rest)| format!("@@{rest}")).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_the_file_stay() {
+    fn line_endings_are_preserved() {
         let windows = FILE.replace('\n', "\r\n");
         let expected = windows.replace("Old.", "New.");
         assert_eq!(apply(&windows, DIFF).as_deref(), Ok(expected.as_str()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_exact_change_is_refused() {
+    fn inexact_diff_is_rejected() {
         assert_eq!(
             apply(FILE, &DIFF.replace("-description: Old.", "-description: Other.")),
             Err(DiffError::Mismatch(1))
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_that_was_made_applies() {
+    fn generated_diff_applies() {
         for new in ["", "x", "---\nname: a\ndescription: Old.\n---\n# A\n\nBody", "é\n\u{feff}\n"] {
             let diff = between(FILE, new).unwrap();
             assert_eq!(apply(FILE, &diff).as_deref(), Ok(new), "{diff}");

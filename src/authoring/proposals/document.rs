@@ -307,7 +307,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_text_survives_the_file() {
+    fn every_text_round_trips() {
         let mut one = proposal("billing-1");
         one.justification = "Why:\n\n## Diff\n\\## Evidence\n```\ncode\n---\n".trim().to_owned();
         one.evidence = Some("## Justification\n- [why.json](why.json)".to_owned());
@@ -325,7 +325,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_what_is_decided() {
+    fn digest_covers_the_decided_content() {
         let one = proposal("billing-1");
         let mut decided = one.clone();
         decided.facts.state = ProposalState::Denied;
@@ -335,7 +335,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_damaged_file_says_what_is_missing() {
+    fn damaged_file_error_names_the_missing_part() {
         let text = proposal("billing-1").to_markdown().unwrap();
         assert!(Proposal::of_markdown("x").is_err());
         assert!(

@@ -178,8 +178,8 @@ pub struct ProposalStore {
     audit: Arc<Recorder>,
 }
 
-/// A new proposal or a decision that is not yet in the audit log. It is kept in the user's own folder, because the folder
-/// of proposals can come with a repository, which could state a decision by anyone.
+/// A new proposal or a decision that is not yet in the audit log. It is kept in the user's own folder, because the
+/// folder of proposals can come with a repository, which could state a decision by anyone.
 #[derive(Debug, Serialize, Deserialize)]
 struct BegunChange {
     /// The proposal's file; absent in an approval by an earlier version.
@@ -203,7 +203,7 @@ fn approved() -> ProposalState {
     ProposalState::Approved
 }
 
-/// What the files show about an approval that was begun.
+/// What the files show about an approval that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     Yes,
@@ -281,12 +281,12 @@ impl BegunChange {
 /// The fields of an entry that identify a change: a proposal gets each state once.
 const CHANGE_KEY: [&str; 3] = ["proposal", "location", "result_digest"];
 
-/// The folder of the changes that were begun and are not in the audit log yet.
+/// The folder of the changes that were started and are not in the audit log yet.
 #[derive(Debug, Clone)]
 struct BegunChanges(PathBuf);
 
 impl BegunChanges {
-    /// Returns the change of a proposal that was begun, if it is about this content.
+    /// Returns the change of a proposal that was started, if it is about this content.
     fn of(&self, folder: &Folder, facts: &Facts) -> Option<BegunChange> {
         let begun = read_begun(&self.file(folder, &facts.proposal_id))?;
         let is_same = (begun.base_digest, begun.result_digest) == (facts.base_digest, facts.result_digest);
@@ -324,7 +324,7 @@ impl BegunChanges {
         Ok(begun)
     }
 
-    /// Ends a change that was begun.
+    /// Ends a change that was started.
     fn end(&self, folder: &Folder, id: &str) {
         let file = self.file(folder, id);
         if let Err(error) = std::fs::remove_file(&file)
@@ -461,8 +461,8 @@ impl ProposalStore {
     }
 
     /// Checks the facts of a file, and completes an approval whose end was not recorded: the files show whether it was
-    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do not
-    /// show it.
+    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do
+    /// not show it.
     fn checked(&self, folder: &Folder, mut facts: Facts, id: &str) -> Result<Facts, String> {
         if facts.proposal_id != id {
             return Err(format!("its id is {}", facts.proposal_id));
@@ -487,8 +487,8 @@ impl ProposalStore {
         Ok(facts)
     }
 
-    /// Writes a proposal with a change that was begun, and records the change in the audit log. The folder stays locked
-    /// until then, so that no other process records it too.
+    /// Writes a proposal with a change that was started, and records the change in the audit log. The folder stays
+    /// locked until then, so that no other process records it too.
     fn write_change(
         &self,
         locked: &LockedFolder,
@@ -745,8 +745,8 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Restores the version before an applied proposal, like [`Self::approve`]. Repeating the rollback returns the first
-    /// one, with `true`.
+    /// Restores the version before an applied proposal, like [`Self::approve`]. Repeating the rollback returns the
+    /// first one, with `true`.
     ///
     /// # Errors
     /// Returns `NotApplied`, `Revised`, `OtherFile`, `ChangedSince` if the file is not what the approval wrote,
@@ -915,7 +915,7 @@ mod tests {
             self.store.folder().join(VERSIONS).join(version_name(Digest::of(text.as_bytes())))
         }
 
-        /// Records that an approval was begun, as a process does that is killed before the end.
+        /// Records that an approval was started, as a process does that is killed before the end.
         fn begin(&self, proposal: &Proposal, name: &str) -> BegunChange {
             let new = self.real.with_file_name(new_file(proposal.facts.result_digest));
             let written = (self.real.as_path(), FileIdentity::of(&new).ok().flatten());
@@ -966,7 +966,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_that_took_the_place_of_the_file_or_its_folder_is_not_written_through() {
+    fn link_replacing_the_file_or_folder_is_not_followed() {
         let place = place();
         let folder = place.file.parent().unwrap().to_owned();
         let elsewhere = tempfile::tempdir().unwrap();
@@ -1014,7 +1014,7 @@ mod tests {
     }
 
     #[test]
-    fn one_principal_cannot_take_all_places() {
+    fn one_principal_cannot_use_the_whole_limit() {
         let place = place();
         for _ in 0..MAX_WAITING_EACH {
             place.propose();
@@ -1046,7 +1046,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_the_file_tells_whether_it_was_applied() {
+    fn file_shows_after_a_crash_whether_it_was_applied() {
         let place = place();
         let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
@@ -1065,7 +1065,7 @@ mod tests {
         let id = proposal.facts.proposal_id.clone();
         let new = place.real.with_file_name(new_file(proposal.facts.result_digest));
         let state = || place.store.find(&id).unwrap().facts.state;
-        // Interrupted before the write: the new content is still beside the file.
+        // Interrupted before the write: the new content is still next to the file.
         std::fs::write(&new, RESULT).unwrap();
         place.begin(&proposal, "kim");
         assert_eq!(state(), ProposalState::Waiting);
@@ -1084,7 +1084,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupted_approval_left_is_replaced_or_removed() {
+    fn leftovers_of_an_interrupted_approval_are_removed() {
         for is_approved in [true, false] {
             let place = place();
             let proposal = place.propose();
@@ -1105,7 +1105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_approval_is_recorded_once_and_for_good() {
+    fn interrupted_approval_is_recorded_once() {
         let place = place();
         let proposal = place.propose();
         let id = proposal.facts.proposal_id.clone();
@@ -1123,7 +1123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_one_line_of_the_audit_log_wherever_it_is_interrupted() {
+    fn interrupted_change_is_one_audit_log_line() {
         use ProposalState::{Approved, Denied, RolledBack, Waiting};
         for (state, kind) in [
             (Waiting, "proposal.created"),
@@ -1134,7 +1134,7 @@ mod tests {
             let (first, place) = (place(), self::place());
             let mut proposal = first.propose();
             let id = proposal.facts.proposal_id.clone();
-            // The proposal comes from another place, so that its creation is in no line of this one.
+            // The proposal comes from another location, so that its creation is in no line of this one.
             place.store.write(&place.store.lock().unwrap(), &proposal).unwrap();
             let path = |place: &Place| place.store.folder().join(format!("{id}.md"));
             let waiting = std::fs::read_to_string(path(&place)).unwrap();
@@ -1225,7 +1225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_in_progress_that_a_repository_states_is_not_believed() {
+    fn approval_state_of_a_repository_file_is_ignored() {
         let place = place();
         let id = place.propose().facts.proposal_id;
         let applying = "state: waiting\napplying: {by: kim, at_ms: 1}";

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_rollbacks_and_edits_by_hand_follow_each_other() {
+    fn versions_include_writes_rollbacks_and_manual_edits() {
         let (a, b, c) = (Digest::of(b"a"), Digest::of(b"b"), Digest::of(b"c"));
         let decided = |at_ms| Some(ProposalDecision { by: "kim".to_owned(), at_ms, notes: None });
         let mut first = proposal("billing-1");

@@ -76,7 +76,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
         let broken = |seq: Option<u64>, why: String| Broken { line: at as u64 + 1, seq, why };
         let line = match serde_json::from_slice::<Line>(raw) {
             Ok(line) => line,
-            Err(_) if tells_of(all.get(at + 1), raw) => {
+            Err(_) if records_truncation(all.get(at + 1), raw) => {
                 found.torn += 1;
                 prev = digest(raw);
                 continue;
@@ -126,7 +126,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
 }
 
 /// Returns whether this line records that `torn` was truncated.
-fn tells_of(line: Option<&&[u8]>, torn: &[u8]) -> bool {
+fn records_truncation(line: Option<&&[u8]>, torn: &[u8]) -> bool {
     let line = line.and_then(|raw| serde_json::from_slice::<Line>(raw).ok());
     let said = line.filter(|line| line.kind == TORN);
     said.is_some_and(|line| line.data.get("sha256").and_then(|d| d.as_str()) == Some(&digest(torn)))

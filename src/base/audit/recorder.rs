@@ -185,10 +185,10 @@ impl Recorder {
         if thread.is_none() {
             let (jobs, queue) = sync_channel(QUEUE);
             let (log, anchored) = (self.log.clone(), Arc::clone(&self.anchored));
-            let begun = std::thread::Builder::new()
+            let started = std::thread::Builder::new()
                 .name("audit".into())
                 .spawn(move || write(&log, &queue, &anchored));
-            match begun {
+            match started {
                 Ok(handle) => *thread = Some((jobs, handle)),
                 Err(error) => tracing::error!("no thread for the audit log: {error}"),
             }

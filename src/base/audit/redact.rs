@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_go_by_name_and_by_look_and_nothing_else_does() {
+    fn only_secrets_are_redacted_by_name_and_pattern() {
         let details = json!({
             "password": "hunter2", "db": {"API-Key": "abc", "host": "db.internal"},
             "headers": ["Authorization: Bearer abcdefgh12345678", "accept: */*"],

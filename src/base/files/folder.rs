@@ -59,11 +59,11 @@ impl Folder {
     /// folder.
     ///
     /// # Errors
-    /// Returns an error for a path that is absolute, hidden or contains `..`, for a link that leads out, and for
+    /// Returns an error for a path that is absolute, hidden or contains `..`, for a link that points outside, and for
     /// anything but a regular file.
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), OpenError> {
         let inside = checked_path(path)?;
-        let file = system::open_beneath(&self.handle, inside, false)
+        let file = system::open_inside(&self.handle, inside, false)
             .map_err(|error| self.explain(inside, path, error))?;
         regular(file, path)
     }
@@ -91,7 +91,7 @@ impl Folder {
     /// Returns an error under the conditions of [`Self::open_file`], except that any kind of file is accepted.
     pub fn metadata(&self, path: &str) -> Result<Metadata, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
-        system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
+        system::stat_inside(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
     /// Returns the entries of a folder beneath this one, in arbitrary order; of the folder itself for an empty path.
@@ -100,7 +100,7 @@ impl Folder {
     /// Returns an error under the conditions of [`Self::open_file`], and for anything but a folder.
     pub fn entries(&self, path: &str) -> Result<Vec<Entry>, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
-        let folder = system::open_beneath(&self.handle, inside, true)
+        let folder = system::open_inside(&self.handle, inside, true)
             .map_err(|error| self.explain(inside, path, error))?;
         system::entries(folder, &self.path.join(inside)).map_err(|error| OpenError::io(path, error))
     }
@@ -212,7 +212,7 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
 /// its parent path are followed; the last component may be a link only to something beneath its own folder.
 ///
 /// # Errors
-/// Returns `Link` for a link that leads out or is broken, `NotFound`, or an error of the system.
+/// Returns `Link` for a link that points outside or is broken, `NotFound`, or an error of the system.
 pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     let shown = path.to_string_lossy();
     let found = |found: io::Result<PathBuf>| found.map_err(|error| failed(&shown, error));
@@ -553,12 +553,12 @@ mod unix {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
-        Ok(beneath(folder, inside, if is_folder { FOLDER } else { READ })?.into())
+    pub fn open_inside(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        Ok(open_at(folder, inside, if is_folder { FOLDER } else { READ })?.into())
     }
 
-    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
-        File::from(beneath(folder, inside, LOOKUP)?).metadata()
+    pub fn stat_inside(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        File::from(open_at(folder, inside, LOOKUP)?).metadata()
     }
 
     pub fn entries(folder: File, _: &Path) -> io::Result<Vec<Entry>> {
@@ -580,7 +580,7 @@ mod unix {
     }
 
     #[cfg(target_os = "linux")]
-    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_at(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
         // The opened path has no links and was checked completely: a link swapped in since then is rejected.
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -625,7 +625,7 @@ mod unix {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_at(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         walk(folder, inside, flags)
     }
 
@@ -810,16 +810,16 @@ mod elsewhere {
         crate::private_files::replace(&folder.join(name), content)
     }
 
-    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
-        let real = beneath(folder, inside)?;
+    pub fn open_inside(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        let real = open_at(folder, inside)?;
         File::open(if is_folder { folder.clone() } else { real })
     }
 
-    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
-        beneath(folder, inside)?.metadata()
+    pub fn stat_inside(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        open_at(folder, inside)?.metadata()
     }
 
-    fn beneath(folder: &Path, inside: &Path) -> io::Result<PathBuf> {
+    fn open_at(folder: &Path, inside: &Path) -> io::Result<PathBuf> {
         let real = folder.join(inside).canonicalize()?;
         if real.starts_with(folder) { Ok(real) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
@@ -897,7 +897,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_stay_beneath_are_followed() {
+    fn links_inside_the_folder_are_followed() {
         let (_dir, folder) = bundle();
         symlink("references/rules.md", folder.path().join("rules")).unwrap();
         #[cfg(target_os = "linux")]
@@ -910,7 +910,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_without_openat2_follows_nothing() {
+    fn walk_without_openat2_follows_no_link() {
         let (dir, folder) = bundle();
         symlink(dir.path(), folder.path().join("up")).unwrap();
         for path in ["up", "up/secret", "../secret", "/etc/hostname"] {
@@ -921,7 +921,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_escapes_the_folder() {
         let (dir, folder) = bundle();
         let root = folder.path().to_owned();
         symlink(dir.path().join("secret"), root.join("absolute")).unwrap();
@@ -955,7 +955,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn links_lead_to_nothing_hidden() {
+    fn links_to_hidden_files_are_rejected() {
         let (_dir, folder) = bundle();
         let root = folder.path().to_owned();
         fs::create_dir_all(root.join(".git/deep")).unwrap();
@@ -978,7 +978,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_link_is_followed_only_beneath_its_own_folder() {
+    fn named_link_is_followed_only_inside_its_folder() {
         let (dir, folder) = bundle();
         let root = folder.path().to_owned();
         let rules = root.join("references/rules.md");
@@ -1019,7 +1019,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_tell_links_apart() {
+    fn entries_distinguish_links() {
         let (_dir, folder) = bundle();
         symlink("references/rules.md", folder.path().join("rules")).unwrap();
         let mut found: Vec<(String, bool)> =

@@ -70,7 +70,7 @@ impl OpenError {
         }
     }
 
-    /// Returns whether the path would have led out of the folder.
+    /// Returns whether the path would have pointed outside the folder.
     #[must_use]
     pub fn is_escape(&self) -> bool {
         matches!(self, Self::NotInside { .. } | Self::Link { .. })

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grown_file_is_set_aside_and_one_is_kept() {
+    fn large_log_file_is_rotated_and_one_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/skills.log");
         let log = LogFile::with_limit(&path, 20).unwrap();

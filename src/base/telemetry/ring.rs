@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ring_keeps_the_last_thousand_and_tells_what_is_new() {
+    fn ring_buffer_keeps_a_thousand_lines_and_returns_new_ones() {
         let ring = RingBuffer::new();
         for n in 0..1010 {
             ring.push(Level::INFO, SystemTime::UNIX_EPOCH, "t", n.to_string());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_logs_arrives_with_level_target_and_fields() {
+    fn log_lines_have_level_target_and_fields() {
         let ring = RingBuffer::new();
         tracing::subscriber::with_default(tracing_subscriber::registry().with(ring.layer()), || {
             tracing::warn!(target: "room", path = "a/b", "cannot read {}", 3);

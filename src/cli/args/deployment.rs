@@ -37,7 +37,7 @@ fn call(line: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn every_command_line_is_understood() {
+fn every_command_line_is_parsed() {
     let expected = [("Dockerfile", 1), ("compose.yaml", 3), ("skills.service", 2), ("kubernetes.yaml", 3)];
     for (file, count) in expected {
         let text = read(file);
@@ -52,7 +52,7 @@ fn every_command_line_is_understood() {
 }
 
 #[test]
-fn a_wrong_command_line_is_found() {
+fn invalid_command_line_is_reported() {
     for line in [
         "CMD [\"skills\", \"serve\", \"--hots\", \"0.0.0.0\"]",
         "ExecStart=/usr/local/bin/skills srve --port 1",

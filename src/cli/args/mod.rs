@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_definition_is_valid() {
         command().debug_assert();
     }
 
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_before_and_behind_a_command_count_in_order() {
+    fn roots_before_and_after_a_command_keep_their_order() {
         let roots = |args: &str| {
             let found = command().try_get_matches_from(args.split(' ')).unwrap();
             Cli::of(&found).unwrap().global.roots
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_role_names_the_right_ones() {
+    fn invalid_role_error_lists_valid_roles() {
         let error = Cli::try_parse_from(["skills", "list", "--role", "sidecr"]).unwrap_err().to_string();
         assert!(error.contains("procedure, utility, sidecar"), "{error}");
     }

@@ -82,8 +82,8 @@ pub struct OneProposalArgs {
 /// `skills proposals approve`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints the proposal and asks. With --yes, both digests of the proposal that was reviewed must \
-    be given; otherwise nothing is decided, and the complete command is printed."
+    after_help = "Prints the proposal and asks for confirmation. With --yes, both digests of the reviewed proposal are \
+    required; otherwise nothing is decided, and the complete command is printed."
 )]
 pub struct ApproveProposalArgs {
     #[command(flatten)]
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_states_are_those_of_the_wire() {
+    fn states_equal_the_wire_names() {
         assert!(
             STATES
                 .iter()

@@ -166,7 +166,8 @@ pub enum RunsAction {
     Work(WorkArgs),
 }
 
-// Help of `--where`: the command's own sentence and the terms of a filter. Clap prints only one of a short and a long help.
+// Help of `--where`: the command's own sentence and the terms of a filter. Clap prints only one of a short and a long
+// help.
 macro_rules! where_help {
     ($sentence:literal) => {
         concat!(
@@ -250,7 +251,7 @@ pub struct RunsWatchArgs {
     pub run: Option<String>,
 }
 
-/// What happens to a run after an order that lets it continue.
+/// What happens to a run after a command that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct WaitArgs {
@@ -270,14 +271,16 @@ pub struct DecideArgs {
     /// Id of the run.
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
-    /// Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and asking for confirmation.
+    /// Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and
+    /// asking for confirmation.
     #[arg(long, value_name = "FILTER", allow_hyphen_values = true, long_help = where_help!("Apply to every waiting run that matches this filter, after listing the runs with the digests of their inputs and asking for confirmation."),
           conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
     pub r#where: Option<String>,
     /// Digest printed with the list of runs; required with --where and --yes.
     #[arg(long = "list-digest", alias = "digest", value_name = "SHA256", requires = "where")]
     pub digest: Option<String>,
-    /// Skip the confirmation prompt; with --where, requires --list-digest; otherwise approve requires --inputs-digest, and deny --step or --inputs-digest.
+    /// Skip the confirmation prompt; with --where, requires --list-digest; otherwise approve requires --inputs-digest,
+    /// and deny --step or --inputs-digest.
     #[arg(long, short)]
     pub yes: bool,
     /// Step to decide [default: the waiting step].
@@ -485,7 +488,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_wire() {
+    fn values_equal_the_wire_names() {
         assert!(RunState::iter().map(|state| state.to_string()).eq(STATES));
         assert!(Choice::iter().map(|choice| choice.to_string()).eq(CHOICES));
         assert!(AttachTarget::iter().map(|target| target.to_string()).eq(TARGETS));

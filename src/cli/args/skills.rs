@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_wire() {
+    fn values_equal_the_wire_names() {
         assert!(Role::iter().map(|role| role.to_string()).eq(ROLES));
         assert!(Policy::iter().map(|policy| policy.to_string()).eq(POLICIES));
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_says_up_to_when() {
+    fn purge_requires_a_date() {
         assert_eq!(before(&["--older-than", "2h"]).unwrap(), 1_000_000_000 - 7_200_000);
         assert_eq!(before(&["--before", "1970-01-02T00:00:00Z"]).unwrap(), 86_400_000);
         assert!(before(&[]).is_err() && before(&["--before", "1970-01-02", "--older-than", "1d"]).is_err());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_hold_the_sign_that_parts_it_from_its_name() {
+    fn value_may_contain_the_separator() {
         let read = pair("query=a=b").unwrap();
         assert_eq!((read.name.as_str(), read.value.as_str()), ("query", "a=b"));
         assert_eq!(pair("note=").unwrap().value, "");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_name_where_none_is_given() {
+    fn file_keeps_its_name_by_default() {
         let read = handed_file("some/where/a.pdf").unwrap();
         assert_eq!((read.name.as_str(), read.path), ("a.pdf", PathBuf::from("some/where/a.pdf")));
         assert_eq!(handed_file("in.pdf=a.pdf").unwrap().name, "in.pdf");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_its_midnight_here() {
+    fn date_is_local_midnight() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let midnight = moment_in("2026-10-01", &zone).unwrap();
         assert_eq!(moment_in("2026-09-30T22:00:00Z", &zone), Ok(midnight));

@@ -59,13 +59,16 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
         let accepted = preview.reason.is_none() && preview.input_problems.is_empty();
         return Ok(if accepted { Exit::Success } else { Exit::ChecksFailed });
     }
-    reporter.say(&render(&preview, false, reporter.look));
+    reporter.print_line(&render(&preview, false, reporter.look));
     let mut attached = client.attach(request).await?;
     let run = attached.execution.clone();
-    reporter.say(&format!("{} {}", TextStyle::Muted.paint("run       ", reporter.look.color), run.id));
+    reporter.print_line(&format!("{} {}", TextStyle::Muted.paint("run       ", reporter.look.color), run.id));
     if let Some(view) = &contract {
         let isolation = safe_text::line(&view.isolation).into_owned();
-        reporter.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", reporter.look.color)));
+        reporter.print_line(&format!(
+            "{} {isolation}",
+            TextStyle::Muted.paint("isolation ", reporter.look.color)
+        ));
     }
     if args.exec.detach {
         if cx.out.json {
@@ -92,7 +95,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     }
     let done = completion::conclude(cx, &completion, &mut reporter)?;
     if let Some(control) = &attached.control {
-        reporter.say(&format!("  control: {}", safe_text::line(control)));
+        reporter.print_line(&format!("  control: {}", safe_text::line(control)));
     }
     if cx.out.json {
         let next = completion::next(cx, &completion.run);
@@ -182,7 +185,7 @@ mod tests {
     use skills_api::{AttachCheckResult, AttachReason};
 
     #[test]
-    fn the_checks_stand_in_their_order_with_what_was_found() {
+    fn checks_are_listed_in_order_with_results() {
         let check = |check, passed, note: &str| AttachCheckResult { check, passed, note: note.to_owned() };
         let preview = AttachPreview {
             checks: vec![

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_become_signs_on_one_scale() {
+    fn counts_are_drawn_on_one_scale() {
         assert_eq!(sparkline(&[0, 1, 7, 3], 4, true), " ▁▇▃");
         assert_eq!(sparkline(&[0, 1, 7, 3], 2, false), "17");
         assert_eq!(sparkline(&[0, 0], 2, true), "  ");

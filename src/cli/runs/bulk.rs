@@ -65,7 +65,7 @@ pub async fn run(
         if cx.is_plain() {
             choose(&mut reporter, &mut chosen, others.len(), &means)?;
         } else {
-            reporter.say(&listed(&capitalized(&name), &takes, &others, reporter.look));
+            reporter.print_line(&listed(&capitalized(&name), &takes, &others, reporter.look));
             confirm(&name, takes.len(), &means)?;
         }
     }
@@ -133,7 +133,7 @@ fn choose(
         let left = inflected(others, "other run matches", "other runs match");
         let _ = writeln!(text, "{left} but cannot take this command.");
     }
-    reporter.say(&text);
+    reporter.print_line(&text);
     loop {
         let answer = reporter::ask(&chosen.question(), &format!("to confirm, run: {means}"))?;
         if answer == chosen.confirmation() {
@@ -142,7 +142,7 @@ fn choose(
         let Some(said) = chosen.leave_out(&answer) else {
             return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
         };
-        reporter.say(&said);
+        reporter.print_line(&said);
     }
 }
 
@@ -216,10 +216,10 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
     if !(args.yes && args.digest.as_ref() == Some(&digest)) {
         let mut reporter = cx.reporter();
         let plain = cx.is_plain();
-        reporter.say(&if plain {
-            plain_sheets(&chosen, &takes, &others, &digest)
+        reporter.print_line(&if plain {
+            labeled_decisions(&chosen, &takes, &others, &digest)
         } else {
-            sheets(verdict, &takes, &others, &digest, reporter.look)
+            decisions(verdict, &takes, &others, &digest, reporter.look)
         });
         let mut words = vec!["runs", &name, "--where", filter, "--list-digest", &digest];
         let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
@@ -263,7 +263,7 @@ fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s D
 }
 
 /// Renders what would be decided, with the digest of each, and what would not.
-fn sheets(
+fn decisions(
     verdict: Verdict,
     takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
@@ -299,7 +299,7 @@ fn sheets(
 }
 
 /// Renders the same as labeled lines.
-fn plain_sheets(
+fn labeled_decisions(
     chosen: &Selection<'_>,
     takes: &[(&RunRecord, DecisionPreview)],
     others: &[(&RunRecord, String)],
@@ -369,7 +369,7 @@ mod tests {
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
-    fn the_digest_of_a_set_is_that_of_its_decisions_in_any_order() {
+    fn digest_of_a_set_ignores_the_order_of_decisions() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let other = DecisionPreview { inputs_digest: "00".repeat(32), ..sheet.clone() };
         let of = |sheets: &[(&str, &DecisionPreview)], verdict| set_digest(verdict, sheets.iter().copied());
@@ -381,23 +381,23 @@ mod tests {
     }
 
     #[test]
-    fn labeled_sheets_say_what_distinguishes_the_runs() {
+    fn labeled_decisions_distinguish_the_runs() {
         let detail = detail(RunState::WaitingForHuman);
         let sheet = detail.sheet.clone().unwrap();
         let run = |n: u32| RunRecord { inputs: serde_json::json!({ "n": n }), ..detail.run.clone() };
         let (one, other) = (run(10), run(200));
         let chosen = Selection::new("approve", &[&one, &other]);
-        let text = plain_sheets(&chosen, &[(&one, sheet.clone()), (&other, sheet)], &[], "0a");
+        let text = labeled_decisions(&chosen, &[(&one, sheet.clone()), (&other, sheet)], &[], "0a");
         assert!(text.starts_with("Approve 2 runs. The same in all: "), "{text}");
         assert!(text.contains("n=10. Run ") && text.contains("n=200. Run "), "{text}");
     }
 
     #[test]
-    fn each_sheet_is_listed_with_its_digest() {
+    fn each_decision_is_listed_with_its_digest() {
         let detail = detail(RunState::WaitingForHuman);
         let sheet = detail.sheet.clone().unwrap();
         let digest = sheet.inputs_digest.clone();
-        let text = sheets(
+        let text = decisions(
             Verdict::Approve,
             &[(&detail.run, sheet)],
             &[(&detail.run, "it is failed".to_owned())],

@@ -84,7 +84,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Exit, Failure
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let ordered = client.order(run, RunCommand::Cancel { by: None }).await?;
-    go_on(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
+    continue_run(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
     Ok(Exit::Success)
 }
 
@@ -118,7 +118,7 @@ async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Resul
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
     let ordered = client.order(&detail.run.id.0, order).await.map_err(with_option)?;
-    go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
+    continue_run(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
 }
 
 async fn send_command(
@@ -130,7 +130,7 @@ async fn send_command(
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
     let ordered = client.order(&detail.run.id.0, order).await?;
-    go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
+    continue_run(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
 }
 
 /// Adds the option that resumes a run although its skill changed.
@@ -152,7 +152,7 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
 }
 
 /// Reports the result of a command, and continues executing the run here if needed.
-pub async fn go_on(
+pub async fn continue_run(
     cx: &mut Context,
     client: &dyn RunClient,
     mut ordered: CommandResult,
@@ -161,10 +161,10 @@ pub async fn go_on(
     detach: bool,
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
-    let goes_on = is_active(&ordered.run);
+    let is_active_run = is_active(&ordered.run);
     let note = safe_text::line(&ordered.note).into_owned();
-    let done = if goes_on && !detach {
-        reporter.say(&format!("{note}; run {}", ordered.run.id));
+    let done = if is_active_run && !detach {
+        reporter.print_line(&format!("{note}; run {}", ordered.run.id));
         match completion::work(client, &ordered.run, seen, steps, reporter).await {
             Ok(completion) => {
                 ordered.run = completion.run.clone();
@@ -172,20 +172,21 @@ pub async fn go_on(
             }
             // The command was accepted; who continues the run is reported, and is not an error of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
-                reporter.say(&safe_text::line(&error.message));
+                reporter.print_line(&safe_text::line(&error.message));
                 Exit::Waiting
             }
             Err(failure) => return Err(failure),
         }
     } else {
-        if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
-            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
+        if is_active_run && let Some(warning) = launch::unattended(ordered.worker_alive) {
+            reporter
+                .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         if !cx.out.json {
             cx.out.line(format!("{note}; run {}", ordered.run.id))?;
         }
         for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
-            reporter.say(&format!(
+            reporter.print_line(&format!(
                 "  {} {line}",
                 TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.color)
             ));
@@ -195,7 +196,7 @@ pub async fn go_on(
     if cx.out.json {
         let next = completion::next(cx, &ordered.run);
         cx.out.value(&Outcome { ordered: &ordered, next })?;
-    } else if goes_on && !detach && ordered.run.outputs.is_none() {
+    } else if is_active_run && !detach && ordered.run.outputs.is_none() {
         cx.out.line(&ordered.run.id.0)?;
     }
     Ok(done)

@@ -199,7 +199,7 @@ mod tests {
     use skills_model::RunState;
 
     #[test]
-    fn what_differs_stands_beside_its_step() {
+    fn differences_are_next_to_their_step() {
         let left = detail(RunState::Completed);
         let mut right = detail(RunState::Completed);
         right.steps[2].result = Some(json!({ "total": 99.0 }));

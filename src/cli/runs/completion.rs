@@ -57,7 +57,7 @@ pub async fn work(
 /// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
 pub fn conclude(cx: &mut Context, completion: &Completion, reporter: &mut Reporter) -> Result<Exit, Failure> {
     let caller = Caller::of(&cx.global);
-    reporter.say(&ending(completion, &caller, cx.in_memory(), reporter.labeled, reporter.look));
+    reporter.print_line(&ending(completion, &caller, cx.in_memory(), reporter.labeled, reporter.look));
     if !cx.out.json
         && let Some(outputs) = &completion.run.outputs
     {
@@ -124,20 +124,20 @@ mod tests {
         Caller::of(&crate::args::Cli::try_parse_from(["skills"]).unwrap().global)
     }
 
-    fn said(state: RunState, left: bool, in_memory: bool) -> String {
+    fn completion_text(state: RunState, left: bool, in_memory: bool) -> String {
         ending(&Completion { run: record(state), left }, &caller(), in_memory, false, CAPS)
     }
 
     #[test]
-    fn a_labeled_end_has_no_sign() {
+    fn labeled_result_has_no_glyph() {
         let completion = Completion { run: record(RunState::Completed), left: false };
         let text = ending(&completion, &caller(), false, true, CAPS);
         assert_eq!(text, "Run: completed in 1 m 00 s");
     }
 
     #[test]
-    fn a_waiting_run_says_why_and_the_exact_command() {
-        insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
+    fn waiting_run_shows_its_reason_and_command() {
+        insta::assert_snapshot!(completion_text(RunState::WaitingForHuman, false, false), @r"
         ◆ book waits for approval
           the capability always requires approval
           show:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
@@ -147,18 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn the_other_ends_say_how_to_go_on_where_one_can() {
-        assert_eq!(said(RunState::Completed, false, false), "✓ completed in 1 m 00 s");
-        let failed = said(RunState::Failed, false, false);
+    fn other_results_show_how_to_continue() {
+        assert_eq!(completion_text(RunState::Completed, false, false), "✓ completed in 1 m 00 s");
+        let failed = completion_text(RunState::Failed, false, false);
         assert!(failed.starts_with("✗ failed at sum: the service answered 502\n"), "{failed}");
         assert!(failed.contains("resume:  skills runs resume 0198a1b2-"), "{failed}");
-        let left = said(RunState::Pending, true, false);
+        let left = completion_text(RunState::Pending, true, false);
         assert!(left.contains("not canceled") && left.contains("skills runs work"), "{left}");
     }
 
     #[test]
-    fn a_store_in_memory_offers_no_command_that_cannot_work() {
-        let text = said(RunState::WaitingForSignal, false, true);
+    fn store_in_memory_offers_no_unusable_command() {
+        let text = completion_text(RunState::WaitingForSignal, false, true);
         assert!(text.contains("in memory") && !text.contains("skills runs"), "{text}");
     }
 }

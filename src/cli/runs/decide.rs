@@ -69,7 +69,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let seen = commands::last_event(&detail);
     let steps = commands::step_names(&detail);
     let ordered = client.order(&id, order).await?;
-    commands::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
+    commands::continue_run(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
 }
 
 /// Returns the step that was decided with the given digest, if it is no longer pending.
@@ -107,7 +107,7 @@ impl DecisionPrompt<'_> {
             Verdict::Approve => "Pending approval",
             Verdict::Deny => "Pending denial (cancels the run)",
         };
-        reporter.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.color)));
+        reporter.print_line(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.color)));
     }
 
     /// Returns whether the options name what is decided, so that nothing has to be shown first.
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_gate_that_was_named_is_asked_about() {
+    fn only_the_named_gate_is_decided() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         assert!(is_meant(&args(&[]), &sheet));
         assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &sheet));

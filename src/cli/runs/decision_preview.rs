@@ -110,7 +110,7 @@ mod tests {
     use skills_model::RunState;
 
     #[test]
-    fn the_sheet_says_what_would_happen_and_to_what_the_answer_is_bound() {
+    fn preview_shows_the_effect_and_the_digest() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);

@@ -151,7 +151,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
 fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;
-    let by = text("approver").map(|by| format!(", says {by}")).unwrap_or_default();
+    let by = text("approver").map(|by| format!(" by {by}")).unwrap_or_default();
     let notes = text("notes").map(|notes| format!(" ({notes})")).unwrap_or_default();
     Some(match choice.as_str() {
         "happened" => {
@@ -194,7 +194,7 @@ mod tests {
     const CAPS: TerminalCaps = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
 
     #[test]
-    fn events_are_lines_of_time_kind_step_and_words() {
+    fn event_lines_have_time_kind_step_and_text() {
         let all = [
             event(1, "run.created", None, json!({ "by": "ana", "contract": "c0".repeat(32) })),
             event(2, "step.started", Some("extract"), json!({ "attempt": 1, "inputs": { "file": "a" } })),
@@ -245,12 +245,12 @@ mod tests {
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
             describe_event(&EventKind::GateApproved, &said),
-            "marked completed, says kim (seen at the bank): result {\"paid\":true}"
+            "marked completed by kim (seen at the bank): result {\"paid\":true}"
         );
     }
 
     #[test]
-    fn events_of_several_runs_name_theirs_and_a_pipe_gets_it_whole() {
+    fn events_of_several_runs_name_their_run() {
         let one = event(1, "run.created", None, json!({}));
         assert!(render(&one, true, &TimeZone::UTC, CAPS).contains("  0000abcd  "));
         let pipe = TerminalCaps { terminal: false, ..CAPS };

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_grow_and_other_inputs_are_given_once() {
+    fn only_list_inputs_can_be_repeated() {
         let inputs = gather(
             &input_args(&[("tags", "a"), ("tags", r#"["b,c"]"#)]),
             Known::Declared(&fields()),
@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_listed_values_of_an_enumeration_are_taken() {
+    fn only_listed_enum_values_are_accepted() {
         let field = Field { allowed: vec![json!("EUR"), json!("USD")], ..field(FieldType::String) };
         assert_eq!(typed("EUR", Some(&field)), Ok(json!("EUR")));
         assert_eq!(typed("GBP", Some(&field)), Err("\"GBP\" is not one of EUR, USD".to_owned()));
     }
 
     #[test]
-    fn texts_come_from_files_and_single_inputs_go_over_the_file_of_all() {
+    fn single_inputs_override_the_inputs_file() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("note.txt"), "two\nlines\n").unwrap();
         std::fs::write(dir.path().join("all.yaml"), "file: a.pdf\ncount: 3\n").unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_contract_the_present_inputs_say_the_types() {
+    fn present_inputs_define_types_without_a_contract() {
         let fields = suggested(&json!({ "file": "a", "count": 1 }));
         assert_eq!(typed("7", fields.get("file")), Ok(json!("7")));
         assert_eq!(typed("7", fields.get("count")), Ok(json!(7)));

@@ -35,11 +35,12 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Exit, Failure> {
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
     let mut launched = client.launch(request).await?;
-    reporter.say(&opening(&contract, &launched, &reporter));
+    reporter.print_line(&opening(&contract, &launched, &reporter));
     let detached = args.exec.detach;
     if detached {
         if let Some(warning) = unattended(launched.worker_alive) {
-            reporter.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
+            reporter
+                .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         let completion = Completion { run: launched.run.clone(), left: false };
         let done =
@@ -68,7 +69,7 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Exit, Failure> 
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
     let launched = client.launch(request).await?;
-    reporter.say(&opening(&contract, &launched, &reporter));
+    reporter.print_line(&opening(&contract, &launched, &reporter));
     let zone = TimeZone::system();
     let out = &mut cx.out;
     let completion = follow::wait_for_completion(&*client, &launched.run, 0, false, &mut |news| {
@@ -191,7 +192,7 @@ mod tests {
     use crate::args::InputFileArg;
 
     #[test]
-    fn files_are_handed_over_by_their_whole_path() {
+    fn files_are_passed_by_absolute_path() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.pdf"), "x").unwrap();
         let file = |name: &str, path: &str| InputFileArg { name: name.into(), path: path.into() };

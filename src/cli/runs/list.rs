@@ -11,7 +11,7 @@ use crate::args::RunsListArgs;
 use crate::dialog::clean;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end};
-use skills_api::{CoreParts, RunClient, run_cell, sort_runs, tell_apart};
+use skills_api::{CoreParts, RunClient, distinguishing_texts, run_cell, sort_runs};
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -160,14 +160,14 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
         });
         clean(&parts.collect::<Vec<_>>().join("; "))
     };
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), ", ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), ", ");
     let lines = page.runs.iter().zip(&distinctions).map(|(run, distinction)| line(run, distinction));
     (1..).zip(lines).map(|(number, line)| format!("{number}. {line}\n")).collect()
 }
 
 /// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps) -> String {
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let cell = |run: &RunRecord, distinction: &str, column: RunColumn| match column {
         RunColumn::Title => titled(cell(run, column, now_ms, look), distinction),
         column => cell(run, column, now_ms, look),
@@ -219,7 +219,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> S
         Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
         None => safe_text::line(&run.skill_id).into_owned(),
     };
-    let distinctions = tell_apart(&page.runs.iter().collect::<Vec<_>>(), "  ");
+    let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let names = page.runs.iter().zip(&distinctions);
     let names: Vec<String> = names.map(|(run, distinction)| titled(name(run), distinction)).collect();
     let longest = names.iter().map(|name| cells(name)).max().unwrap_or(5);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_columns_hold_a_run_and_what_it_is_about() {
+    fn run_and_its_title_fit_eighty_columns() {
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         let page = page();
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_whole_ids_and_whole_sentences() {
+    fn output_to_a_pipe_is_not_truncated() {
         let look = TerminalCaps { color: false, unicode: false, width: 80, terminal: false };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look);
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_store_says_how_to_begin() {
+    fn empty_store_shows_how_to_start() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: false };
         assert_eq!(footer(&none, 0, look, "skills run SKILL"), "no runs; start one with skills run SKILL\n");

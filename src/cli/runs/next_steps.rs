@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_of_a_waiting_run_names_the_store_the_step_and_what_was_seen() {
+    fn command_of_a_waiting_run_names_store_step_and_digest() {
         let next = caller().next(&record(RunState::WaitingForHuman));
         let (_, approve) = next.iter().find(|(verb, _)| *verb == "approve").unwrap();
         let digest = "9f".repeat(32);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_named_from_where_they_were_given_and_no_key_is_among_them() {
+    fn next_command_repeats_options_with_absolute_paths() {
         use clap::Parser as _;
         let arguments =
             ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];

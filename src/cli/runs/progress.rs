@@ -20,7 +20,7 @@ const WIDEST: usize = 28;
 /// The progress of one run, from its events.
 pub struct Progress {
     width: usize,
-    begun: BTreeMap<String, i64>,
+    started: BTreeMap<String, i64>,
     turn: usize,
     /// Whether it prints labeled lines.
     pub labeled: bool,
@@ -32,13 +32,13 @@ impl Progress {
     /// Creates the progress of a run with these step names.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
         let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, WIDEST);
-        Self { width, begun: BTreeMap::new(), turn: 0, labeled: false, other: None }
+        Self { width, started: BTreeMap::new(), turn: 0, labeled: false, other: None }
     }
 
     /// Processes an event and prints what is relevant to the user.
     pub fn event(&mut self, event: &RunEvent, steps: &[StepView], reporter: &mut Reporter) {
         if let Some(line) = self.line(event, steps, reporter.look) {
-            reporter.say(&line);
+            reporter.print_line(&line);
         }
     }
 
@@ -57,7 +57,7 @@ impl Progress {
         let step = event.event.step.as_deref()?;
         let (sign, ascii, ink) = match kind {
             EventKind::StepStarted => {
-                self.begun.insert(step.to_owned(), event.at_ms);
+                self.started.insert(step.to_owned(), event.at_ms);
                 return None;
             }
             EventKind::StepCompleted => ("✓", "+", TextStyle::Good),
@@ -67,13 +67,13 @@ impl Progress {
             EventKind::GateWarned | EventKind::GateDegraded => ("!", "!", TextStyle::Warn),
             _ => return None,
         };
-        let began = if *kind == EventKind::StepRetrying {
-            self.begun.get(step).copied()
+        let started_at = if *kind == EventKind::StepRetrying {
+            self.started.get(step).copied()
         } else {
-            self.begun.remove(step)
+            self.started.remove(step)
         };
         let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
-        let took = measured.or_else(|| Some(event.at_ms - began?)).map_or_else(String::new, clock::took);
+        let took = measured.or_else(|| Some(event.at_ms - started_at?)).map_or_else(String::new, clock::took);
         let name = safe_text::line(step);
         // Iterations and nested steps are only known when they start.
         self.width = self.width.max(cells(&name)).min(WIDEST);
@@ -111,7 +111,7 @@ impl Progress {
         };
         if self.other.as_ref() != Some(worker) {
             let words = worker.describe();
-            reporter.say(&format!(
+            reporter.print_line(&format!(
                 "  executed by {}; following it, and taking over if that worker is lost",
                 safe_text::line(&words)
             ));
@@ -128,9 +128,11 @@ impl Progress {
         let turns: &[&str] = if look.unicode { &TURNS } else { &ASCII_TURNS };
         self.turn = (self.turn + 1) % turns.len();
         let under_way: Vec<String> = self
-            .begun
+            .started
             .iter()
-            .map(|(step, began)| format!("{} {}", safe_text::line(step), clock::age(now_ms - began)))
+            .map(|(step, started_at)| {
+                format!("{} {}", safe_text::line(step), clock::age(now_ms - started_at))
+            })
             .collect();
         let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };
         let text = cut(&text, look.width.saturating_sub(6), look.unicode);

@@ -34,7 +34,7 @@ impl Reporter {
     }
 
     /// Prints complete lines above the progress line.
-    pub fn say(&mut self, text: &str) {
+    pub fn print_line(&mut self, text: &str) {
         if self.quiet {
             return;
         }

@@ -206,8 +206,8 @@ impl Page {
 
     fn facts(&self, out: &mut String, detail: &RunDetail) {
         let run = &detail.run;
-        let began = clock::moment(run.created_ms, &self.zone);
-        self.fact(out, "started", &format!("{began} by {}", safe_text::line(&run.started_by)));
+        let started = clock::moment(run.created_ms, &self.zone);
+        self.fact(out, "started", &format!("{started} by {}", safe_text::line(&run.started_by)));
         if let Some(title) = run.title() {
             self.fact(out, "title", &safe_text::line(title));
         }
@@ -318,14 +318,14 @@ impl Page {
         let available = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
         for step in &detail.steps {
             let took = match (step.started_ms, step.ended_ms) {
-                (Some(began), Some(ended)) => clock::took(ended - began),
+                (Some(started), Some(ended)) => clock::took(ended - started),
                 (Some(_), None) if step.state == StepState::Interrupted => String::new(),
-                (Some(began), None) => clock::took(self.now_ms - began),
+                (Some(started), None) => clock::took(self.now_ms - started),
                 _ => String::new(),
             };
             let mut words: Vec<String> = Vec::new();
-            if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
-                words.push(format!("begun {}", clock::time_of_day(began, &self.zone)));
+            if let (StepState::Interrupted, Some(started)) = (step.state, step.started_ms) {
+                words.push(format!("started {}", clock::time_of_day(started, &self.zone)));
             }
             words.extend(step.summary.as_deref().map(|words_list| safe_text::line(words_list).into_owned()));
             if step.attempts > 1 {
@@ -422,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_is_shown_whole() {
+    fn ended_run_is_shown_completely() {
         let mut detail = detail(RunState::Completed);
         detail.run.progress = (4, 4);
         insta::assert_snapshot!(page().render(&detail) + &page().events(&detail));
     }
 
     #[test]
-    fn a_waiting_run_shows_the_sheet_and_the_commands() {
+    fn waiting_run_shows_the_decision_and_the_commands() {
         let text = page().render(&detail(RunState::WaitingForHuman));
         assert!(text.contains("pending approval\n  Book 1204.5 EUR in the ledger\n"), "{text}");
         assert!(text.contains("approve  skills runs approve 0198a1b2-"), "{text}");

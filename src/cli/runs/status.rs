@@ -214,7 +214,7 @@ mod tests {
     use skills_store::{LeaseHolder, RunLease};
 
     #[test]
-    fn every_state_says_what_it_is_about() {
+    fn every_state_has_its_details() {
         let said: Vec<String> = [
             RunState::Pending,
             RunState::Running,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_nobody_answered_in_time_says_so_and_a_canceled_one_is_only_canceled() {
+    fn expired_and_canceled_runs_are_distinguished() {
         let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
         let expired = RunRecord { error, ..record(RunState::Canceled) };
         assert_eq!(describe(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_tells_the_state() {
+    fn exit_code_follows_the_state() {
         let code = |state| done(&record(state));
         assert_eq!(code(RunState::Completed), Exit::Success);
         assert_eq!(

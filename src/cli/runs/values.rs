@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_acts_on_the_terminal() {
+    fn control_sequences_in_values_are_escaped() {
         let text = rows(&json!({ "a\u{1b}[2J": "b\u{1b}[31m\u{202e}" }), 0, CAPS);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
     }

@@ -32,15 +32,15 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
         elsewhere = detail.elsewhere;
         if run.state == RunState::Pending && !run.paused {
             let work = caller.line(&["runs", "work", &run.id.0]);
-            let go_on = elsewhere.as_deref().map_or(work, |why| safe_text::line(why).into_owned());
-            reporter.say(&format!("pending: a worker will claim it, or {go_on}"));
+            let next_step = elsewhere.as_deref().map_or(work, |why| safe_text::line(why).into_owned());
+            reporter.print_line(&format!("pending: a worker will claim it, or {next_step}"));
             warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
             orphaned_run_reason(&run, elsewhere.as_deref(), &caller, &mut warned, &mut reporter);
         }
     }
     if args.run.is_none() {
-        reporter.say("watching all runs; press Ctrl-C to stop");
+        reporter.print_line("watching all runs; press Ctrl-C to stop");
     }
     let out = &mut cx.out;
     let mut tell = |news: RunUpdate<'_>| {
@@ -69,13 +69,13 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
         return Ok(Exit::Left);
     }
     let look = reporter.look;
-    reporter.say(&format!(
+    reporter.print_line(&format!(
         "{} {}",
         status::sign(&completion.run, look),
         status::describe(&completion.run, &zone)
     ));
     for (verb, line) in Caller::of(&cx.global).next(&completion.run) {
-        reporter.say(&format!(
+        reporter.print_line(&format!(
             "  {} {line}",
             TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.color)
         ));
@@ -105,12 +105,12 @@ fn orphaned_run_reason(
         .map_or_else(|| work.clone(), |lease| format!("{} {:?}", lease.holder, lease.worker));
     if warned.get(&run.id) != Some(&why) {
         let name = safe_text::line(&run.skill_id);
-        let go_on = match elsewhere {
+        let next_step = match elsewhere {
             // This process would be rejected.
             Some(why) => safe_text::line(why).into_owned(),
             None => format!("to execute it: {work}"),
         };
-        reporter.warn(&format!("{name} {}: {text}; {go_on}", status::short(&run.id.0)));
+        reporter.warn(&format!("{name} {}: {text}; {next_step}", status::short(&run.id.0)));
         warned.insert(run.id.clone(), why);
     }
 }

@@ -24,14 +24,14 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
         let detail = client.run(id).await?;
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
-        reporter.say(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.color), run.id));
+        reporter.print_line(&format!("{} {}", TextStyle::Strong.paint(&skill, reporter.look.color), run.id));
         let steps = step_names(&detail);
         let completion = match completion::work(&*client, run, last_event(&detail), &steps, &mut reporter)
             .await
         {
             // No run was named: runs of another project are left to its workers.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
-                reporter.say(&format!("  {}", safe_text::line(&error.message)));
+                reporter.print_line(&format!("  {}", safe_text::line(&error.message)));
                 continue;
             }
             completion => completion?,
@@ -44,7 +44,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
         }
     }
     if ids.is_empty() {
-        reporter.say("no unclaimed runs");
+        reporter.print_line("no unclaimed runs");
     }
     if cx.out.json {
         let counts = std::collections::BTreeMap::default();

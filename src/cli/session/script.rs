@@ -35,7 +35,7 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
     {
         let mut reporter = cx.reporter();
         let head = TextStyle::Strong.paint("To run", reporter.look.color);
-        reporter.say(&format!("{head}\n\n{}", text(sheet, reporter.look)));
+        reporter.print_line(&format!("{head}\n\n{}", text(sheet, reporter.look)));
         let command = command(&Caller::of(&cx.global), args, sheet);
         if args.yes {
             let message =

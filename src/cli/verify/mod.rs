@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_hold_says_why() {
+    fn failed_check_states_its_reason() {
         let checks = [
             Check::new("a wrong key is refused", true, "").or("fix it"),
             Check::new("a body", false, "status 500").or("fix it"),

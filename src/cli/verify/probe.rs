@@ -164,12 +164,13 @@ impl Probe {
         }
         *waited = all;
         let words = format!("rate limit exceeded; retrying in {} s", pause.as_secs());
-        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
+        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).print_line(&words);
         true
     }
 
     /// Sends a request and returns the response. A connection that the service closed after the previous request, for
-    /// example after an unread body, says nothing about this request: it is sent once more, over a new connection.
+    /// example after an unread body, contains no information about this request: it is sent once more, over a new
+    /// connection.
     ///
     /// # Errors
     /// Returns `upstream_failure` if the service does not respond.
@@ -337,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_is_found_in_either_form() {
+    fn response_is_found_in_either_form() {
         let json_body = r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#;
         assert_eq!(answered(json_body, 3).unwrap()["result"]["a"], 1);
         let events = format!("id: 0\nretry: 3000\ndata:\n\nevent: message\ndata: {json_body}\n\n");

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_where_they_are_meant() {
+    fn names_are_matched_only_as_references() {
         assert!(named("use the pdf-tables skill").contains(&"pdf tables".to_owned()));
         assert!(named("run the form filler skill, please").contains(&"form filler".to_owned()));
         assert_eq!(named("try /review on this"), ["review"]);

@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
         found.map_or(0, |found| found.documents)
     }
 
-    /// Returns whether the embedding has a lower-case word, apart from its accents.
+    /// Returns whether the embedding has a lower-case word, except for its accents.
     pub fn in_embedding(&self, word: &str) -> bool {
         self.model.as_ref().is_ok_and(|model| model.find(&fold_accents(word)).is_some())
     }
@@ -150,7 +150,7 @@ pub(crate) mod matched {
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     pub values: Vec<f32>,
-    /// Contribution of stop words, kept apart from `values`; empty if there is none.
+    /// Contribution of stop words, separate from `values`; empty if there is none.
     pub stop_words: Vec<f32>,
     pub matched: Vec<u8>,
 }

@@ -55,11 +55,11 @@ impl Matcher for TypoMatcher {
             }
             let letters = word.word.text.chars().count();
             let known = cx.in_embedding(&word.word.text);
-            let begun = open && letters < cx.weights.completion.min_letters;
-            if begun && !known {
+            let started = open && letters < cx.weights.completion.min_letters;
+            if started && !known {
                 reading.word_mut(at).correction = Some(Correction::Dropped);
                 changed += 1;
-            } else if (open && !begun && complete(reading.word_mut(at), cx))
+            } else if (open && !started && complete(reading.word_mut(at), cx))
                 || (!known && correct(reading, at, cx, &mut support))
             {
                 changed += 1;
@@ -197,7 +197,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Returns how likely the candidate is meant, apart from its distance.
+    /// Returns how likely the candidate is meant, regardless of its distance.
     fn likelihood(&self, typo: &Typo) -> f64 {
         let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
         self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_unknown_word_scores_alike_while_typing() {
+    fn complete_unknown_word_scores_the_same_while_typing() {
         let router = router();
         let text = DESCRIPTIONS.join(" ").to_lowercase();
         let forms: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|f| f.len() > 2).collect();

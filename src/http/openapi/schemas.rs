@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_goes_both_ways_has_two_schemas_where_they_differ() {
+    fn type_has_two_schemas_if_its_directions_differ() {
         let mut schemas = Schemas::new();
         let mut requested = schemas.request_schema(schemars::SchemaGenerator::subschema_for::<Outer>);
         let mut answered = schemas.answered(schemars::SchemaGenerator::subschema_for::<Outer>);

@@ -20,7 +20,7 @@ fn every_ref(value: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_component_is_used() {
+fn every_reference_resolves_and_every_component_is_used() {
     let document = document();
     let mut refs = Vec::new();
     every_ref(document, &mut refs);
@@ -40,7 +40,7 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
 }
 
 #[test]
-fn every_route_is_in_it_once_with_its_parameters() {
+fn every_route_is_documented_once_with_its_parameters() {
     let document = document();
     let mut ids = BTreeSet::new();
     for operation in operations() {
@@ -59,7 +59,7 @@ fn every_route_is_in_it_once_with_its_parameters() {
 }
 
 #[test]
-fn a_request_may_leave_out_what_an_answer_always_has() {
+fn request_may_omit_required_response_fields() {
     let document = document();
     let discover = &document["paths"]["/v1/skills/discover"]["post"];
     let schema = &discover["requestBody"]["content"]["application/json"]["schema"];

@@ -51,7 +51,7 @@ fn cell(run: &RunSnapshot, command: &Command) -> String {
 }
 
 #[test]
-fn the_whole_table() {
+fn all_transitions() {
     let commands: Vec<(&str, Command)> = vec![
         ("claim", Command::Claim { lease_expired: false, attempts_used_up: false }),
         ("claim, lease out", Command::Claim { lease_expired: true, attempts_used_up: false }),
@@ -87,7 +87,7 @@ fn the_whole_table() {
 }
 
 #[test]
-fn a_held_run_is_claimed_only_after_resume() {
+fn paused_run_is_claimed_only_after_resume() {
     let mut run = snapshot_in(RunState::Pending);
     run.paused = true;
     let claim = Command::Claim { lease_expired: false, attempts_used_up: false };
@@ -98,7 +98,7 @@ fn a_held_run_is_claimed_only_after_resume() {
 }
 
 #[test]
-fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resumed() {
+fn paused_run_stops_and_continues_on_resume() {
     for state in RunState::iter().filter(|state| !state.is_terminal() && *state != RunState::Failed) {
         let mut run = snapshot_in(state);
         apply(&mut run, &Command::Pause);
@@ -129,7 +129,7 @@ fn a_replay_restores_before_it_runs() {
 }
 
 #[test]
-fn the_same_decision_again_gets_the_same_answer_and_another_one_a_conflict() {
+fn repeated_decision_is_idempotent_and_another_one_conflicts() {
     let mut run = snapshot_in(RunState::WaitingForHuman);
     let yes = decision(Verdict::Approve);
     apply(&mut run, &Command::Decide(yes.clone()));
@@ -149,7 +149,7 @@ fn a_decision_for_other_inputs_is_refused() {
 }
 
 #[test]
-fn a_signal_of_another_name_is_refused_without_a_contradiction() {
+fn signal_of_another_name_is_rejected() {
     let other = Command::Signal { name: "other".into() };
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
@@ -159,7 +159,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
 }
 
 #[test]
-fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
+fn only_a_completed_step_has_a_stated_result() {
     let mut run = snapshot_in(RunState::WaitingForHuman);
     run.gate = Some(Gate::human("send", "d1", ApprovalReason::UnknownOutcome));
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
@@ -182,7 +182,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
 }
 
 #[test]
-fn resume_of_a_waiting_run_says_what_is_needed() {
+fn resume_of_a_waiting_run_names_the_missing_decision() {
     let refusal = transition(&snapshot_in(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
     insta::assert_snapshot!(refusal.to_string(), @"cannot resume the run: it is waiting for the signal books-closed; available commands: signal, cancel, replay, fork");
 }
@@ -224,7 +224,7 @@ fn any_command() -> impl Strategy<Value = Command> {
 
 proptest! {
     #[test]
-    fn fences_only_rise_and_terminal_runs_stay(commands in prop::collection::vec(any_command(), 0..60)) {
+    fn fencing_tokens_increase_and_ended_runs_stay_ended(commands in prop::collection::vec(any_command(), 0..60)) {
         let mut run = snapshot_in(RunState::Pending);
         for command in &commands {
             let before = run.clone();
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_allowed_is_what_works(commands in prop::collection::vec(any_command(), 0..30)) {
+    fn allowed_commands_are_exactly_those_accepted(commands in prop::collection::vec(any_command(), 0..30)) {
         let mut run = snapshot_in(RunState::Pending);
         for command in &commands {
             apply(&mut run, command);
@@ -261,7 +261,7 @@ proptest! {
 }
 
 #[test]
-fn a_decision_that_was_not_checked_is_accepted_only_as_a_repetition() {
+fn unchecked_decision_is_accepted_only_as_a_repetition() {
     let mut run = snapshot_in(RunState::WaitingForHuman);
     let approve = decision(Verdict::Approve);
     let unchecked = Command::RepeatDecision(approve.clone());

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_counts_by_name_scope_and_time() {
+    fn approval_counts_by_name_scope_and_time() {
         let text = "approvals: {not_by: starter, of: [ana, 'scope:admin'], escalate_after: 1h, escalate_to: [boss]}\n";
         let rules = required(text, "x", "y");
         let none = BTreeSet::new();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_described_in_its_own_words() {
+    fn rule_is_described_with_its_line() {
         let text = "approvals:\n- {id: deploy*, need: 2, not_by: starter, of: [ana], escalate_after: 2h, escalate_to: [boss]}\n- {label: env=prod}\n";
         let rules: Vec<String> = policy(text).unwrap().approvals.iter().map(ApprovalRule::describe).collect();
         assert_eq!(
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_place() {
+    fn errors_name_their_location() {
         for (text, message) in [
             ("approvals: {need: 0}\n", "`need` is 0"),
             ("approvals:\n- {id: a, needs: 2}\n", "policy.yaml:2:"),

@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mistake_names_line_column_and_what_is_allowed() {
+    fn every_error_names_line_column_and_allowed_values() {
         let seen: Vec<String> = [
             "dany:\n  - {id: a}\n",
             "deny:\n  - {ids: a}\n",

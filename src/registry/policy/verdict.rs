@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_wins_wherever_it_stands() {
+    fn deny_has_precedence_in_any_position() {
         for text in [
             "deny: [{id: a}]\nallow: [{id: '*'}]\nprefer: [{id: a}]\n",
             "prefer: [{id: a}]\nallow: [{id: '*'}]\ndeny: [{id: a}]\n",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_an_allow_it_is_the_whole_list() {
+    fn allow_rules_deny_everything_else() {
         let policy = policy("allow:\n  - {domain: docs}\n  - {id: 'deploy.*', except: deploy.prod}\n");
         assert!(verdict(&policy, "deploy.staging").allowed);
         let denied = verdict(&policy, "deploy.prod").denied_by.unwrap();
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_lost_its_id_is_still_what_it_is() {
+    fn shadowed_copy_is_matched_by_its_original_id() {
         let policy = policy("deny: [{id: deploy}]\n");
         assert!(!verdict(&policy, "deploy@3f9a01c2").allowed);
         assert!(verdict(&policy, "deploy2@3f9a01c2").allowed);
     }
 
     #[test]
-    fn all_criteria_of_a_rule_have_to_hold_and_any_value_of_each() {
+    fn rule_matches_all_criteria_with_any_value_of_each() {
         let policy = policy(
             "require_approval:\n  - {tag: [production, live], effect: control_signal, role: utility}\n  \
              - {tag: [live, Production], effect: control_signal, reason: ask first}\n",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn preferences_add_up_to_their_bound() {
+    fn sum_of_preferences_is_limited() {
         let policy =
             policy("prefer:\n  - {id: a, by: 0.4}\n  - {tag: production, by: 0.3}\n  - {domain: docs}\n");
         let verdict = verdict(&policy, "a");

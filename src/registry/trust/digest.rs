@@ -1,5 +1,5 @@
 //! The digest of a bundle on disk: every file by path, execute bit and content. Links are hashed as links and never
-//! followed; what cannot be pinned (a link that leads out, a pipe) is an error.
+//! followed; what cannot be pinned (a link that points outside, a pipe) is an error.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -56,7 +56,7 @@ pub struct BundleDigest {
 /// Why a place cannot be pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum DigestError {
-    /// A link leads out: its target could change unnoticed.
+    /// A link points outside: its target could change unnoticed.
     #[error("`{0}` is a symbolic link that points outside the folder; replace it with the file")]
     LeadsOut(String),
     /// Neither a regular file, a folder nor a link.
@@ -284,7 +284,7 @@ fn short(path: &str) -> String {
     if shown.len() < path.len() { format!("{shown}…") } else { shown }
 }
 
-/// Returns whether a link leads to something below `top` (or would, if its target existed).
+/// Returns whether a link points to something below `top` (or would, if its target existed).
 fn stays_inside(top: &Path, link: &Path) -> bool {
     if let Ok(real) = link.canonicalize() {
         return real.starts_with(top);

@@ -71,9 +71,9 @@ fn trust(dir: &Path) -> Trust {
     Trust::new(Some(dir.join("data/trust.json")), dir.join("shipped"), vec![dir.join("named")])
 }
 
-/// The folder may contain what was trusted again before anybody looks.
+/// The folder may contain what was trusted again before it is checked.
 #[test]
-fn what_was_read_must_be_what_was_pinned() {
+fn content_must_match_the_pinned_digest() {
     let place = Place::new();
     let of =
         |path: &str, text: &str| BTreeMap::from([(path.to_owned(), Digest::of(text.as_bytes()).to_string())]);
@@ -93,7 +93,7 @@ fn what_was_read_must_be_what_was_pinned() {
 }
 
 #[test]
-fn nothing_is_trusted_until_somebody_says_so() {
+fn nothing_is_trusted_by_default() {
     let place = Place::new();
     assert_eq!(place.state("skills/a"), TrustState::Untrusted);
     assert_eq!(place.state("skills/none"), TrustState::Untrusted);
@@ -105,7 +105,7 @@ fn nothing_is_trusted_until_somebody_says_so() {
 }
 
 #[test]
-fn shipped_skills_and_folders_of_the_settings_are_trusted_whatever_changes() {
+fn shipped_and_configured_folders_are_trusted_despite_changes() {
     let place = Place::new();
     place.write("shipped/00/b/SKILL.md", "x");
     place.write("named/c/SKILL.md", "x");
@@ -120,7 +120,7 @@ fn shipped_skills_and_folders_of_the_settings_are_trusted_whatever_changes() {
 }
 
 #[test]
-fn a_change_of_any_file_asks_again_and_names_it() {
+fn changed_file_requires_trust_again_and_is_named() {
     let place = Place::new();
     place.pin("skills/a");
     let script = "skills/a/scripts/run.py";
@@ -148,7 +148,7 @@ fn a_change_of_any_file_asks_again_and_names_it() {
 }
 
 #[test]
-fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
+fn cached_digest_is_used_only_for_unchanged_files() {
     let place = Place::new();
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
@@ -194,7 +194,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
 }
 
 #[test]
-fn a_pipe_is_refused_and_not_waited_for() {
+fn pipe_is_rejected_without_blocking() {
     let place = Place::new();
     let fifo = place.at("skills/a/scripts/pipe");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -203,7 +203,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn of_a_registry_the_parts_that_run_count_and_its_bundles_are_pinned_by_themselves() {
+fn registry_digest_covers_executable_parts_without_bundles() {
     let place = Place::new();
     place.write("skills/bindings/b.yaml", "id: b\n");
     place.write("skills/golden.yaml", "x");
@@ -217,7 +217,7 @@ fn of_a_registry_the_parts_that_run_count_and_its_bundles_are_pinned_by_themselv
 }
 
 #[test]
-fn revoking_a_folder_takes_everything_below_it_back() {
+fn revoking_a_folder_revokes_everything_below_it() {
     let place = Place::new();
     place.write("skills/b/SKILL.md", "x");
     place.pin("skills/a");
@@ -232,7 +232,7 @@ fn revoking_a_folder_takes_everything_below_it_back() {
 }
 
 #[test]
-fn what_changes_between_showing_and_yes_is_not_pinned() {
+fn change_before_confirmation_is_not_pinned() {
     let place = Place::new();
     let at = place.at("skills/a");
     let shown = place.trust.compute_digest(&at).unwrap();
@@ -243,7 +243,7 @@ fn what_changes_between_showing_and_yes_is_not_pinned() {
 }
 
 #[test]
-fn writers_at_the_same_time_all_keep_what_they_said() {
+fn concurrent_writes_are_all_kept() {
     let place = Place::new();
     let names: Vec<String> = (0..16).map(|i| format!("skills/s{i:02}")).collect();
     for name in &names {
@@ -266,7 +266,7 @@ fn writers_at_the_same_time_all_keep_what_they_said() {
 }
 
 #[test]
-fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
+fn damaged_or_newer_file_trusts_nothing() {
     let place = Place::new();
     place.pin("skills/a");
     let file = place.at("data/trust.json");
@@ -289,7 +289,7 @@ fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
 }
 
 #[test]
-fn files_that_differ_in_their_cut_have_different_digests() {
+fn file_boundaries_change_the_digest() {
     let one = |files: &[(&str, &[u8])]| {
         let seen = |text: &[u8]| SeenFile { kind: FileKind::File, sha256: skills_skill::Digest::of(text) };
         digest::combined_digest(&files.iter().map(|(path, text)| ((*path).to_owned(), seen(text))).collect())

@@ -85,7 +85,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn folders_resolve_as_the_system_says() {
+    fn folders_resolve_like_the_operating_system() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_function_does_what_its_row_says() {
+    fn each_function_matches_its_table_row() {
         assert_eq!(
             run(
                 "text.template",
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said() {
+    fn invalid_inputs_are_reported() {
         for (operation, request, message) in [
             ("text.template", json!({"variables": {}}), "`template` is missing, expected a string"),
             ("json.merge", json!({"records": [1]}), "`records.0` is a number"),

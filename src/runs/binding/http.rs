@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reach_of_a_call_is_described() {
+    fn destination_of_a_call_is_described() {
         assert!(distance("http://127.0.0.1:80/x").contains("on this machine"));
         assert!(distance("http://[::1]:80/x").contains("on this machine"));
         assert_eq!(distance("http://api.example.com/v1"), "another machine: api.example.com, unencrypted");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_hold_no_line_breaks_of_a_trace() {
+    fn trace_headers_contain_no_line_breaks() {
         assert_eq!(header_text("a\r\nx-evil: 1é"), "a__x-evil:_1_");
     }
 }

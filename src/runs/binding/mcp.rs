@@ -38,8 +38,8 @@ use skills_skill::contract::{Endpoint, ServiceTarget};
 const MAX_IDLE: usize = 4;
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum number of messages of a server per call, the idle time after it included. Each request among them is answered,
-/// so that a server that sends them without end would use up the memory.
+/// Maximum number of messages of a server per call, the idle time after it included. Each request among them is
+/// answered, so that a server that sends them without end would use up the memory.
 const MAX_MESSAGES: usize = 10_000;
 /// Bytes from the end of a server's stderr that an error message shows.
 const STDERR_TAIL_BYTES: usize = 2 << 10;
@@ -214,7 +214,7 @@ fn params(job: &BindingCall<'_>, arguments: Map<String, Value>) -> CallToolReque
 
 fn client_info() -> ClientConfig {
     let name = Implementation::new("skill-workbench", env!("CARGO_PKG_VERSION"));
-    // The newest version with a handshake; a server responds with the version it speaks.
+    // The newest version with a handshake; a server responds with a version it supports.
     ClientConfig::new(ClientCapabilities::default(), name)
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }

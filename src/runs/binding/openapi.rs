@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out_of_the_service() {
+    fn no_path_escapes_the_service() {
         for (path, fields) in [
             ("../admin", json!({})),
             ("a/{id}", json!({"id": ".."})),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_a_result_or_an_error_of_this_very_request() {
+    fn response_must_match_the_request_id() {
         let read = |answer: Value| result(&answer, "k", "method m");
         assert_eq!(read(json!({"jsonrpc": "2.0", "id": "k", "result": {"a": 1}})).unwrap(), json!({"a": 1}));
         for (answer, code, message) in [

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_references_keep_their_type_and_absent_ones_leave_no_trace() {
+    fn references_keep_their_type_and_absent_ones_are_omitted() {
         let template = json!({
             "a": "input.n", "b": "input.none", "c": ["input.missing", "input.list.0.a"],
             "d": {"e": "target.content.x"}, "f": "input", "g": "inputting.text", "h": "run.trace_id", "i": 7
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_filled_and_what_is_not_ours_stays() {
+    fn placeholders_are_filled_and_other_text_is_kept() {
         let fill = |text: &str| render(&json!([text]), &template_values())[0].clone();
         assert_eq!(
             fill("say ${input.text}, ${input.n} times: ${input.list}!"),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_template_the_inputs_go_as_they_are() {
+    fn inputs_without_a_template_are_sent_unchanged() {
         assert_eq!(render(&json!({}), &template_values()), template_values().input);
     }
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_by_path() {
+    fn responses_are_read_by_path() {
         let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
         };

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_all_of_stdout_or_its_last_line() {
+    fn result_is_all_of_stdout_or_its_last_line() {
         assert_eq!(answer("{\"a\": 1}\n").unwrap()["a"], 1);
         assert_eq!(answer("{\n  \"a\": 1\n}\n").unwrap()["a"], 1);
         assert_eq!(answer("reading\ndone {\n{\"a\": 2}\n\n").unwrap()["a"], 2);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_no_log_and_everything_else_is() {
+    fn all_output_except_the_result_is_logged() {
         let logged = |lines: &[&str], failed: bool| {
             let seen = Arc::new(Mutex::new(Vec::new()));
             let sink = Arc::clone(&seen);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn five_failures_in_a_row_open_it_and_a_success_between_them_starts_anew() {
+    fn five_consecutive_failures_open_the_breaker() {
         let (breakers, _) = breakers();
         fail(&breakers, 4);
         assert_eq!(breakers.state("b"), "closed, 4 of 5 failures in a row");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn after_thirty_seconds_one_trial_decides() {
+    fn breaker_allows_one_trial_after_thirty_seconds() {
         let (breakers, passed) = breakers();
         fail(&breakers, 5);
         *passed.lock().unwrap() = Duration::from_millis(29_500);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canceled_trial_leaves_the_next_call_to_be_one() {
+    fn call_after_a_canceled_trial_is_the_trial() {
         let (breakers, passed) = breakers();
         fail(&breakers, 5);
         *passed.lock().unwrap() = OPEN;

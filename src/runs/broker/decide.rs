@@ -48,7 +48,7 @@ pub struct Decision {
     pub refused: Option<CallObstruction>,
 }
 
-/// Decides for a capability. `obstacle` returns what else prevents a binding, apart from its conformance level.
+/// Decides for a capability. `obstacle` returns what else prevents a binding, except for its conformance level.
 pub fn decide(
     capability: &str,
     demanded: Conformance,

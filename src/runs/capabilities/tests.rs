@@ -22,7 +22,7 @@ const CAPABILITY: &str =
     "id: text.count\ninputs: {text: string}\noutputs: {words: {type: integer, required: true}}\n";
 
 #[test]
-fn the_earlier_place_counts_and_both_are_named() {
+fn first_definition_wins_and_both_are_named() {
     let first = registry(&[
         ("capabilities/text.count.yaml", CAPABILITY),
         ("bindings/a/b.yaml", "id: b\ncapability: text.count\nprotocol: script\noperation: first.py\n"),

@@ -1,4 +1,4 @@
-//! The parent process of the script: starts it, forwards orders of the program, and leaves no process behind.
+//! The parent process of the script: starts it, forwards commands of the program, and leaves no process behind.
 //!
 //! Its stdin is a socket to the program. As a child subreaper it inherits every process whose parent has died,
 //! including a daemon in its own session, so "the script and everything it started" is exactly the tree below it. When

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_denied_call_has_its_twin() {
+    fn every_denied_call_has_its_counterpart() {
         let rules = denied_rules().expect("valid rules");
         #[cfg(target_arch = "x86_64")]
         assert!(DENIED.iter().all(|call| rules.contains_key(&(call | X32))));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_what_hangs_below() {
+    fn tree_contains_all_descendants() {
         let parents = [(1, 0), (5, 1), (6, 5), (7, 6), (8, 5), (9, 1)];
         assert_eq!(below(5, &parents), [(6, 1), (8, 1), (7, 2)]);
     }

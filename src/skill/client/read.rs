@@ -113,10 +113,10 @@ impl Reader<'_> {
                 self.read.repaired.get_or_insert_with(|| how.clone());
             }
             Some(Handling::FromBody) => {
-                self.read.repaired.get_or_insert_with(|| format!("{what}: takes the first line of the text"));
+                self.read.repaired.get_or_insert_with(|| format!("{what}: uses the first line of the text"));
             }
             Some(Handling::FromFolder) => {
-                self.read.repaired.get_or_insert_with(|| format!("{what}: takes the folder's name"));
+                self.read.repaired.get_or_insert_with(|| format!("{what}: uses the folder's name"));
             }
             Some(Handling::Loaded) => {}
             None => self.unknown(what),

@@ -26,7 +26,7 @@ fn every_profile_loads_under_its_files_name() {
 }
 
 #[test]
-fn every_value_says_how_it_was_learned_of_which_version_and_when() {
+fn every_value_has_source_version_and_date() {
     for (path, profiles) in known() {
         for profile in profiles {
             let tree = serde_json::to_value(&profile).unwrap();
@@ -72,7 +72,7 @@ fn collect(value: &Value, used: &mut Vec<String>) {
 }
 
 #[test]
-fn a_version_chooses_the_profile_that_was_measured_at_its_range() {
+fn version_selects_the_profile_of_its_range() {
     let version = |id: &str| profile(id).and_then(|profile| profile.measured_at.as_deref());
     assert_eq!(version("claude-code"), Some("2.1.330"));
     assert_eq!(version("claude-code@2.2.0"), Some("2.1.330"));
@@ -109,7 +109,7 @@ fn a_list_as_description_is_json_for_openclaw() {
 }
 
 #[test]
-fn a_defect_that_quotes_do_not_repair_is_not_one_of_values() {
+fn defect_not_repaired_by_quotes_is_another_kind() {
     let source = "---\nname: x\ndescription: \"Makes bills.\ntags: [a, b\n---\n# Title\n";
     let file = SkillFile::of(source.as_bytes());
     assert_eq!(file.defects, [YamlDefect::Other]);

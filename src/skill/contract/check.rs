@@ -104,7 +104,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             let name = reference.join(".");
             let problem = match unresolved {
                 Unresolved::NoInput(input) => format!("there is no input `{input}`"),
-                Unresolved::NoFrame => format!("`{name}` is always null, because runs are given no frame"),
+                Unresolved::NoFrame => format!("`{name}` is always null, because runs have no frame"),
                 Unresolved::NoWriter => format!("no step writes `{name}`"),
                 Unresolved::Later(writer) => format!("`{name}` is written only later, by step `{writer}`"),
                 Unresolved::Itself => format!("`{name}` is written only by this step"),
@@ -204,7 +204,7 @@ fn check_expression(
         let Some(unresolved) = facts.unresolved(reference, key.contains(&"while")) else { continue };
         let problem = match unresolved {
             Unresolved::NoInput(_) => "which is not an input".to_owned(),
-            Unresolved::NoFrame => "which is always null, because runs are given no frame".to_owned(),
+            Unresolved::NoFrame => "which is always null, because runs have no frame".to_owned(),
             Unresolved::NoWriter => "which no step writes".to_owned(),
             Unresolved::Later(writer) => format!("which is written only later, by step `{writer}`"),
             Unresolved::Itself => "which is written only by this step".to_owned(),
@@ -335,7 +335,7 @@ const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 
 impl<'c> StepFacts<'c> {
     /// Returns why a reference has no value, or `None` if it refers to something that an earlier step writes, a part
-    /// of it, or an object that contains it. `own` tells whether the step itself counts as an earlier one.
+    /// of it, or an object that contains it. `own` states whether the step itself counts as an earlier one.
     fn unresolved<'r>(&self, reference: &'r [String], own: bool) -> Option<Unresolved<'r>>
     where
         'c: 'r,

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn long_chains_are_cut() {
+    fn long_chains_are_truncated() {
         let (nesting, first, lookups) = chain(2_000, 1, "");
         assert!(nesting.is_cut);
         assert_eq!(lookups, MAX_CONTRACTS);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_takes_inputs_by_their_paths() {
+    fn template_reads_inputs_by_path() {
         let values =
             inputs(json!({"version": "5.4.0", "to": {"region": "eu-west-1"}, "tags": ["a", "b"], "n": 3}));
         for (template, title) in [

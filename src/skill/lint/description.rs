@@ -26,7 +26,7 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.disable_model_invocation {
         return;
     }
-    if says_only(description, &subject.skill.name) {
+    if repeats_only(description, &subject.skill.name) {
         let message = format!("the description only repeats the name `{}`", subject.skill.name);
         notes.add(&rules::DESCRIPTION_REPEATS_NAME, field, at, message);
         return;
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         let message = format!("the description is in the first person: “{start} …”");
         notes.add(&rules::DESCRIPTION_FIRST_PERSON, field, at.clone(), message);
     }
-    if subject.skill.clients.when_to_use.is_none() && is_latin(description) && !says_when(description) {
+    if subject.skill.clients.when_to_use.is_none() && is_latin(description) && !has_occasion(description) {
         notes.add(
             &rules::DESCRIPTION_NO_WHEN,
             field,
@@ -124,7 +124,7 @@ fn is_cjk(c: char) -> bool {
 const EMPTY_WORDS: &[&str] =
     &["a", "an", "the", "for", "of", "to", "and", "in", "with", "skill", "skills", "use", "this", "is", "my"];
 
-fn says_only(description: &str, name: &str) -> bool {
+fn repeats_only(description: &str, name: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         split.map(str::to_lowercase).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect()
@@ -187,7 +187,7 @@ const OCCASIONS: &[&str] = &[
     "needed",
 ];
 
-fn says_when(description: &str) -> bool {
+fn has_occasion(description: &str) -> bool {
     let lower = description.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_known_by_their_words() {
+    fn template_texts_are_recognized() {
         for text in [
             "TODO",
             "TODO: describe",
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn an_occasion_is_seen_in_its_usual_forms() {
+    fn occasions_are_recognized_in_common_forms() {
         for text in
             ["Formats SQL. Use when a query is long.", "Use for shell commands", "Run before a release"]
         {
-            assert!(says_when(text), "{text}");
+            assert!(has_occasion(text), "{text}");
         }
         for text in ["REST API design patterns and status codes", "Master TypeScript with advanced types"] {
-            assert!(!says_when(text), "{text}");
+            assert!(!has_occasion(text), "{text}");
         }
     }
 
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_said_again_is_no_description() {
-        assert!(says_only("The skill for PDF tables", "pdf-tables"));
-        assert!(!says_only("Extracts PDF tables", "pdf-tables"));
+    fn repeated_name_is_not_a_description() {
+        assert!(repeats_only("The skill for PDF tables", "pdf-tables"));
+        assert!(!repeats_only("Extracts PDF tables", "pdf-tables"));
         assert_eq!(weight("从文件中提取表格数据"), 5);
     }
 
     #[test]
-    fn tags_are_seen_and_comparisons_are_not() {
+    fn tags_are_detected_but_comparisons_are_not() {
         assert_eq!(xml_tag("Writes <service>.md"), Some("<service>"));
         assert_eq!(xml_tag("if a < b and c > d"), None);
         assert_eq!(xml_tag("renders `<% tp.file %>`"), None);

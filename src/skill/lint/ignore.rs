@@ -35,7 +35,7 @@ impl Comment<'_> {
     }
 }
 
-/// Returns a function that tells whether a comment of a file ignores a rule at an offset.
+/// Returns a function that returns whether a comment of a file ignores a rule at an offset.
 pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
     let mut comments = comments(source);
     comments.retain(|comment| !comment.reason.is_empty());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_can_cover_the_file_and_stand_in_yaml() {
+    fn comment_can_apply_to_the_file_and_be_in_yaml() {
         let source = format!(
             "{HEAD}# skills-lint: ignore-file broken-link: the files come with the plugin\n---\n[a](a.md)\n\n\n[b](b.md)\n"
         );

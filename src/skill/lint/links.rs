@@ -9,8 +9,8 @@ use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag};
 use super::rules;
 use crate::finding_builder::Notes;
 
-/// Checks inline and reference links, each destination once. Skips code, autolinks, URLs, anchors and placeholders. Links
-/// that a comment ignores are reported one by one, so that the comment applies to them.
+/// Checks inline and reference links, each destination once. Skips code, autolinks, URLs, anchors and placeholders.
+/// Links that a comment ignores are reported one by one, so that the comment applies to them.
 pub(super) fn check(
     body: &str,
     start: usize,
@@ -64,7 +64,7 @@ fn report(broken: Vec<(Range<usize>, CowStr<'_>)>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Returns whether a bundle contains nothing but its main file.
+/// Returns whether a bundle contains only its main file.
 pub(super) fn is_alone(root_dir: &Path) -> bool {
     std::fs::read_dir(root_dir).is_ok_and(|entries| entries.flatten().take(2).count() < 2)
 }

@@ -98,7 +98,7 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     findings
 }
 
-/// Returns the finding of a bundle that is shadowed. `winner` is the winner's file; `identical` tells whether both
+/// Returns the finding of a bundle that is shadowed. `winner` is the winner's file; `identical` states whether both
 /// files are equal byte for byte.
 #[must_use]
 pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {

@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_begin_the_parts_of_a_shell_line() {
+    fn commands_start_the_segments_of_a_shell_line() {
         let body = "```bash\nexport A=1\nFOO=2 pdftotext in.pdf | sort -u && jq . x\ncat <<EOF\nnotacommand\nEOF\n\
             git commit -m \"one; two\" \\\n  --amend\n```\n\n```python\nprint(1)\n```\n";
         assert_eq!(names(body, ReferenceKind::Command), ["pdftotext", "sort", "jq", "cat", "git"]);
@@ -624,14 +624,14 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_those_that_nobody_sets() {
+    fn only_unset_variables_are_reported() {
         let body = "```bash\ncurl -H \"X: $API_TOKEN\" \"$BASE_URL\" ${LOG_LEVEL:-info} $HOME_DIR $1\nBASE_URL=x\n```\n\n\
             ```python\nos.environ[\"SERVICE_KEY\"]\n```\n\n```text\n$NOT_CODE\n```\n";
         assert_eq!(names(body, ReferenceKind::Variable), ["API_TOKEN", "HOME_DIR", "SERVICE_KEY"]);
     }
 
     #[test]
-    fn only_near_misses_of_tools_are_unknown() {
+    fn only_misspelled_tools_are_corrected() {
         assert_eq!(intended_tool("AskUserQuestions"), Some("AskUserQuestion"));
         assert_eq!(intended_tool("WebSerch"), Some("WebSearch"));
         assert_eq!(intended_tool("BashTool"), Some("Bash"));

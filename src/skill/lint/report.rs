@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_reads_like_a_compilers() {
+    fn report_has_the_format_of_a_compiler() {
         insta::assert_snapshot!(report(&findings(), "pdf/SKILL.md", SOURCE, ReportStyle::default()));
     }
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_over_a_file_that_has_changed_is_still_drawn() {
+    fn report_of_a_changed_file_is_rendered() {
         let text = report(&findings(), "pdf/SKILL.md", "---\nname: é…é…é…é…é…é…é…é…", ReportStyle::default());
         assert!(text.contains("name-invalid") && text.contains("smuggled-text"));
         assert!(report(&findings(), "pdf/SKILL.md", "", ReportStyle::default()).contains("unquoted-colon"));

@@ -71,7 +71,7 @@ rules! {
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
         why "A skill that cannot be read is listed by no client."
         example "a SKILL.md with mode 000";
-    /// A link leads out of the root.
+    /// A link points outside the root.
     LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or add its target \
         folder as a root."
         why "Reading it would expose files outside the folders that were configured."
@@ -125,7 +125,7 @@ rules! {
     NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences."
         why "Fields are looked up by key; a list or a text has none."
         example "---\n- pdf-tables\n- Extracts tables from PDF files.\n---\n";
-    /// A plain scalar that holds `: `.
+    /// A plain scalar that contains `: `.
     UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` in an unquoted value \
         is not valid YAML, and Copilot drops the skill without a message."
         why "YAML reads `: ` as the start of a nested mapping."
@@ -141,7 +141,7 @@ rules! {
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last."
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
         why "The YAML standard forbids it, and parsers disagree about which value counts."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has another type than its field.
@@ -226,12 +226,12 @@ rules! {
         selects by it."
         why "A model needs the trigger, not only the function."
         example "---\nname: pdf-tables\ndescription: Extracts the tables of documents into spreadsheets with typed columns.\n---\n# Tables\n";
-    /// `description` speaks as "I" or "we".
+    /// `description` is written in the first person.
     DESCRIPTION_FIRST_PERSON = "description-first-person" Info: "Use the third person (“Converts …”): \
         the text is part of the model's instructions, where “I” is the model."
         why "The text is read as a statement about the model itself."
         example "---\nname: pdf-tables\ndescription: I extract tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// `description` holds XML tags.
+    /// `description` contains XML tags.
     DESCRIPTION_XML = "description-xml" Warning: "Remove the angle brackets: clients put descriptions \
         between XML tags, and some reject this."
         why "Tags in a description can break the prompt that lists the skills."
@@ -289,7 +289,7 @@ rules! {
         or remove the links."
         why "The skill was copied without its files and cannot work as written."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [one](references/one.md) and [two](references/two.md).\n";
-    /// A relative link leads out of the bundle.
+    /// A relative link points outside the bundle.
     LINK_LEAVES_BUNDLE = "link-leaves-bundle" Info: "Copy the file into the bundle, or refer to the \
         other skill instead: this file is missing if the skill is installed alone."
         why "The file exists only as long as the skill stays where it is."
@@ -300,7 +300,7 @@ rules! {
     CONTRACT_INVALID = "contract-invalid" Error: "Correct the value, or add the missing part."
         why "A contract that cannot be read cannot run."
         example "id: tables.extract\nsteps: 3\n";
-    /// A key that no reader of contracts knows.
+    /// A key that is not part of the contract format.
     CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect."
         why "A misspelled key silently changes what a contract does."
         example "id: tables.extract\nsteps:\n  - {id: a, uses: text.count, inptu: {text: x}}\n";
@@ -320,7 +320,7 @@ rules! {
         example "uses: text.conut";
     /// A capability with the id of another one, in a second file.
     CAPABILITY_DUPLICATE = "capability-duplicate" Error: "Rename one of the two, or remove one."
-        why "The file that is found later is not used, so a step runs what the other file says."
+        why "The file that is found later is not used, so a step runs the definition in the other file."
         example "pdf-tables/capabilities/read.yaml and notes/capabilities/read.yaml, both with `id: document.read`";
     /// A binding with the id of another one, in a second file.
     BINDING_DUPLICATE = "binding-duplicate" Error: "Rename one of the two, or remove one."
@@ -330,7 +330,7 @@ rules! {
     SERVICE_DUPLICATE = "service-duplicate" Error: "Rename one of the two, or remove one."
         why "The file that is found later is not used, so calls go to the address of the other one."
         example "pdf-tables/services/api.yaml and notes/services/api.yaml, both with `id: tickets`";
-    /// A step gives a capability or a skill what it does not take.
+    /// A step passes an input that its capability or skill does not accept.
     CONTRACT_INPUT = "contract-input" Error: "Pass the inputs that the capability declares, with their \
         types."
         why "The capability would reject the call."

@@ -295,7 +295,7 @@ mod tests {
     use crate::safe_text;
 
     #[test]
-    fn lint_finds_what_safe_text_shows() {
+    fn lint_reports_what_safe_text_escapes() {
         let all = (0..=u32::from(char::MAX)).filter_map(char::from_u32);
         for c in all.filter(|c| !matches!(c, '\n' | '\r' | '\t')) {
             for text in [format!("x{c}y"), format!("x😀{c}y"), format!("x表{c}y")] {

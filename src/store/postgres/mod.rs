@@ -1,9 +1,10 @@
 //! The server store: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one transaction
 //! on a connection of a pool; the logic and the statements are shared with the embedded store.
 //!
-//! A run is locked while a transaction changes it. Leases expire by the current clock of the database: after that clock is
-//! set back, a process that used the latest time it has seen would expire the leases of processes that have not seen it.
-//! Only the times of events never go backward. The server groups the commits of concurrent transactions (group commit).
+//! A run is locked while a transaction changes it. Leases expire by the current clock of the database: after that clock
+//! is set back, a process that used the latest time it has seen would expire the leases of processes that have not seen
+//! it. Only the times of events never go backward. The server groups the commits of concurrent transactions (group
+//! commit).
 
 mod address;
 mod listener;
@@ -145,8 +146,8 @@ impl Postgres {
         drop(self.observer.set(observer));
     }
 
-    /// Returns how often transactions have waited for the server so far, apart from preparing their statements. The cost
-    /// of an operation is measured by it, because a round trip takes longer than the statements.
+    /// Returns how often transactions have waited for the server so far, not counting the preparation of their
+    /// statements. The cost of an operation is measured by it, because a round trip takes longer than the statements.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared.round_trips()

@@ -123,7 +123,7 @@ pub(crate) async fn prune<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreErr
     Ok(count)
 }
 
-/// Rules that hold in every sound store, each with a query that counts the violations.
+/// Invariants of every valid store, each with a query that counts the violations.
 pub(crate) const RULES: [(&str, &str); 7] = [
     (
         "runs without the contract they were launched with",

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_that_is_durable_only_later_is_looked_at_then() {
+    fn late_durable_commit_is_checked_again() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("runs.db-wal");
         std::fs::write(&log, "").unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_at_once_nobody_writes() {
+    fn idle_database_is_not_checked() {
         static ENDED: AtomicBool = AtomicBool::new(false);
         let (tell, changes) = channel();
         let (looked, notices) = channel();

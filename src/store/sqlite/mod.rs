@@ -406,7 +406,7 @@ mod tests {
     use crate::sql::Tx as _;
 
     #[tokio::test]
-    async fn what_is_read_together_is_of_one_moment() {
+    async fn joint_reads_use_one_snapshot() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let store = Sqlite::open(&path, Arc::new(|| 0)).unwrap().store;

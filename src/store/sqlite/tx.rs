@@ -133,7 +133,7 @@ pub(super) fn complete<T>(work: impl Future<Output = Result<T, StoreError>>) -> 
     }
 }
 
-/// Runs `$body` in the next commit. The current time is read when its turn comes.
+/// Runs `$body` in the next commit. The current time is read when it is executed.
 macro_rules! write_tx {
     ($store:expr, $tx:ident => $body:expr) => {
         $store

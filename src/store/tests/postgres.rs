@@ -35,7 +35,7 @@ async fn open(address: &str) -> Postgres {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_kit_on_a_server() {
+async fn store_requirements_hold_on_a_server() {
     let Some(server) = Server::start() else { return };
     store_kit::run_all(async |time: Time| {
         let address = PostgresAddress::parse(&server.store().0).unwrap();
@@ -45,7 +45,7 @@ async fn the_kit_on_a_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_gives_runs_to_workers_of_their_root() {
+async fn server_assigns_runs_to_workers_of_their_root() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
     let store = open(&address).await;
@@ -63,7 +63,7 @@ async fn a_server_gives_runs_to_workers_of_their_root() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_is_opened_as_it_was_left() {
+async fn reopened_store_has_its_earlier_content() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ async fn responses_may_arrive_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
+async fn audit_anchors_are_stored_without_an_async_runtime() {
     let Some(server) = Server::start() else { return };
     let store = Arc::new(open(&server.store().0).await);
     let writer = Arc::clone(&store);
@@ -230,7 +230,7 @@ async fn a_server_clock_set_back_moves_a_lease_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
+async fn missing_server_is_unavailable() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().display().to_string().replace('/', "%2F");
     let address = format!("postgres://kim:s3cret@{socket}/runs");
@@ -240,7 +240,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commits_of_another_process_wake_whoever_waits() {
+async fn commits_of_another_process_wake_waiters() {
     let Some(server) = Server::start() else { return };
     let (address, _) = server.store();
     let (a, b) = (open(&address).await, Arc::new(open(&address).await));
@@ -270,7 +270,7 @@ async fn commits_of_another_process_wake_whoever_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_number_of_a_rolled_back_transaction_wakes_nobody() {
+async fn rolled_back_transaction_wakes_no_waiter() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
     let store = open(&address).await;
@@ -346,7 +346,7 @@ async fn a_follower_misses_no_event_of_concurrent_writers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_services_that_decide_get_one_decision() {
+async fn concurrent_decisions_of_two_services_are_one() {
     let Some(server) = Server::start() else { return };
     let (address, _) = server.store();
     let (a, b) = (open(&address).await, open(&address).await);

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_says_that_the_store_is_unavailable_until_it_responds() {
+    fn header_shows_that_the_store_is_unavailable() {
         use skills_api::Code;
 
         let now = Instant::now();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_says_where_the_core_is_and_how_the_connection_stands_at_every_width() {
+    fn header_shows_address_and_connection_at_every_width() {
         let start = Instant::now();
         let mut seen = String::new();
         for ascii in [false, true] {
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_all_tabs_in_a_small_window_an_outage_is_still_told_by_the_second() {
+    fn outage_seconds_are_shown_in_a_small_window() {
         let start = Instant::now();
         let panes: Vec<Box<dyn Pane>> = vec![
             Box::new(Browse::new()),
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_footer_says_that_commands_are_refused() {
+    fn footer_shows_that_commands_are_rejected() {
         let now = Instant::now();
         for width in [120, 80, 40] {
             let mut app = app(false, now);
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_counts_down_by_itself_and_the_reason_goes_when_the_connection_is_back() {
+    fn countdown_updates_and_reason_clears_on_reconnect() {
         let start = Instant::now();
         let mut app = app(false, start);
         deliver(&mut app, lost(start, 2), start);

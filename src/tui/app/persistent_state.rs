@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_damage_is_nothing() {
+    fn state_round_trips_and_damaged_state_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("deep/workbench.yaml");
         let remembered = PersistentState {

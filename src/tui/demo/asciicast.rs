@@ -11,7 +11,7 @@ use serde_json::json;
 /// A recording in progress.
 pub struct AsciicastWriter<W: Write> {
     out: W,
-    began: Instant,
+    started: Instant,
     last: Option<Buffer>,
 }
 
@@ -33,7 +33,7 @@ impl<W: Write> AsciicastWriter<W> {
             "env": {"TERM": "xterm-256color"},
         });
         writeln!(out, "{header}")?;
-        Ok(Self { out, began: now, last: None })
+        Ok(Self { out, started: now, last: None })
     }
 
     /// Records a frame; unchanged cells are omitted.
@@ -56,7 +56,7 @@ impl<W: Write> AsciicastWriter<W> {
             bytes.splice(0..0, b"\x1b[?25l\x1b[2J".iter().copied());
         }
         self.last = Some(screen.clone());
-        let seconds = now.saturating_duration_since(self.began).as_secs_f64();
+        let seconds = now.saturating_duration_since(self.started).as_secs_f64();
         let text = String::from_utf8_lossy(&bytes);
         writeln!(self.out, "{}", json!([seconds, "o", text]))
     }

@@ -38,7 +38,7 @@ pub enum DemoCommand {
 pub struct Player {
     play: DemoOptions,
     /// Number of steps begun.
-    begun: usize,
+    started: usize,
     waiting: VecDeque<Input>,
     letters: VecDeque<char>,
     /// Time from which the next input is due.
@@ -72,7 +72,7 @@ impl Player {
         }
         Self {
             play,
-            begun: 0,
+            started: 0,
             waiting: VecDeque::new(),
             letters: VecDeque::new(),
             since: now,
@@ -131,13 +131,13 @@ impl Player {
     /// Returns whether every step is complete.
     #[must_use]
     pub fn over(&self) -> bool {
-        self.resting() && self.begun == self.play.script.steps.len()
+        self.resting() && self.started == self.play.script.steps.len()
     }
 
     /// Returns the index of the step being shown, from 0; `None` before the first.
     #[must_use]
     pub fn step(&self) -> Option<usize> {
-        self.looking.or_else(|| self.begun.checked_sub(1))
+        self.looking.or_else(|| self.started.checked_sub(1))
     }
 
     /// Moves forward: to the next captured frame, else to the next step. If a step is still in progress, its remaining
@@ -154,9 +154,9 @@ impl Player {
             }
             return;
         }
-        if let Some(step) = self.play.script.steps.get(self.begun) {
+        if let Some(step) = self.play.script.steps.get(self.started) {
             self.waiting = step.inputs.clone().into();
-            self.begun += 1;
+            self.started += 1;
             self.since = now;
             self.failed = None;
             self.rested = false;
@@ -192,7 +192,7 @@ impl Player {
                     self.since = now;
                 } else if now > self.since + WAIT_TIMEOUT {
                     let why = format!("timed out waiting for {until:?}");
-                    self.missed.push(format!("step {}: {why}", self.begun));
+                    self.missed.push(format!("step {}: {why}", self.started));
                     self.failed = Some(why);
                     self.waiting.clear();
                 }
@@ -243,13 +243,13 @@ impl Player {
 
     /// Captures the frame of a completed step. Returns its number if it is new.
     pub fn seen(&mut self, screen: &Buffer, is_idle: bool) -> Option<usize> {
-        if !self.resting() || !is_idle || self.looking.is_some() || self.begun == 0 || self.rested {
+        if !self.resting() || !is_idle || self.looking.is_some() || self.started == 0 || self.rested {
             return None;
         }
         self.rested = true;
-        self.shots.truncate(self.begun - 1);
+        self.shots.truncate(self.started - 1);
         self.shots.push(screen.clone());
-        Some(self.begun)
+        Some(self.started)
     }
 
     /// Returns the captured frame being shown, if any.
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn played_by_itself_it_ends_after_the_last_step_was_seen() {
+    fn unattended_demo_ends_after_the_last_step() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
         let pause = Duration::from_secs(2);
         player.play.auto = Some(pause);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_ones_own_name_no_path_and_no_person() {
+    fn custom_sentences_contain_no_path_or_person() {
         let source = "title: What /home/ann has\nsteps:\n- say: ann opens /home/ann/skills\n  do: [{until: /home/ann/skills}]\n";
         let now = Instant::now();
         let redaction = Redaction::of("/home/ann", &[], Some("ann"));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_back_shows_what_was_there() {
+    fn stepping_back_shows_the_earlier_screen() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
         for text in ["first", "second"] {
             player.forward(now);

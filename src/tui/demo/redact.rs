@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_script_says_is_made_unreadable_as_the_screen_is() {
+    fn script_text_is_redacted_like_the_screen() {
         let redaction = Redaction::of("/home/ann", &[], Some("ann"));
         assert_eq!(redaction.text("ann looks into /home/ann/skills"), "user looks into ~/skills");
         assert_eq!(Redaction::default().text("/home/ann"), "/home/ann");
     }
 
     #[test]
-    fn paths_and_names_go_and_columns_stay() {
+    fn paths_and_names_are_redacted_and_columns_kept() {
         let mut screen = Buffer::empty(Rect::new(0, 0, 40, 1));
         screen.set_string(0, 0, "/home/ann/skills by ann | next", Style::new());
         Redaction::of("/home/ann", &[], Some("ann")).apply(&mut screen);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_outside_of_home_are_replaced_too() {
+    fn folders_outside_of_home_are_redacted() {
         let folders =
             [("/srv/cache/app".to_owned(), "$CACHE"), ("/home/ann/.config/app".to_owned(), "$CONFIG")];
         let redaction = Redaction::of("/home/ann", &folders, None);

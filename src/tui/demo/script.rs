@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_script_is_sound_and_its_sentences_fit_in_a_line() {
+    fn shipped_script_is_valid_and_its_sentences_fit() {
         let script = shipped().unwrap();
         assert!(script.steps.len() >= 8, "{}", script.steps.len());
         for step in &script.steps {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_script_is_said() {
+    fn script_errors_are_reported() {
         for (source, word) in [
             ("title: x\nsteps: []\n", "empty"),
             ("title: x\nsteps:\n- say: a\n  do: [entre]\n", "entre"),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_reads_what_a_person_types() {
+    fn every_type_parses_typed_text() {
         for (kind, text, value) in [
             (FieldType::String, " kept as typed ", json!(" kept as typed ")),
             (FieldType::Number, "0.8", json!(0.8)),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_says_what_is_needed() {
+    fn error_states_the_expected_value() {
         for (kind, text, said) in [
             (FieldType::Number, "high", "expected a number"),
             (FieldType::Number, "0,8", "use a decimal point, not a comma"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_comes_back_from_what_it_is_shown_as() {
+    fn displayed_value_round_trips() {
         for (kind, value) in [
             (FieldType::String, json!("a\nb")),
             (FieldType::Number, json!(0.8)),

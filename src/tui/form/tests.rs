@@ -58,7 +58,7 @@ fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> 
 }
 
 #[test]
-fn a_form_says_what_each_field_wants_and_how_it_was_read() {
+fn form_shows_expected_and_parsed_values() {
     let mut form = Form::new(&fields(), &Map::new());
     assert_eq!(form.focused(), Some("threshold"), "what has to be given comes first");
     insta::assert_snapshot!("form-empty", drawn(&mut form, 60, 14, true, false).0);
@@ -105,7 +105,7 @@ fn invalid_values_are_reported_at_their_field() {
 }
 
 #[test]
-fn remarks_of_the_core_stay_until_the_value_changes() {
+fn core_errors_stay_until_the_value_changes() {
     let mut form = Form::new(&fields(), &Map::new());
     let foreign = form.remark(&[
         ("threshold".to_owned(), "must be below 1".to_owned()),
@@ -118,7 +118,7 @@ fn remarks_of_the_core_stay_until_the_value_changes() {
 }
 
 #[test]
-fn choices_go_round_by_arrows_and_letters_and_come_back_to_the_default() {
+fn choices_cycle_by_arrows_and_letters() {
     let mut form = Form::new(&fields(), &Map::new());
     form.focus_on("strict");
     assert_eq!(form.so_far().get("strict"), None, "the default is the contract's to fill in");
@@ -135,7 +135,7 @@ fn choices_go_round_by_arrows_and_letters_and_come_back_to_the_default() {
 }
 
 #[test]
-fn a_form_opened_with_values_tells_what_was_corrected() {
+fn form_opened_with_values_marks_corrections() {
     let values = json!({"threshold": 2, "columns": ["a", "b, c"], "level": "info", "unknown": 1});
     let mut form = Form::new(&fields(), values.as_object().unwrap());
     assert!(!form.changed() && form.changes().is_empty());
@@ -149,7 +149,7 @@ fn a_form_opened_with_values_tells_what_was_corrected() {
 }
 
 #[test]
-fn a_small_place_keeps_the_field_with_the_focus_in_sight() {
+fn focused_field_stays_visible_in_a_small_area() {
     let mut form = Form::new(&fields(), &Map::new());
     insta::assert_snapshot!("form-small", drawn(&mut form, 38, 3, false, true).0);
     form.last();
@@ -162,7 +162,7 @@ fn a_small_place_keeps_the_field_with_the_focus_in_sight() {
 }
 
 #[test]
-fn clicks_choose_fields_choices_and_places_in_a_text() {
+fn clicks_select_fields_choices_and_text_positions() {
     let mut form = Form::new(&fields(), &Map::new());
     type_text(&mut form, "123");
     let (screen, _) = drawn(&mut form, 60, 14, true, false);

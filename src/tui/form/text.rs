@@ -248,7 +248,7 @@ impl Text {
     }
 
     /// Returns the byte at a column of a row; if the row wraps, its end belongs to the next one.
-    fn at_column(&self, row: &Range<usize>, column: u16, goes_on: bool) -> usize {
+    fn at_column(&self, row: &Range<usize>, column: u16, continues: bool) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[row.clone()].grapheme_indices(true) {
             used += cells(grapheme);
@@ -256,7 +256,7 @@ impl Text {
                 return row.start + at;
             }
         }
-        let soft = goes_on && !self.text[row.end..].starts_with('\n') && !row.is_empty();
+        let soft = continues && !self.text[row.end..].starts_with('\n') && !row.is_empty();
         if soft {
             let last = self.text[row.clone()].grapheme_indices(true).next_back();
             return last.map_or(row.end, |(at, _)| row.start + at);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_wrap_at_spaces_and_the_cursor_is_always_in_sight() {
+    fn long_texts_wrap_at_spaces_and_the_cursor_stays_visible() {
         let mut text = Text::new("rows of the table in the pdf");
         let (rows, at) = drawn(&mut text, 12, 2);
         assert_eq!(rows, ["table in", "the pdf"]);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_lines_stay_lines_and_control_characters_go() {
+    fn pasted_lines_are_kept_without_control_characters() {
         let mut text = Text::default();
         assert!(text.insert("one\r\ntwo\x1b[31m\tthree"));
         assert_eq!(text.text(), "one\ntwo[31m    three");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn readline_keys_go_by_words_and_by_characters_as_seen() {
+    fn readline_keys_move_by_words_and_graphemes() {
         let mut text = Text::new("turn a👩‍💻é table");
         press(&mut text, &[(KeyCode::Char('w'), CTRL), (KeyCode::Backspace, KeyModifiers::NONE)]);
         assert_eq!(text.text(), "turn a👩‍💻é");

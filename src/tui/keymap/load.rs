@@ -177,8 +177,8 @@ pub fn parse_key(text: &str) -> Result<KeyCombination, String> {
 mod tests {
     use super::*;
 
-    fn remapped(wishes: &[(&str, &[&str])]) -> Result<Keymap, LocatedError> {
-        let wish = |(at, (name, keys)): (usize, &(&str, &[&str]))| {
+    fn remapped(remaps: &[(&str, &[&str])]) -> Result<Keymap, LocatedError> {
+        let remap = |(at, (name, keys)): (usize, &(&str, &[&str]))| {
             let (context, action) = name.split_once('.').unwrap();
             Remap {
                 context: context.to_owned(),
@@ -188,7 +188,7 @@ mod tests {
                 line: at as u64 + 2,
             }
         };
-        Keymap::shipped().unwrap().remapped(&wishes.iter().enumerate().map(wish).collect::<Vec<_>>())
+        Keymap::shipped().unwrap().remapped(&remaps.iter().enumerate().map(remap).collect::<Vec<_>>())
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remap_changes_one_place_only() {
+    fn remap_changes_one_context_only() {
         let keymap = remapped(&[("list.copy", &["c"]), ("text.copy", &[])]).unwrap();
         let keys = |context| {
             let rows = keymap.bindings().iter();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_file_and_line() {
+    fn errors_name_file_and_line() {
         let wrong: [(&str, &[&str], &str); 6] = [
             ("browse.srot", &["o"], "config.yaml:2: unknown action `srot`; did you mean `sort`?"),
             ("browse.sort", &["ctrl-xyz"], "config.yaml:2: `ctrl-xyz` is not a key; examples"),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn two_wishes_may_swap_their_keys() {
+    fn two_remaps_may_swap_their_keys() {
         assert!(remapped(&[("browse.sort", &["v"]), ("browse.pick-client", &["s"])]).is_ok());
     }
 }

@@ -302,7 +302,7 @@ mod tests {
     use crate::pane::{PaneId, PickerKind};
 
     #[test]
-    fn a_name_typed_whole_comes_before_the_longer_ones_that_fit() {
+    fn exact_name_sorts_before_longer_matches() {
         let ids = ["accessibility", "web-access", "data-accessor", "access"];
         let choices = ids.map(|id| (id.to_owned(), id.to_owned(), String::new()));
         let purpose = Purpose::Pane(PaneId::Session, PickerKind::SkillToLoad);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_letters_count_only_where_no_name_has_the_text() {
+    fn scattered_letters_match_only_without_a_literal_match() {
         let ids = ["meeting-minutes", "implementing-rules-in-mitre", "monitoring-site"];
         let choices = ids.map(|id| (id.to_owned(), id.to_owned(), String::new()));
         let purpose = Purpose::Pane(PaneId::Session, PickerKind::SkillToLoad);

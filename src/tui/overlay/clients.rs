@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_under_the_cursor_says_why() {
+    fn cell_under_the_cursor_shows_its_reason() {
         let mut view = opened();
         act(&mut view, Action::Right);
         let screen = drawn(&mut view, 120, 39);

@@ -958,7 +958,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_clauses_that_are_gone_are_not_shown() {
+    fn figures_of_removed_clauses_are_not_shown() {
         let mut editor = editor();
         let clause = |text: &str| skills_discovery::ClauseValue {
             clause: text.to_owned(),
@@ -987,7 +987,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_change_scrolls_and_says_what_is_below() {
+    fn long_change_scrolls_and_counts_hidden_lines() {
         let mut editor = editor();
         editor.paste(&" Reads one more kind of document.".repeat(40));
         editor.key(key(KeyCode::Null), Some(Action::Execute));
@@ -1186,7 +1186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_without_text_is_refused_here() {
+    fn empty_draft_is_rejected_locally() {
         let mut editor = editor();
         while !editor.fields.texts[0].is_empty() {
             editor.key(key(KeyCode::Backspace), None);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_without_room_is_below_its_key() {
+    fn reason_that_does_not_fit_is_below_its_key() {
         let why = "it is invoked directly; only sidecars are attached to a target";
         let row = ("a".to_owned(), "attach".to_owned(), Some(why.to_owned()));
         let section = Section { title: "skills".to_owned(), rows: vec![row] };

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_stands_last_and_is_not_done() {
+    fn blocked_commands_are_last_and_not_executed() {
         let mut palette = Palette::new(
             vec![
                 entry(Action::Sort, "sort", Some("in Browse")),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn skills_are_found_by_their_names_and_stand_before_what_cannot_be_done() {
+    fn skills_are_found_by_name_before_blocked_commands() {
         let skill =
             |id: &str| SkillEntry { id: SkillId::new(id), name: id.into(), description: String::new() };
         let mut palette = Palette::new(

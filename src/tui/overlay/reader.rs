@@ -724,7 +724,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stay_columns_and_long_lines_are_broken_not_cut() {
+    fn columns_are_kept_and_long_lines_wrapped() {
         let lines: Vec<String> = rows(&reading(), 30, &UNICODE).iter().map(RichLine::plain_text).collect();
         assert_eq!(
             lines,
@@ -748,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_has_a_sign_and_a_word() {
+    fn check_has_a_glyph_and_a_word() {
         let check =
             |result| Passage::Check { result, name: "folder  ".to_owned(), text: "one two three".to_owned() };
         let results = [CheckResult::Pass, CheckResult::Fail, CheckResult::Unknown];
@@ -764,7 +764,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_that_is_cut_is_struck_out() {
+    fn truncated_part_is_struck_out() {
         let cut = |shown: &str, cut: &str| Passage::Cut {
             before: "shown: ".to_owned(),
             shown: shown.to_owned(),
@@ -786,7 +786,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_next_to_each_other_where_there_is_room() {
+    fn columns_are_side_by_side_if_they_fit() {
         let text =
             |text: &str| Passage::Text { before: String::new(), text: text.to_owned(), role: Role::Text };
         let reading = Reading {
@@ -828,7 +828,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_is_what_was_there() {
+    fn copied_text_is_the_original() {
         let text = unformatted(&reading());
         assert!(text.contains("09:00:00 a  col1    col2\n\u{1b}[2Jnext line that is long\n"), "{text}");
         assert!(text.starts_with("outputs\n{\n  \"page\": \"Errors\\n     2 x a  b"), "{text}");

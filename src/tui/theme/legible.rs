@@ -44,7 +44,7 @@ fn assert_contrast(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) 
 }
 
 #[test]
-fn dark_can_be_read() {
+fn dark_theme_is_legible() {
     use Role::{
         Base, Danger, DangerBand, Info, Level1, Level2, Level3, Muted, Selection, Success, Text, Waiting,
         WaitingBand, Warning,
@@ -70,7 +70,7 @@ fn dark_can_be_read() {
 }
 
 #[test]
-fn light_can_be_read() {
+fn light_theme_is_legible() {
     use Role::{
         Base, Danger, DangerBand, Info, Level1, Level2, Level3, Muted, Selection, Success, Text, Waiting,
         WaitingBand, Warning,
@@ -95,7 +95,7 @@ fn light_can_be_read() {
 }
 
 #[test]
-fn high_contrast_gives_every_text_seven_to_one() {
+fn high_contrast_has_seven_to_one_for_every_text() {
     use Role::{Base, Danger, Info, Level1, Muted, Selection, Strong, Success, Tab, Text, Waiting, Warning};
     let theme = theme("high-contrast");
     for role in [Text, Strong, Muted, Success, Warning, Danger, Waiting, Info, Level1, Tab] {
@@ -143,7 +143,7 @@ fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
 }
 
 #[test]
-fn the_color_safe_theme_distinguishes_signals_and_states() {
+fn color_safe_theme_distinguishes_components_and_states() {
     let theme = theme("colour-safe");
     let color = |role| theme.style(role).fg.unwrap();
     for seen in SEEN {

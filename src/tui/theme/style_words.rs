@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// Parses a style. The error names the invalid word.
 ///
-/// `default` specifies no color: the cell keeps what is beneath it.
+/// `default` specifies no color: the cell keeps what is below it.
 pub fn parse_style(text: &str) -> Result<Style, String> {
     let mut style = Style::new();
     let mut words = text.split_whitespace();
@@ -13,7 +13,7 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
         match word {
             "on" => {
                 let color = words.next().ok_or("missing color after `on`")?;
-                style.bg = parse_colour(color)?;
+                style.bg = parse_color(color)?;
             }
             "bold" => style = style.add_modifier(Modifier::BOLD),
             "dim" => style = style.add_modifier(Modifier::DIM),
@@ -21,7 +21,7 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
             "underline" => style = style.add_modifier(Modifier::UNDERLINED),
             "reverse" => style = style.add_modifier(Modifier::REVERSED),
             color if !seen_colour => {
-                style.fg = parse_colour(color)?;
+                style.fg = parse_color(color)?;
                 seen_colour = true;
             }
             other => {
@@ -54,7 +54,7 @@ const NAMES: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-fn parse_colour(word: &str) -> Result<Option<Color>, String> {
+fn parse_color(word: &str) -> Result<Option<Color>, String> {
     if word == "default" {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_named() {
+    fn invalid_word_is_named() {
         for (text, part) in [
             ("#12345", "`#12345` is not a color"),
             ("blod", "`blod` is not a color"),

@@ -239,20 +239,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_negative_shortens_the_bar_from_its_end() {
+    fn negative_terms_shorten_the_bar_from_its_end() {
         let cells = whole_cells(&[1.0, 0.5, 0.0, -0.25, 0.25], 1.5, 12);
         assert_eq!(cells.iter().sum::<u16>(), 12);
         assert_eq!(whole_cells(&[0.0, 0.0, 0.0, -0.3, 0.16], 3.5, 20), [0; 5]);
     }
 
     #[test]
-    fn three_signals_in_one_cell_leave_no_gap() {
+    fn three_components_in_one_cell_leave_no_gap() {
         assert_eq!(cell_segments(&[3, 5, 8, 20, 20], 0, 8), [(0, 3), (2, 5)]);
         assert_eq!(cell_segments(&[3, 5, 7, 7, 7], 0, 8), [(2, 7)], "at the end of a bar the ground stays");
     }
 
     #[test]
-    fn a_boundary_cell_holds_the_left_and_the_right_signal() {
+    fn boundary_cell_shows_the_left_and_right_component() {
         // Name ends at 11 eighths, description at 24.
         let ends = [11, 24, 24, 24, 24];
         assert_eq!(cell_segments(&ends, 0, 8), [(0, 8)]);

@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn yaml_keys_stand_out_from_values() {
+    fn yaml_keys_and_values_have_different_styles() {
         let lines = highlight("name: pdf-tables\n", "yaml");
         assert_eq!(roles(&lines[0])[0], ("name", Role::CodeKey));
     }
 
     #[test]
-    fn an_unknown_language_is_plain_and_control_characters_show() {
+    fn unknown_language_is_unstyled_and_control_characters_visible() {
         let lines = highlight("a\u{1b}[31m", "no-such-language");
         let text_of_line: String = lines[0].iter().map(|s| s.text.as_str()).collect();
         assert!(!text_of_line.contains('\u{1b}'), "{text_of_line:?}");

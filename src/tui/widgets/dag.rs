@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn parallel_branches_stand_side_by_side_and_join_again() {
+    fn parallel_branches_are_side_by_side_and_join() {
         let said = drawn(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
         assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "│ │ e", "├─┴─┘", "f"]);
     }
 
     #[test]
-    fn an_edge_that_a_longer_way_makes_superfluous_is_not_drawn() {
+    fn redundant_edge_is_not_drawn() {
         assert_eq!(drawn(&[vec![], vec![0], vec![0, 1]]), ["a", "b", "c"]);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_written_before_what_it_needs_is_drawn_behind_it_and_a_circle_is_not_drawn() {
+    fn step_is_drawn_after_its_dependencies_and_cycles_are_not() {
         assert_eq!(drawn(&[vec![1], vec![]]), ["b", "a"]);
         assert_eq!(rows(&[vec![1], vec![0]], &[1, 1], 8, false), None);
         assert_eq!(rows(&[vec![], vec![0], vec![0], vec![0]], &[1; 4], 2, false), None);

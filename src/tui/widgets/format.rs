@@ -74,7 +74,7 @@ mod tests {
     use crate::glyphs::{ASCII, UNICODE};
 
     #[test]
-    fn scores_have_two_decimals_and_nothing_is_a_dot() {
+    fn scores_have_two_decimals_and_zero_is_a_dot() {
         assert_eq!(score(2.876, &UNICODE), "2.88");
         assert_eq!(score(0.0, &UNICODE), "·");
         assert_eq!(score(-0.53, &UNICODE), "−0.53");

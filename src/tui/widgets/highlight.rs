@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn in_ascii_marks_stand_in_brackets() {
+    fn ascii_marks_are_brackets() {
         let segs = marked("pdf-tables", &[mark(0, 3, Signal::Name)], Role::Text, true);
         assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "[pdf]-tables");
     }
 
     #[test]
-    fn a_mark_inside_a_character_is_left_out() {
+    fn mark_inside_a_character_is_ignored() {
         let segs = marked("表格", &[mark(1, 2, Signal::Name)], Role::Text, false);
         assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "表格");
     }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_would_be_given_is_shown_whole_and_safe() {
+    fn inputs_of_a_step_are_complete_and_escaped() {
         let value = json!({"to": "ana", "body": "one\u{1b}[31m two three four five six", "n": 3});
         let lines: Vec<String> = fields(&value, 24).iter().map(RichLine::plain_text).collect();
         let all = lines.join("\n");

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_stay_on_a_line_and_long_lists_show_their_beginning() {
+    fn short_values_are_inline_and_long_lists_are_truncated() {
         let sample: Vec<Value> = (0..214).map(|n| json!(["2026-10-03", "paper", n])).collect();
         let value = json!({ "rows": 214, "columns": ["date", "text", "amount"], "sample": sample });
         let said = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_many_lines_break_where_their_lines_do() {
+    fn multiline_texts_keep_their_line_breaks() {
         let value = json!({ "log": "first line\nsecond\n" });
         let said = "{\n  \"log\": \"first line\\n\n         second\\n\"\n}\n";
         assert_eq!(text(&value, 40, true).0, said);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_its_place_or_acts_on_the_terminal() {
+    fn output_fits_its_width_and_is_escaped() {
         let value = json!({ "k\u{1b}[31m": "x\u{202e}y".repeat(30), "deep": [[[[1, [2]]]]] });
         for expanded in [false, true] {
             let (said, _) = text(&value, 30, expanded);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_nested_without_end_is_counted_not_followed() {
+    fn deeply_nested_value_is_counted_not_expanded() {
         let mut value = json!(["bottom", ["b"]]);
         for _ in 0..200 {
             value = json!([value, [1]]);

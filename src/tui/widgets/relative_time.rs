@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_changes_at_its_next_change() {
+    fn age_text_changes_exactly_when_predicted() {
         for millis in [0, 999, 1_000, 59_999, 60_000, 61_500, 3_599_999, 3_700_000, 90_000_000] {
             let next = until_older(millis);
             assert_ne!(age(millis + next), age(millis), "{millis}");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remaining_time_changes_at_its_next_change() {
+    fn remaining_time_text_changes_exactly_when_predicted() {
         for millis in [1_000, 59_999, 60_000, 61_500, 3_600_000, 3_700_000, 90_000_000] {
             let next = until_younger(millis);
             assert_ne!(age(millis - next), age(millis), "{millis}");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_place_where_they_are_read() {
+    fn times_are_in_the_local_time_zone() {
         let east = TimeZone::fixed(jiff::tz::offset(9));
         assert_eq!(format_time_in(2_698_000, "%H:%M:%S", &TimeZone::UTC).unwrap(), "00:44:58");
         assert_eq!(format_time_in(2_698_000, "%d %b %H:%M", &east).unwrap(), "01 Jan 09:44");

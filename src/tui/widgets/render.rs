@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_of_code_goes_on_below_and_keeps_its_number() {
+    fn long_line_of_code_wraps_and_keeps_its_number() {
         let text: Arc<str> = "name: a-long-name\nb: c\n".into();
         let lines = render(&RenderJob { key: 1, text, syntax: "yaml".to_owned(), width: 10, ascii: false });
         let seen: Vec<(u32, String)> = lines.iter().map(|l| (l.source, l.plain_text())).collect();

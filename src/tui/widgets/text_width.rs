@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_at_the_end_by_cells_not_characters() {
+    fn names_are_truncated_at_the_end_by_cells() {
         assert_eq!(cut_end("report-builder", 13, "…"), "report-build…");
         assert_eq!(cut_end("表格提取工具", 7, "…"), "表格提…");
         assert_eq!(cells(&cut_end("表格提取工具", 6, "…")), 5, "half a wide character is none");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_cut_in_the_middle() {
+    fn paths_are_truncated_in_the_middle() {
         let path = "/home/ana/projects/skills/pdf/SKILL.md";
         assert_eq!(cut_middle(path, 20, "…"), "/home/…/pdf/SKILL.md");
     }

@@ -68,7 +68,7 @@ mod tests {
         ["notes.md", "references/layout.md", "references/old/a.md", "scripts/extract.py"];
 
     #[test]
-    fn folders_stand_above_their_files() {
+    fn folders_are_listed_before_files() {
         let rows = rows(&PATHS, &HashSet::new());
         let seen: Vec<String> = rows.iter().map(|r| format!("{}{}", " ".repeat(r.depth), r.name)).collect();
         assert_eq!(

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_whole_even_where_their_role_changes() {
+    fn words_are_not_split_where_their_style_changes() {
         let segs = [
             Seg::new("turns ", Role::Text),
             Seg::new("pdf", Role::MarkName),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_that_there_is_more() {
+    fn last_line_indicates_truncation() {
         let segs = [Seg::new("one two three four", Role::Text)];
         let lines = wrap_to(&segs, 8, 2, "…");
         assert_eq!(lines.iter().map(RichLine::plain_text).collect::<Vec<_>>(), ["one two", "three…"]);

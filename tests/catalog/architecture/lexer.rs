@@ -1,4 +1,4 @@
-//! Just enough of a Rust lexer to tell code from comments and strings, with line numbers.
+//! A minimal Rust lexer that separates code from comments and strings, with line numbers.
 
 /// A word or a punctuation mark of code (`::` is one mark), with its line from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Rules for every source file: a module comment, and no reference to documents outside of the project.
 
-/// Whether the first line of a file says what the file is about.
+/// Whether the first line of a file states its subject.
 pub fn has_module_comment(source: &str) -> bool {
     source.starts_with("//! ")
 }

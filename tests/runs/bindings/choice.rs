@@ -49,7 +49,7 @@ fn explained(bench: &Bench, conformance: Conformance) -> String {
 }
 
 #[test]
-fn the_whole_decision_is_explained() {
+fn complete_decision_is_explained() {
     let mut bench = bench();
     let default = explained(&bench, Conformance::Standard);
     bench.overrides.insert("text.classify".to_owned(), "chat".to_owned());
@@ -64,7 +64,7 @@ fn the_whole_decision_is_explained() {
 }
 
 #[tokio::test]
-async fn what_is_set_wins_and_what_cannot_be_called_falls_back() {
+async fn configured_binding_wins_and_unavailable_ones_fall_back() {
     let mut bench = bench();
     assert_eq!(call(&bench.broker(), bench.call("x")).await.unwrap().binding, "built-in");
     bench.overrides.insert("text.classify".to_owned(), "chat".to_owned());
@@ -87,7 +87,7 @@ async fn what_is_set_wins_and_what_cannot_be_called_falls_back() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_reach_no_binding() {
+async fn invalid_inputs_reach_no_binding() {
     let bench = bench();
     let mut wrong = bench.call("x");
     wrong.inputs.remove("text");
@@ -102,7 +102,7 @@ async fn inputs_that_do_not_fit_reach_no_binding() {
 }
 
 #[tokio::test]
-async fn a_strict_binding_gives_every_declared_output() {
+async fn strict_binding_returns_every_declared_output() {
     let bench = Bench::new();
     let rest = |profile: &str| {
         format!(
@@ -117,7 +117,7 @@ async fn a_strict_binding_gives_every_declared_output() {
 }
 
 #[tokio::test]
-async fn a_capability_that_nothing_carries_out_says_what_to_add() {
+async fn capability_without_a_binding_states_what_to_add() {
     let bench = Bench::new();
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::InvalidConfiguration);

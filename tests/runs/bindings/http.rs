@@ -17,7 +17,7 @@ fn bench(server: &Server) -> Bench {
 }
 
 #[tokio::test]
-async fn method_path_query_body_and_headers_are_as_the_binding_says() {
+async fn request_matches_the_binding() {
     let server = Server::start();
     let mut bench = bench(&server);
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer ${API_KEY}".to_owned())]);
@@ -111,22 +111,22 @@ async fn a_missing_response_times_out_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_cancellation_does_not_wait_for_the_answer() {
+async fn cancellation_does_not_wait_for_the_response() {
     let server = Server::start();
     let bench = bench(&server);
     bench.bind("b", "web", "openapi", "slow", "");
-    let (broker, cancel, begun) = (bench.broker(), CancellationToken::new(), Instant::now());
+    let (broker, cancel, started) = (bench.broker(), CancellationToken::new(), Instant::now());
     let waiting = broker.call(bench.call("x"), cancel.clone());
     let (result, ()) = tokio::join!(waiting, async {
         tokio::task::yield_now().await;
         cancel.cancel();
     });
     assert_eq!(result.unwrap_err().code, CallFailure::Canceled);
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
-async fn a_failed_service_falls_back_and_the_reply_says_so() {
+async fn failed_service_falls_back_and_is_reported() {
     let server = Server::start();
     let mut bench = bench(&server);
     bench.http("gone", "http://127.0.0.1:9".to_owned());
@@ -149,7 +149,7 @@ async fn a_failed_service_falls_back_and_the_reply_says_so() {
 }
 
 #[tokio::test]
-async fn what_may_have_happened_is_not_handed_on() {
+async fn call_with_unknown_outcome_does_not_fall_back() {
     let server = Server::start();
     let mut bench = bench(&server);
     bench.http("gone", "http://127.0.0.1:9".to_owned());
@@ -195,7 +195,7 @@ async fn five_failures_open_the_breaker_and_a_trial_closes_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_wrong_does_not_speak_against_the_service() {
+async fn invalid_request_is_not_a_service_failure() {
     let server = Server::start();
     let bench = bench(&server);
     bench.bind("b", "web", "openapi", "status/422", "");

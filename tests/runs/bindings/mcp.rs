@@ -22,7 +22,7 @@ fn bench(arguments: &[&str]) -> Bench {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_and_its_server_kept_for_the_next_call() {
+async fn server_of_a_tool_is_reused_for_the_next_call() {
     let bench = bench(&[]);
     bench.bind(
         "b",
@@ -77,7 +77,7 @@ async fn each_failure_is_reported() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_or_greet_is_named_with_its_last_words() {
+async fn failed_server_start_is_reported_with_its_output() {
     let mut mute = bench(&["--mute"]);
     mute.bind("b", "tools", "mcp", "echo", "");
     let error = call(&mute.broker(), mute.call("x")).await.unwrap_err();
@@ -94,7 +94,7 @@ async fn a_server_that_does_not_start_or_greet_is_named_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_cancellation_ends_the_server_and_what_it_started() {
+async fn cancellation_ends_the_server_and_its_children() {
     let bench = bench(&[]);
     bench.bind("b", "tools", "mcp", "slow", "request: {text: input.text}");
     let note = bench.root().join("pids");

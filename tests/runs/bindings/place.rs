@@ -1,4 +1,4 @@
-//! A registry folder, a broker over it, and servers beside it.
+//! A registry folder, a broker over it, and servers.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -142,7 +142,7 @@ impl Bench {
         Arc::clone(self.catalog().capability(id).unwrap())
     }
 
-    /// A call of a capability that takes `text`.
+    /// A call of a capability with the input `text`.
     pub fn call_of(&self, capability: &str, text: &str) -> Call {
         Call {
             capability: self.capability(capability),

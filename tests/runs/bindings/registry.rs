@@ -1,4 +1,4 @@
-//! A public registry of contracts, loaded and explained whole.
+//! A public registry of contracts, loaded and explained completely.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ fn bench(script: &str) -> Bench {
 }
 
 #[tokio::test]
-async fn a_script_reads_inputs_target_and_run_and_answers_one_object() {
+async fn script_reads_its_request_and_returns_one_object() {
     let bench = bench(
         "import json, os, sys\n\
          given = json.load(sys.stdin)\n\
@@ -126,7 +126,7 @@ async fn every_failed_exit_is_reported() {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_is_cut_and_said() {
+async fn excessive_output_is_truncated_and_reported() {
     let bench = bench(
         "import sys\nfor _ in range(40): sys.stdout.write('x' * (1 << 20) + '\\n')\nprint('{\"label\": \"late\"}')\n",
     );
@@ -139,7 +139,7 @@ async fn a_flood_of_output_is_cut_and_said() {
 }
 
 #[tokio::test]
-async fn files_go_in_and_what_is_written_is_kept_under_its_digest() {
+async fn input_files_are_passed_and_outputs_stored_by_digest() {
     let bench = bench(
         "import json, os\nos.makedirs('out', exist_ok=True)\n\
          open('out/report.txt', 'w').write(open('given.txt').read().upper())\nprint(json.dumps({'label': 'written'}))\n",
@@ -164,7 +164,7 @@ async fn an_untrusted_bundle_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_script_of_the_person_stands_in_for_a_module_that_did_not_come() {
+async fn user_script_replaces_a_missing_module() {
     let mut bench = Bench::new();
     bench.write("services/data.yaml", "id: data_baseline\nkind: pythoncall\nmodule: official.data\n");
     bench.bind("b", "data_baseline", "pythoncall", "classify_it", "request: {text: input.text}");
@@ -186,7 +186,7 @@ async fn a_script_of_the_person_stands_in_for_a_module_that_did_not_come() {
 }
 
 #[tokio::test]
-async fn swap_after_the_last_look_runs_nothing() {
+async fn swap_after_the_last_check_runs_nothing() {
     let bench = bench("import json\nprint(json.dumps({'label': open('ran', 'w').name}))\n");
     bench.write("scripts/lib/words.py", "A = 1\n");
     let broker = bench.broker();
@@ -197,7 +197,7 @@ async fn swap_after_the_last_look_runs_nothing() {
     let error = call(&broker, launched()).await.unwrap_err();
     assert_eq!(error.code, CallFailure::SkillChanged, "{error}");
     call(&broker, Call { pins: Some(broker.pins("text.classify")), ..bench.call("x") }).await.unwrap();
-    // Of a run that an earlier version launched, only what was looked at before counts.
+    // For a run that an earlier version launched, only what was checked before counts.
     let earlier = pins.keys().map(|part| (part.clone(), "0".repeat(64))).collect();
     call(&broker, Call { pins: Some(earlier), ..bench.call("x") }).await.unwrap();
     // The binding was added to a run that had none to pin.

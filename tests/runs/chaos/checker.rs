@@ -10,7 +10,7 @@ use super::effects::Effects;
 use super::fleet::{Fleet, REPEATABLE, UNREPEATABLE};
 use super::load::{Approval, Observations};
 
-/// How long a process may take to learn that its runs were taken over, after a suspension or when the server's clock
+/// How long a process may take to detect that its runs were reclaimed, after a suspension or when the server's clock
 /// ended its leases. A call that it is about to make cannot be recalled; its result is refused.
 const WAKE_UP: Duration = Duration::from_secs(5);
 
@@ -90,8 +90,8 @@ fn decisions(fleet: &Fleet) -> Vec<Approval> {
     found.iter().map(decided).collect()
 }
 
-/// Checks that no step was called after it was recorded, that none with an unknown outcome was repeated without a decision,
-/// and that none was called without the approval it requires. Returns the number of calls, and of late ones.
+/// Checks that no step was called after it was recorded, that none with an unknown outcome was repeated without a
+/// decision, and that none was called without the approval it requires. Returns the number of calls, and of late ones.
 fn check_calls(
     fleet: &Fleet,
     effects: &Effects,

@@ -20,7 +20,7 @@ pub const LAST: &str = "last";
 /// A call that arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Effect {
-    /// Its number among all calls, which is the result that it is answered with.
+    /// Its number among all calls, which is its result.
     pub number: usize,
     /// Process of the service that it came from.
     pub member: usize,

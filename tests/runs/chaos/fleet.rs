@@ -86,7 +86,7 @@ fn address(child: &mut Child) -> Option<String> {
     Some(announced["address"].as_str()?.strip_prefix("http://")?.to_owned())
 }
 
-/// Where the processes answer at present.
+/// The current addresses of the processes.
 #[derive(Clone)]
 pub struct Addresses(Arc<Vec<Member>>);
 
@@ -375,7 +375,7 @@ impl Fleet {
         true
     }
 
-    /// Ends all faults, and waits until every process answers. The clocks stay where they are.
+    /// Ends all faults, and waits until every process responds. The clocks are not changed.
     pub fn calm_down(&mut self) {
         self.continue_those(|_| true);
         self.wait_until_all_answer();

@@ -1,5 +1,5 @@
-//! What clients do meanwhile: they launch runs and approve what waits, through whichever process answers, and send again
-//! what was not answered.
+//! Clients: they launch and approve runs through any process that responds, and send
+//! again what had no response.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -20,7 +20,7 @@ const LAUNCHERS: u64 = 4;
 const APPROVERS: u64 = 3;
 /// Runs that are open at a time, so that all end soon after the last fault.
 const OPEN: usize = 40;
-/// A suspended process accepts connections and does not answer.
+/// A suspended process accepts connections and does not respond.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A decision that was acknowledged.
@@ -31,17 +31,17 @@ pub struct Approval {
     pub choice: Option<String>,
 }
 
-/// What the clients know at the end.
+/// What the clients have observed at the end.
 #[derive(Debug, Default)]
 pub struct Observations {
     /// Runs by the key of their launch.
     pub acknowledged: BTreeMap<String, String>,
     pub decided: Vec<Approval>,
-    /// Answers that no fault explains.
+    /// Responses that no fault explains.
     pub unexpected: Vec<String>,
     /// Requests that were sent again.
     pub repeated: usize,
-    /// Launches that were answered with the run of an earlier attempt.
+    /// Launches that returned the run of an earlier attempt.
     pub reused: usize,
 }
 
@@ -80,7 +80,7 @@ fn request(address: &str, head: &str, body: &str) -> io::Result<(u16, Value)> {
 }
 
 impl Shared {
-    /// Asks any process, again until one answers with something else than that it cannot.
+    /// Sends a request to any process, until one does not respond that it is unavailable.
     fn call(&self, numbers: &mut Numbers, method: &str, path: &str, more: &str, body: &str) -> (u16, Value) {
         let head = format!("{method} {path} HTTP/1.0{more}");
         let deadline = Instant::now() + TIMEOUT;
@@ -115,7 +115,7 @@ impl Shared {
             self.launched.fetch_add(1, Ordering::SeqCst);
             let path = format!("/v1/skills/{SKILL}/execute/async");
             let body = json!({"inputs": {"n": n}, "started_by": "ana"}).to_string();
-            // Some clients do not trust the first answer.
+            // Some clients repeat a successful launch.
             for _ in 0..=numbers.below(5) / 4 {
                 let header = format!("\r\nx-idempotency-key: {key}");
                 let (status, answer) = self.call(numbers, "POST", &path, &header, &body);
@@ -203,7 +203,7 @@ impl Load {
         Self { shared, launchers, approvers }
     }
 
-    /// Begins no further launches; those that were begun are acknowledged.
+    /// Starts no further launches; those that were started are acknowledged.
     pub fn stop_launching(&self) {
         self.shared.is_launching.store(false, Ordering::SeqCst);
     }

@@ -10,8 +10,8 @@ use skills_model::{Choice, Verdict};
 use skills_runs::{CallError, CallFailure, LogLine};
 use skills_store::{EventKind, RunId};
 
+use super::fixture::{Bench, completed, pending_step};
 use super::flow::OUTER;
-use super::kit::{Bench, completed, pending_step};
 
 /// Loses the worker at the nth call of a step, which hangs then, and continues; returns the outputs and every call.
 async fn lose(
@@ -59,7 +59,7 @@ async fn once_each(bench: &Bench, run: &RunId) {
 }
 
 #[tokio::test]
-async fn a_foreach_goes_on_with_the_item_that_was_under_way() {
+async fn foreach_resumes_at_the_interrupted_item() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -81,7 +81,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_while_goes_on_with_the_round_that_was_under_way() {
+async fn while_resumes_at_the_interrupted_iteration() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -99,7 +99,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_routed_step_goes_on_with_the_same_choice() {
+async fn routed_step_resumes_with_the_same_choice() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -117,7 +117,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_scatter_goes_on_with_the_branches_that_were_under_way() {
+async fn scatter_resumes_the_interrupted_branches() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -127,7 +127,7 @@ steps:
   - { id: fan, uses: _, input: { n: 1 }, output: { x.one: outputs.one, x.two: outputs.two }, config: { scatter: { capabilities: [x.one, x.two], merge: collect } } }
 ";
     let run = bench.launch(text, json!({})).await;
-    bench.fake.hangs("x.two");
+    bench.fake.block_forever("x.two");
     let claimed = bench.claim(&run).await;
     let store = bench.store.clone();
     tokio::select! {
@@ -149,10 +149,10 @@ steps:
 }
 
 #[tokio::test]
-async fn a_nested_skill_goes_on_in_the_middle() {
+async fn nested_skill_resumes_in_the_middle() {
     let bench = super::flow::nested();
     let run = bench.launch(OUTER, json!({"rows": [1, 2]})).await;
-    bench.fake.hangs("math.sum");
+    bench.fake.block_forever("math.sum");
     bench.work_until(&run, "sum/add", 1).await;
     bench.fake.on("math.sum", |_| Ok(json!({"total": 3})));
     assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"total": 3})));
@@ -161,7 +161,7 @@ async fn a_nested_skill_goes_on_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_with_the_attempt_that_was_under_way() {
+async fn retry_resumes_at_the_interrupted_attempt() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let text = "
@@ -175,7 +175,7 @@ steps:
             if made.nth == 2 {
                 cancel.cancelled().await;
             }
-            if made.nth < 4 { super::kit::failing("busy") } else { Ok(json!({})) }
+            if made.nth < 4 { super::fixture::failing("busy") } else { Ok(json!({})) }
         })
     });
     bench.work_until(&run, "a", 2).await;
@@ -185,7 +185,7 @@ steps:
 }
 
 #[tokio::test]
-async fn an_unsafe_item_in_the_middle_is_a_persons_to_decide() {
+async fn interrupted_unsafe_item_requires_a_decision() {
     for (choice, calls, all) in [(Choice::Rerun, 2, json!([1, 2, 3])), (Choice::Skip, 1, json!([1, null, 3]))]
     {
         let folder = tempfile::tempdir().unwrap();
@@ -226,14 +226,14 @@ async fn an_interrupted_approved_step_needs_no_second_approval() {
     let (run, executed) = bench.run(text, json!({})).await;
     pending_step(&executed);
     bench.approve(&run).await;
-    bench.fake.hangs("mail.send");
+    bench.fake.block_forever("mail.send");
     bench.work_until(&run, "send", 1).await;
     bench.fake.heals("mail.send");
     completed(&bench.work(&run).await);
 }
 
 #[tokio::test]
-async fn steps_side_by_side_each_go_on_by_themselves() {
+async fn parallel_steps_resume_independently() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::on_disk(folder.path());
     let steps: String = (0..6)
@@ -245,7 +245,7 @@ async fn steps_side_by_side_each_go_on_by_themselves() {
         .collect();
     let run = bench.launch(&format!("id: demo.wide\nsteps:\n{steps}"), json!({})).await;
     for n in [1, 3] {
-        bench.fake.hangs(&format!("x.s{n}"));
+        bench.fake.block_forever(&format!("x.s{n}"));
     }
     let claimed = bench.claim(&run).await;
     let store = bench.store.clone();
@@ -269,13 +269,13 @@ async fn steps_side_by_side_each_go_on_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_step_that_prints_outlives_a_store_that_does_not_accept_writes_for_a_while() {
+async fn printing_step_survives_a_temporary_store_outage() {
     let folder = tempfile::tempdir().unwrap();
     let mut bench = Bench::on_disk(folder.path());
     bench.declare_unsafe("bank.pay");
     let (file, away) = (folder.path().join("runs.db"), folder.path().join("away.db"));
-    let (begun, store) = (Arc::new(tokio::sync::Notify::new()), bench.store.clone());
-    let (first, there, elsewhere) = (begun.clone(), file.clone(), away.clone());
+    let (step_started, store) = (Arc::new(tokio::sync::Notify::new()), bench.store.clone());
+    let (first, there, elsewhere) = (step_started.clone(), file.clone(), away.clone());
     bench.fake.does("bank.pay", move |_, call, cancel| {
         let (first, store) = (first.clone(), store.clone());
         let (there, elsewhere) = (there.clone(), elsewhere.clone());
@@ -301,7 +301,7 @@ steps:
 ";
     let run = bench.launch(text, json!({})).await;
     let restore = async {
-        begun.notified().await;
+        step_started.notified().await;
         // Longer than the step takes: its result waits for the store too.
         tokio::time::sleep(Duration::from_secs(2)).await;
         std::fs::rename(&away, &file).unwrap();
@@ -316,7 +316,7 @@ steps:
 }
 
 #[tokio::test]
-async fn output_lines_are_recorded_once_if_the_answers_of_the_store_are_lost() {
+async fn output_lines_are_recorded_once_despite_lost_responses() {
     let bench = Bench::new();
     bench.fake.does("x.y", |_, call, _| {
         Box::pin(async move {

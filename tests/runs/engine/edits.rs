@@ -6,7 +6,7 @@ use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Ve
 use skills_runs::{PendingGate, gate_digest};
 use skills_store::RunId;
 
-use super::kit::{Bench, completed, pending_step};
+use super::fixture::{Bench, completed, pending_step};
 
 const SEND: &str = "
 id: demo.send
@@ -25,7 +25,7 @@ steps:
   - { id: send, uses: mail.send, input: { to: item }, output: { to: outputs.done }, config: { foreach: { items: inputs.all, as: item } } }
 ";
 
-/// A bench whose `mail.send` requires approval each time, over a script as it is at the launch.
+/// A fixture whose `mail.send` requires approval each time, over a script as it is at the launch.
 fn confirming() -> Bench {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
@@ -40,7 +40,7 @@ impl Bench {
         content.clone_into(&mut self.fake.script.lock().unwrap());
     }
 
-    /// Lets the waiting run ask about what it would do now, as reading it does.
+    /// Updates the approval request of the waiting run to what it would execute now, as reading it does.
     pub async fn look(&self, run: &RunId) -> PendingGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
         let gate = Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone());
@@ -57,7 +57,7 @@ async fn why(bench: &Bench, run: &RunId) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
+async fn edited_script_requires_one_approval() {
     let bench = confirming();
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.fake.on("x.write", |_| Ok(json!({})));
@@ -100,7 +100,7 @@ async fn an_approval_does_not_cover_a_later_edit() {
 }
 
 #[tokio::test]
-async fn an_edit_that_was_taken_back_is_no_change_any_more() {
+async fn reverted_edit_is_not_a_change() {
     let bench = confirming();
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.edit("v2");
@@ -119,10 +119,10 @@ async fn an_edit_that_was_taken_back_is_no_change_any_more() {
 }
 
 #[tokio::test]
-async fn how_a_lost_step_ended_is_asked_before_whether_its_edited_script_may_run() {
+async fn unknown_outcome_is_decided_before_the_edited_script() {
     let mut bench = confirming();
     bench.declare_unsafe("x.write");
-    bench.fake.hangs("x.write");
+    bench.fake.block_forever("x.write");
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.work_until(&run, "write", 1).await;
     bench.fake.on("x.write", |_| Ok(json!({})));
@@ -146,7 +146,7 @@ async fn shown(bench: &Bench, run: &RunId) -> String {
 }
 
 #[tokio::test]
-async fn an_approval_of_one_version_is_none_of_another() {
+async fn approval_covers_one_version_only() {
     let mut bench = confirming();
     bench.fake.on("x.write", |_| Ok(json!({})));
     let first = bench.launch(SEND, json!({"to": "ana"})).await;

@@ -4,10 +4,10 @@ use serde_json::json;
 use skills_runs::{CallError, CallFailure};
 use skills_store::StepStatus;
 
-use super::kit::{Bench, completed, failed, failing};
+use super::fixture::{Bench, completed, failed, failing};
 
 #[tokio::test]
-async fn a_step_whose_condition_does_not_hold_is_skipped() {
+async fn step_with_a_false_condition_is_skipped() {
     let bench = Bench::new();
     let text = "
 id: demo.condition
@@ -33,7 +33,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_failed_attempt_is_followed_by_another_later_each_time() {
+async fn failed_attempts_are_retried_with_increasing_delay() {
     let bench = Bench::new();
     bench.fake.on("x.flaky", |made| if made.nth < 3 { failing("busy") } else { Ok(json!({"n": made.nth})) });
     let (run, executed) = bench.run(RETRY, json!({})).await;
@@ -66,12 +66,12 @@ async fn the_last_error_of_all_attempts_is_reported() {
 }
 
 #[tokio::test]
-async fn what_cannot_help_is_not_tried_again() {
+async fn permanent_failure_is_not_retried() {
     let mut bench = Bench::new();
     bench.fake.on("x.flaky", |_| Err(CallError::new(CallFailure::InvalidRequest, "no such field")));
     assert_eq!(failed(&bench.run(RETRY, json!({})).await.1).1, "no such field");
     assert_eq!(bench.fake.made().len(), 1);
-    // It may have acted before the answer was lost, and twice would not be as once.
+    // It may have acted before the response was lost, and it is not idempotent.
     bench.declare_unsafe("x.flaky");
     bench.fake.on("x.flaky", |_| Err(CallError::new(CallFailure::UpstreamTimeout, "no answer")));
     assert_eq!(failed(&bench.run(RETRY, json!({})).await.1).0, "upstream_timeout");
@@ -115,7 +115,7 @@ async fn a_foreach_calls_once_for_each_item_and_collects_lists() {
 }
 
 #[tokio::test]
-async fn a_foreach_over_nothing_gives_empty_lists() {
+async fn foreach_over_an_empty_list_returns_empty_lists() {
     let mut bench = Bench::new();
     let list = json!({"type": "any", "required": true, "description": null, "default": null, "enum": []});
     bench.declare("text.sum", json!({"outputs": {"text": list}}));
@@ -140,7 +140,7 @@ steps:
 }
 
 #[tokio::test]
-async fn an_item_goes_in_under_its_own_name_where_the_capability_has_that_field() {
+async fn item_is_passed_as_the_field_of_its_name() {
     let mut bench = Bench::new();
     let any = json!({"type": "any", "required": true, "description": null, "default": null, "enum": []});
     bench.declare("text.sum", json!({"inputs": {"doc": any}}));
@@ -155,7 +155,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_failed_item_fails_the_step_and_going_on_begins_there() {
+async fn failed_item_fails_the_step_and_resume_starts_there() {
     let bench = Bench::new();
     bench.fake.on("text.sum", |made| if made.nth == 2 { failing("torn page") } else { Ok(made.inputs) });
     let docs = json!({"docs": [{"body": "a"}, {"body": "b"}, {"body": "c"}]});
@@ -169,7 +169,7 @@ async fn a_failed_item_fails_the_step_and_going_on_begins_there() {
 }
 
 #[tokio::test]
-async fn corrected_inputs_change_the_items_that_are_left() {
+async fn corrected_inputs_change_the_remaining_items() {
     let bench = Bench::new();
     bench.fake.on("text.sum", |made| {
         if made.inputs["text"] == "b" { failing("torn page") } else { Ok(made.inputs) }
@@ -194,7 +194,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_while_goes_on_as_long_as_its_condition_holds() {
+async fn while_repeats_until_its_condition_is_false() {
     let bench = Bench::new();
     bench.fake.on("math.next", |made| Ok(json!({"n": made.inputs["n"].as_i64().unwrap() + 1})));
     assert_eq!(bench.outputs(WHILE, json!({"most": 3})).await, json!({"n": 3}));
@@ -203,7 +203,7 @@ async fn a_while_goes_on_as_long_as_its_condition_holds() {
 }
 
 #[tokio::test]
-async fn a_while_is_bounded_and_says_so() {
+async fn while_iterations_are_limited_and_reported() {
     let bench = Bench::new();
     let (run, executed) = bench.run(WHILE, json!({"most": 3})).await;
     assert_eq!(completed(&executed).outputs, Some(json!({"n": 0})));
@@ -257,7 +257,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_scatter_joins_what_its_branches_gave() {
+async fn scatter_joins_the_results_of_its_branches() {
     let bench = Bench::new();
     bench.fake.on("x.one", |_| Ok(json!({"n": [1], "only": true})));
     bench.fake.on("x.two", |_| Ok(json!({"n": [2]})));
@@ -285,9 +285,9 @@ async fn a_scatter_joins_what_its_branches_gave() {
 }
 
 #[tokio::test]
-async fn the_first_branch_in_time_counts_and_the_others_are_stopped() {
+async fn first_completed_branch_wins_and_others_are_canceled() {
     let bench = Bench::new();
-    bench.fake.hangs("x.one");
+    bench.fake.block_forever("x.one");
     let fake = bench.fake.clone();
     bench.fake.does("x.two", move |_, _, _| {
         let fake = fake.clone();
@@ -303,9 +303,9 @@ async fn the_first_branch_in_time_counts_and_the_others_are_stopped() {
 }
 
 #[tokio::test]
-async fn a_step_that_takes_too_long_is_stopped() {
+async fn step_over_its_timeout_is_canceled() {
     let bench = Bench::new();
-    bench.fake.hangs("x.slow");
+    bench.fake.block_forever("x.slow");
     let text = "id: demo.slow\nsteps:\n  - { id: a, uses: x.slow, config: { timeout_seconds: 0.05 } }\n";
     let (_, executed) = bench.run(text, json!({})).await;
     let (code, message) = failed(&executed);
@@ -315,7 +315,7 @@ async fn a_step_that_takes_too_long_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_caller_that_breaks_down_costs_its_step_alone() {
+async fn panicking_caller_fails_only_its_step() {
     let bench = Bench::new();
     bench.fake.on("x.y", |_| panic!("a bug in there"));
     let (_, executed) = bench.run("id: demo.panic\nsteps:\n  - { id: a, uses: x.y }\n", json!({})).await;
@@ -351,7 +351,7 @@ pub fn nested() -> Bench {
 }
 
 #[tokio::test]
-async fn a_skill_runs_another_with_its_own_namespaces() {
+async fn nested_skill_has_separate_namespaces() {
     let bench = nested();
     let (run, executed) = bench.run(OUTER, json!({"rows": [1, 2, 3]})).await;
     assert_eq!(completed(&executed).outputs, Some(json!({"total": 6})));
@@ -362,7 +362,7 @@ async fn a_skill_runs_another_with_its_own_namespaces() {
 }
 
 #[tokio::test]
-async fn retry_and_bound_of_a_nested_skill_hold_for_its_steps() {
+async fn retry_and_limit_apply_to_nested_steps() {
     let bench = nested();
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let timeouts = seen.clone();
@@ -376,7 +376,7 @@ async fn retry_and_bound_of_a_nested_skill_hold_for_its_steps() {
 }
 
 #[tokio::test]
-async fn a_nested_failure_is_the_runs_and_going_on_begins_in_the_middle() {
+async fn nested_failure_fails_the_run_and_resumes_in_the_middle() {
     let bench = nested();
     bench.fake.on("math.sum", |made| if made.nth < 3 { failing("no sum") } else { Ok(json!({"total": 1})) });
     let (run, executed) = bench.run(OUTER, json!({"rows": [1]})).await;
@@ -389,7 +389,7 @@ async fn a_nested_failure_is_the_runs_and_going_on_begins_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_nested_skill_without_its_promised_output_fails() {
+async fn nested_skill_without_its_declared_output_fails() {
     let bench = nested();
     bench.fake.on("math.sum", |_| Ok(json!({})));
     let (_, executed) = bench.run(OUTER, json!({"rows": [1]})).await;
@@ -397,7 +397,7 @@ async fn a_nested_skill_without_its_promised_output_fails() {
 }
 
 #[tokio::test]
-async fn a_caller_that_ends_late_says_what_timed_out() {
+async fn late_caller_reports_what_timed_out() {
     let bench = Bench::new();
     bench.fake.does("x.slow", |_, _, cancel| {
         Box::pin(async move {

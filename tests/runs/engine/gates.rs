@@ -5,7 +5,7 @@ use skills_model::{RunState, Verdict};
 use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 
-use super::kit::{Bench, completed, failed, failing, pending_step};
+use super::fixture::{Bench, completed, failed, failing, pending_step};
 
 const SEND: &str = "
 id: demo.send
@@ -27,7 +27,7 @@ fn gated(on_fail: &str) -> Bench {
 }
 
 #[tokio::test]
-async fn a_gate_that_allows_lets_the_step_run() {
+async fn allowing_gate_lets_the_step_run() {
     let bench = gated("block");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
@@ -38,7 +38,7 @@ async fn a_gate_that_allows_lets_the_step_run() {
 }
 
 #[tokio::test]
-async fn a_gate_that_blocks_fails_the_step_and_is_asked_again() {
+async fn blocking_gate_fails_the_step_and_is_evaluated_again() {
     for answer in [json!({"allowed": false, "reason": "two addresses"}), json!({"contains_pii": false})] {
         let bench = gated("block");
         let gate_answer = answer.clone();
@@ -80,7 +80,7 @@ async fn a_gate_that_degrades_skips_the_step() {
 }
 
 #[tokio::test]
-async fn a_gate_that_warns_lets_it_run_and_says_so() {
+async fn warning_gate_lets_the_step_run_and_is_reported() {
     let bench = gated("warn");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "an address"})));
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
@@ -92,7 +92,7 @@ async fn a_gate_that_warns_lets_it_run_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_person_decides_what_a_gate_leaves_to_them() {
+async fn gate_can_require_a_decision() {
     let bench = gated("require_human");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "an address"})));
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
@@ -119,7 +119,7 @@ fn confirmed() -> Bench {
 }
 
 #[tokio::test]
-async fn a_confirmation_is_wanted_each_time() {
+async fn confirmation_is_required_each_time() {
     let bench = confirmed();
     bench.fake.on("mail.send", |made| if made.nth == 1 { failing("bounced") } else { Ok(made.inputs) });
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
@@ -135,12 +135,12 @@ async fn a_confirmation_is_wanted_each_time() {
 }
 
 #[tokio::test]
-async fn what_was_approved_is_what_runs() {
+async fn approved_inputs_are_executed() {
     let bench = confirmed();
     let (run, _) = bench.run(SEND, json!({"to": "ana"})).await;
     let before = bench.engine.at_gate(&run).await.unwrap().unwrap();
     bench.approve(&run).await;
-    // Its worker is lost before the step began, and meanwhile its inputs become others.
+    // Its worker is lost before the step starts, and its inputs change.
     let mut claimed = bench.claim(&run).await;
     claimed.run.inputs = json!({"to": "mallory"});
     let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;
@@ -152,7 +152,7 @@ async fn what_was_approved_is_what_runs() {
 }
 
 #[tokio::test]
-async fn a_no_ends_the_run() {
+async fn denial_ends_the_run() {
     let bench = confirmed();
     let (run, _) = bench.run(SEND, json!({"to": "ana"})).await;
     assert_eq!(bench.decide(&run, Verdict::Deny, None).await.state, RunState::Canceled);
@@ -185,7 +185,7 @@ steps:
 }
 
 #[tokio::test]
-async fn each_round_of_a_while_needs_its_own_yes_and_its_gates_are_asked_once() {
+async fn each_while_iteration_needs_its_own_approval() {
     let mut bench = Bench::new();
     bench.declare(
         "mail.send",
@@ -223,7 +223,7 @@ steps:
 }
 
 #[tokio::test]
-async fn other_steps_go_on_before_the_run_waits_and_two_questions_come_one_by_one() {
+async fn other_steps_complete_before_the_run_waits() {
     let bench = confirmed();
     let text = "
 id: demo.two

@@ -8,7 +8,7 @@ use skills_model::RunState;
 use skills_runs::{ExecutionEnd, LogLine, PARALLEL, idempotency_key};
 use skills_store::{AuditMode, StepStatus};
 
-use super::kit::{Bench, completed, failed, failing, pending_step};
+use super::fixture::{Bench, completed, failed, failing, pending_step};
 
 const LINEAR: &str = "
 id: demo.linear
@@ -21,7 +21,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn steps_follow_each_other_and_hand_their_results_on() {
+async fn steps_run_in_order_and_pass_their_results() {
     let bench = Bench::new();
     bench.fake.on("math.two", |made| Ok(json!({"n": made.inputs["n"].as_i64().unwrap() + 1})));
     let (run, executed) = bench.run(LINEAR, json!({"n": 41})).await;
@@ -98,7 +98,7 @@ async fn independent_steps_run_side_by_side_eight_at_most() {
 }
 
 #[tokio::test]
-async fn a_joining_step_waits_for_all_it_depends_on() {
+async fn joining_step_waits_for_all_dependencies() {
     let bench = Bench::new();
     let text = "
 id: demo.join
@@ -168,7 +168,7 @@ steps:
 }
 
 #[tokio::test]
-async fn inputs_are_held_against_the_capability() {
+async fn inputs_are_checked_against_the_capability() {
     let mut bench = Bench::new();
     let field = |kind: &str, required: bool, default: serde_json::Value| json!({"type": kind, "required": required, "description": null, "default": default, "enum": []});
     bench.declare(
@@ -273,7 +273,7 @@ steps:
 }
 
 #[tokio::test]
-async fn corrected_inputs_are_used_when_a_failed_run_goes_on() {
+async fn corrected_inputs_are_used_when_a_failed_run_resumes() {
     let bench = Bench::new();
     bench.fake.on("math.two", |made| {
         if made.inputs["all"]["list"][0] == 7 { Ok(json!({"n": 7})) } else { failing("seven is wanted") }
@@ -289,7 +289,7 @@ async fn corrected_inputs_are_used_when_a_failed_run_goes_on() {
 }
 
 #[tokio::test]
-async fn an_earlier_checkpoint_lets_the_later_steps_run_again() {
+async fn resume_from_an_earlier_checkpoint_repeats_later_steps() {
     let bench = Bench::new();
     bench.fake.on("math.three", |made| if made.nth == 1 { failing("not yet") } else { Ok(made.inputs) });
     let (run, _) = bench.run(LINEAR, json!({"n": 1})).await;
@@ -356,7 +356,7 @@ async fn output_lines_are_gathered_into_events() {
 }
 
 #[tokio::test]
-async fn the_audit_mode_says_what_is_written_down() {
+async fn audit_mode_selects_the_recorded_content() {
     for (mode, inputs, result) in [
         (AuditMode::Full, json!({"n": 1}), json!({"n": 1})),
         (AuditMode::Standard, json!(null), json!({"n": 1})),

@@ -8,7 +8,7 @@ use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
-use super::kit::{Bench, LEASE, completed, failed, pending_step};
+use super::fixture::{Bench, LEASE, completed, failed, pending_step};
 
 const CLOSE: &str = "
 id: demo.close
@@ -20,7 +20,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_run_waits_for_its_signal_and_gives_its_payload_to_the_step() {
+async fn run_waits_for_its_signal_and_passes_the_payload() {
     let bench = Bench::new();
     let (run, executed) = bench.run(CLOSE, json!({})).await;
     let ExecutionEnd::Waiting(waiting) = executed else { panic!("{executed:?}") };
@@ -34,7 +34,7 @@ async fn a_run_waits_for_its_signal_and_gives_its_payload_to_the_step() {
 }
 
 #[tokio::test]
-async fn a_signal_that_comes_early_is_kept_for_its_step() {
+async fn early_signal_is_buffered_for_its_step() {
     let bench = Bench::new();
     let run = bench.launch(CLOSE, json!({})).await;
     bench.signal(&run, "books-closed", json!("now")).await;
@@ -43,7 +43,7 @@ async fn a_signal_that_comes_early_is_kept_for_its_step() {
 }
 
 #[tokio::test]
-async fn two_steps_take_two_signals_of_one_name_in_their_order() {
+async fn two_steps_receive_signals_of_one_name_in_order() {
     let bench = Bench::new();
     let text = "
 id: demo.two
@@ -60,7 +60,7 @@ steps:
 }
 
 #[tokio::test]
-async fn a_signal_that_comes_while_the_run_begins_to_wait_wakes_it() {
+async fn signal_during_the_start_of_a_wait_wakes_the_run() {
     let bench = Bench::new();
     let run = bench.launch(CLOSE, json!({})).await;
     let (store, watched) = (bench.store.clone(), run.clone());
@@ -85,7 +85,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_paused_run_ends_what_is_under_way_and_begins_nothing_more_until_it_is_resumed() {
+async fn paused_run_finishes_active_steps_and_starts_no_others() {
     let mut bench = Bench::new();
     bench.declare_unsafe("x.slow");
     let (store, paused) = (bench.store.clone(), Arc::new(std::sync::Mutex::new(None)));
@@ -122,7 +122,7 @@ steps:
 async fn lost() -> (Bench, skills_store::RunId) {
     let mut bench = Bench::new();
     bench.declare_unsafe("bank.pay");
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     bench.work_until(&run, "pay", 1).await;
     bench.fake.on("bank.pay", |_| Ok(json!({"paid": true})));
@@ -133,7 +133,7 @@ async fn lost() -> (Bench, skills_store::RunId) {
 }
 
 #[tokio::test]
-async fn a_step_of_unknown_outcome_runs_again_only_when_a_person_says_so() {
+async fn unknown_outcome_is_rerun_only_by_decision() {
     let (bench, run) = lost().await;
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!((at.capability.unwrap().id.as_str(), at.inputs), ("bank.pay", json!({"sum": 3})));
@@ -145,9 +145,9 @@ async fn a_step_of_unknown_outcome_runs_again_only_when_a_person_says_so() {
 }
 
 #[tokio::test]
-async fn a_rerun_that_is_lost_too_is_asked_about_again() {
+async fn lost_rerun_requires_another_decision() {
     let (bench, run) = lost().await;
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     bench.work_until(&run, "pay", 2).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
@@ -157,7 +157,7 @@ async fn a_rerun_that_is_lost_too_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_runs_no_more() {
+async fn step_marked_completed_is_recorded_with_the_stated_result() {
     let (bench, run) = lost().await;
     bench.happened(&run, json!({"paid": {"receipt": "R-7"}})).await;
     let executed = bench.work(&run).await;
@@ -171,12 +171,12 @@ async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_r
 }
 
 #[tokio::test]
-async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_behind_it() {
+async fn invalid_stated_result_fails_its_own_step() {
     let mut bench = Bench::new();
     let paid = json!({"type": "boolean", "required": true, "description": null, "default": null, "enum": []});
     let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": paid}});
     bench.declare("bank.pay", shape);
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     bench.work_until(&run, "pay", 1).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
@@ -190,7 +190,7 @@ async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_b
 }
 
 #[tokio::test]
-async fn a_step_of_unknown_outcome_can_be_passed_over() {
+async fn step_of_unknown_outcome_can_be_skipped() {
     let (bench, run) = lost().await;
     bench.decide(&run, Verdict::Approve, Some(Choice::Skip)).await;
     completed(&bench.work(&run).await);
@@ -204,7 +204,7 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
     assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     assert_eq!(bench.fake.count("pay"), 1);
-    // Resuming says nothing about how it ended.
+    // Resuming does not decide its outcome.
     bench.resume(&run, None, None).await;
     assert_eq!(pending_step(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1, "it is not repeated silently");
@@ -224,7 +224,7 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
 #[tokio::test]
 async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     let bench = Bench::new();
-    bench.fake.hangs("bank.pay");
+    bench.fake.block_forever("bank.pay");
     let run = bench.launch(PAY, json!({})).await;
     let claimed = bench.claim(&run).await;
     let (store, watched, fake) = (bench.store.clone(), run.clone(), bench.fake.clone());
@@ -244,7 +244,7 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
 }
 
 #[tokio::test]
-async fn of_two_executors_only_the_one_with_the_present_fence_records() {
+async fn only_the_executor_with_the_current_token_records() {
     let bench = Arc::new(Bench::new());
     let go = Arc::new(tokio::sync::Notify::new());
     let paused = go.clone();

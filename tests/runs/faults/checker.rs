@@ -1,4 +1,4 @@
-//! What has to hold of a store and of the outside world, whatever was lost when.
+//! Invariants of a store and of its side effects after any loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn pairs(path: &Path) -> Vec<(String, String)> {
     text.lines().filter_map(pair).collect()
 }
 
-/// Runs that have begun and not ended.
+/// Runs that have started and not ended.
 pub fn in_flight(folder: &Path) -> usize {
     let sql = "SELECT count(*) FROM runs WHERE state NOT IN ('completed', 'canceled', 'failed')";
     let runs: i64 = open(folder).query_row(sql, [], |row| row.get(0)).unwrap();

@@ -1,4 +1,4 @@
-//! The process that is lost: it launches and executes runs, answers their gates, and ends itself where configured.
+//! The process that is killed: it launches and executes runs, decides their gates, and exits where configured.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -36,14 +36,14 @@ steps:
   - { id: last, uses: mail.send }
 ";
 
-/// Bound on a whole driver, so that a hang is a failure and not a hang.
+/// Timeout of a driver, so that a hang is a failure.
 const BOUND: Duration = Duration::from_secs(120);
 
 fn end_self(signal: Signal) {
     kill_process(getpid(), signal).unwrap();
 }
 
-/// One line, whole, at the end of a file.
+/// Appends one complete line to a file.
 fn note(path: &Path, line: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -112,7 +112,7 @@ fn plan() -> Plan {
     Plan::pin(&contract, &|_| None, &find, None).unwrap()
 }
 
-/// A launch as a client makes it that asks again after a crash: a new id, the same key.
+/// A launch as repeated by a client after a crash: a new id, the same key.
 fn launch(plan: &Plan, n: usize, inputs: Value) -> Launch {
     Launch {
         id: RunId(uuid::Uuid::now_v7().to_string()),
@@ -195,8 +195,8 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
     let acknowledged = folder.join("acknowledged");
     let mut workers = None;
     for n in 0..runs {
-        let begun = store.launch(launch(&plan, n, json!({"list": [1, 2, 3]}))).await.unwrap();
-        note(&acknowledged, &format!("key-{n}\t{}", begun.run.id));
+        let started = store.launch(launch(&plan, n, json!({"list": [1, 2, 3]}))).await.unwrap();
+        note(&acknowledged, &format!("key-{n}\t{}", started.run.id));
         // Work is in flight while more is launched.
         if n == 0 && !alone {
             workers = Some(Supervisor::start(store.clone(), engine.clone(), settings.clone()));
@@ -217,7 +217,7 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
     workers.shutdown().await;
 }
 
-/// What people do to a waiting run: yes to every gate; an unknown outcome is run again or skipped, by turns.
+/// Decisions on a waiting run: every gate is approved; an unknown outcome is alternately rerun or skipped.
 async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
     let command = match &run.gate {
         Some(Gate::Human { step, inputs_digest, why, .. }) => {
@@ -242,7 +242,7 @@ async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
         Command::Decide(decision) => Some(decision.step.clone()),
         _ => None,
     };
-    // Another process may have answered in the same moment; then the state has moved and this is refused.
+    // Another process may have decided at the same time; then the state has changed and this is rejected.
     if store.command(&run.id, command, None, None, Some(json!({}))).await.is_ok()
         && let Some(step) = decided
     {
@@ -261,7 +261,7 @@ async fn fill(folder: &Path) {
     let error = loop {
         assert!(launched.len() < 1000, "the disk is never full");
         match store.launch(large(launched.len())).await {
-            Ok(begun) => launched.push(begun.run.id),
+            Ok(started) => launched.push(started.run.id),
             Err(error) => break error.to_string(),
         }
     };

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use skills_sandbox::Guarantee;
 
-use super::arena::{Attack, AttackSetup, Victim, open_folder, soon, text};
+use super::attack_setup::{Attack, AttackSetup, Victim, open_folder, soon, text};
 
 #[tokio::test]
 async fn a_secret_outside_stays_secret() {
@@ -31,7 +31,7 @@ async fn the_home_folder_is_not_listed() {
 }
 
 #[tokio::test]
-async fn a_link_does_not_lead_out_of_the_bundle() {
+async fn link_does_not_escape_the_bundle() {
     let place = open_folder();
     let secret = place.path().join("secret");
     std::fs::write(&secret, "the secret").expect("written");
@@ -96,9 +96,9 @@ async fn the_environment_of_another_process_stays_closed() {
             let victim = Victim::new();
             // Between fork and exec it still has the tests' own.
             let environ = format!("/proc/{}/environ", victim.pid());
-            let begun =
+            let started =
                 || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
-            assert!(soon(begun), "the victim has its variable");
+            assert!(soon(started), "the victim has its variable");
             AttackSetup::new([victim.pid().to_string()]).keeping(victim)
         })
         .await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use skills_sandbox::{End, Guarantee};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, AttackSetup, Bundle, open_folder, sandboxes, text};
+use super::attack_setup::{Attack, AttackSetup, Bundle, open_folder, sandboxes, text};
 
 #[tokio::test]
 async fn no_tcp_connection() {

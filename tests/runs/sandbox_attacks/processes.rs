@@ -3,7 +3,7 @@
 use skills_sandbox::{Enforcement, Guarantee, Outcome, Sandbox, Setup};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, AttackSetup, Bundle, Victim, sandboxes, soon};
+use super::attack_setup::{Attack, AttackSetup, Bundle, Victim, sandboxes, soon};
 
 #[tokio::test]
 async fn another_process_is_not_killed() {
@@ -39,13 +39,13 @@ async fn no_process_is_traced() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_namespace_is_made() {
+async fn no_namespace_is_created() {
     outside_may_refuse("namespaces.py").await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn no_io_uring_is_made() {
+async fn no_io_uring_is_created() {
     outside_may_refuse("io_uring.py").await;
 }
 
@@ -55,7 +55,7 @@ async fn no_key_ring_is_opened() {
     outside_may_refuse("keyring.py").await;
 }
 
-/// For what many containers refuse by themselves: the control is looked at first, and its absence told.
+/// For operations that many containers reject: the control is checked first, and its absence is reported.
 async fn outside_may_refuse(script: &'static str) {
     let control = Sandbox::with(Setup { bubblewrap: None, ..Setup::of_this_program() });
     let bundle = Bundle::with(script);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use skills_sandbox::{DiskLimit, End, Enforcement, ExceededLimit, Guarantee, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Attack, AttackSetup, Bundle, sandboxes, soon};
+use super::attack_setup::{Attack, AttackSetup, Bundle, sandboxes, soon};
 
 #[tokio::test]
 async fn two_gibibytes_of_private_memory_are_refused() {
@@ -25,7 +25,7 @@ async fn two_gibibytes_of_shared_memory_are_refused() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn two_gibibytes_in_nameless_files_are_refused() {
+async fn two_gibibytes_in_anonymous_files_are_refused() {
     Attack::new("memory.py", Guarantee::Memory)
         .is_repelled(|_| AttackSetup::new(["nameless".to_owned()]))
         .await;
@@ -87,7 +87,7 @@ async fn three_thousand_files_are_refused() {
 }
 
 #[tokio::test]
-async fn files_with_holes_count_as_long_as_they_are() {
+async fn sparse_files_count_with_their_full_length() {
     let bundle = Bundle::of("holes.py", "for n in range(8):\n    open(str(n), 'wb').truncate(60 << 20)\n");
     for (name, sandbox) in sandboxes() {
         let outcome = sandbox.run(bundle.spec("holes.py"), CancellationToken::new()).await.expect("starts");
@@ -102,7 +102,7 @@ async fn eighty_processes_are_refused() {
 }
 
 #[tokio::test]
-async fn a_flood_of_output_is_cut_and_drained() {
+async fn excessive_output_is_truncated_and_drained() {
     let bundle = Bundle::with("flood.py");
     let mut control = Command::new("python3");
     control.arg(bundle.path().join("scripts/flood.py")).stdout(Stdio::piped());
@@ -150,7 +150,7 @@ fn ignores_the_request_without_a_sandbox() {
 }
 
 #[tokio::test]
-async fn a_script_that_would_run_for_ever_ends_in_time() {
+async fn endless_script_ends_at_its_timeout() {
     let bundle = Bundle::of("wait.py", "import time\nprint('begun', flush=True)\ntime.sleep(600)\n");
     for (name, sandbox) in sandboxes() {
         let mut spec = bundle.spec("wait.py");

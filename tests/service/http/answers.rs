@@ -1,4 +1,4 @@
-//! Every operation answers what the document says.
+//! The responses of every operation match the document.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use skills_api::operations::operations;
 use skills_http::{document, document_text};
 
-use super::house::{TestServer, filled};
+use super::test_server::{TestServer, filled};
 
-/// Fails unless a value is as a schema of the document says.
+/// Fails unless a value matches a schema of the document.
 pub fn fits(schema: &Value, value: &Value, what: &str) {
     let mut complete_schema = schema.clone();
     complete_schema["components"] = document()["components"].clone();
@@ -19,15 +19,15 @@ pub fn fits(schema: &Value, value: &Value, what: &str) {
     assert!(wrong.is_empty(), "{what} is not as the document says:\n{}\n{value}", wrong.join("\n"));
 }
 
-/// Calls operations and holds their answers against the document.
+/// Calls operations and compares their responses with the document.
 struct Checked {
-    house: TestServer,
+    test_server: TestServer,
     called: BTreeSet<&'static str>,
 }
 
 impl Checked {
     async fn call(&mut self, name: &str, arguments: Value) -> Value {
-        let answer = self.house.call(name, arguments.clone()).await;
+        let answer = self.test_server.call(name, arguments.clone()).await;
         let (operation, ..) = filled(name, arguments);
         assert_eq!(answer.status, operation.status, "{name}: {}", answer.body);
         let entry =
@@ -41,8 +41,8 @@ impl Checked {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn real_answers_of_every_operation_are_as_the_document_says() {
-    let mut all = Checked { house: TestServer::open().await, called: BTreeSet::new() };
+async fn responses_of_every_operation_match_the_document() {
+    let mut all = Checked { test_server: TestServer::open().await, called: BTreeSet::new() };
     for name in [
         "runtime.health",
         "runtime.caller",
@@ -134,7 +134,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     assert_eq!(all.call("view.delete", json!({ "name": "Failed" })).await["views"], json!([]));
     let board = all.call("run.board", json!({ "hours": 2 })).await;
     assert!(board["waiting"].as_array().is_some_and(|runs| !runs.is_empty()), "{board}");
-    let decision = all.house.decision(&run).await;
+    let decision = all.test_server.decision(&run).await;
     all.call("run.approve", decision).await;
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "completed");
     all.call("run.replay", one.clone()).await;
@@ -142,7 +142,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let resumed = all.call("run.resume", json!({ "run_id": fork })).await;
     assert_eq!(resumed["mode"], "checkpoint_resume");
     all.call("run.cancel", json!({ "run_id": fork })).await;
-    let run = all.house.waiting().await;
+    let run = all.test_server.waiting().await;
     all.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
     let legacy = all.call("run.status", json!({ "run_id": run })).await;
     assert_eq!(legacy["status"], "failed", "older callers know no canceled run");
@@ -150,7 +150,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("run.settle", json!({ "run_id": close })).await;
     all.call("run.signal", json!({ "run_id": close, "name": "books-closed", "payload": { "by": "kim" } }))
         .await;
-    let run = all.house.waiting().await;
+    let run = all.test_server.waiting().await;
     all.call("run.cancel_legacy", json!({ "run_id": run })).await;
 
     let session = all.call("session.new", json!({ "cap": 3 })).await["session_id"].clone();
@@ -164,7 +164,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
     all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
     all.call("session.list", json!({})).await;
-    let old = std::fs::read_to_string(all.house.place.path("skills/watch/SKILL.md")).unwrap();
+    let old = std::fs::read_to_string(all.test_server.place.path("skills/watch/SKILL.md")).unwrap();
     let last = old.lines().last().unwrap();
     let line = old.lines().count();
     let diff = format!("@@ -{line} +{line} @@\n-{last}\n+{last} Twice.\n");
@@ -181,7 +181,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     assert_eq!(all.call("proposal.list", json!({})).await["total"], 2);
     all.call("proposal.show", json!({ "proposal_id": id })).await;
 
-    all.house.core.start_workers().await.unwrap();
+    all.test_server.core.start_workers().await.unwrap();
     let worker = loop {
         let list = all.call("worker.list", json!({})).await;
         if list["workers"][0]["state"] == "live" {
@@ -193,7 +193,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     assert_eq!(drained["workers"][0]["state"], "draining", "{drained}");
     let claiming = all.call("worker.drain", json!({ "worker": worker, "drain": false })).await;
     assert_eq!(claiming["workers"][0]["state"], "live", "{claiming}");
-    all.house.core.stop_workers().await;
+    all.test_server.core.stop_workers().await;
     // Again, with something in them.
     for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
         all.call(name, json!({})).await;
@@ -203,12 +203,13 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_and_alias_leads_to_its_operation() {
-    let house = TestServer::open().await;
+async fn every_route_and_alias_calls_its_operation() {
+    let test_server = TestServer::open().await;
     for operation in operations() {
         for route in std::iter::once(&operation.route).chain(&operation.aliases) {
             let path = route.path.replace(['{', '}'], "");
-            let answer = house.ask(&route.method.to_string(), &path, &[("x-trace-id", "t-1")], "").await;
+            let answer =
+                test_server.ask(&route.method.to_string(), &path, &[("x-trace-id", "t-1")], "").await;
             assert_eq!(answer.header("x-trace-id"), Some("t-1"), "{path}");
             let parsed = answer.json();
             let lost =
@@ -232,18 +233,18 @@ fn the_copy_of_the_document_is_up_to_date() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_watches_the_process_and_a_person_who_reads_get_their_pages() {
-    let house = TestServer::open().await;
-    assert_eq!(house.get("/livez").await.body, "ok\n");
-    let ready = house.get("/readyz").await;
+async fn health_and_documentation_pages_are_served() {
+    let test_server = TestServer::open().await;
+    assert_eq!(test_server.get("/livez").await.body, "ok\n");
+    let ready = test_server.get("/readyz").await;
     assert_eq!((ready.status, &ready.json()["status"]), (200, &json!("ready")));
-    assert_eq!(house.get("/openapi.json").await.json()["openapi"], "3.1.0");
-    house.get("/v1/skills/list").await;
-    let counted = house.get("/v1/metrics/prometheus").await;
+    assert_eq!(test_server.get("/openapi.json").await.json()["openapi"], "3.1.0");
+    test_server.get("/v1/skills/list").await;
+    let counted = test_server.get("/v1/metrics/prometheus").await;
     let line = "agent_skills_http_requests_total{method=\"GET\",route=\"/v1/skills/list\",status=\"2xx\"} 1";
     assert!(counted.body.lines().any(|l| l == line), "{}", counted.body);
     for page in ["/", "/docs"] {
-        let page = house.get(page).await;
+        let page = test_server.get(page).await;
         assert!(page.header("content-type").unwrap().starts_with("text/html"), "{}", page.head);
         assert!(page.body.contains("id=\"skill.discover\"") && page.body.contains("id=\"not_found\""));
     }

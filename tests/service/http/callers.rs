@@ -18,8 +18,8 @@ use skills_skill::contract::{Endpoint, ServiceTarget};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::events::Stream;
-use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::mcp_sessions::{complete, elicited, initialize, initialize_with, post};
+use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
@@ -38,8 +38,8 @@ async fn only_admin_reads_files_of_agents() {
     place.write("skills/agents/auditor.yaml", "# by kim\nid: auditor\nprompt: You audit.\n");
     place.write("skills/agents/monitor.yaml", "datadog: {api_key: 0123456789abcdef}\n");
     let names: [(&str, &[Scope]); 2] = [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Admin])];
-    let (house, keys) = TestServer::with_keys(place, SessionLimits::default(), names).await;
-    let ask = async |key: &str| house.ask("GET", "/v1/agents", &[("x-api-key", key)], "").await;
+    let (test_server, keys) = TestServer::with_keys(place, SessionLimits::default(), names).await;
+    let ask = async |key: &str| test_server.ask("GET", "/v1/agents", &[("x-api-key", key)], "").await;
     let [reader, admin] = [ask(&keys[0]).await, ask(&keys[1]).await];
     for text in ["by kim", "0123456789abcdef"] {
         assert!(admin.body.contains(text), "{}", admin.body);
@@ -52,70 +52,74 @@ async fn only_admin_reads_files_of_agents() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_of_too_many_clauses_is_refused() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let draft = |clauses: usize| json!({ "skill_id": "ledger", "description": "Adds amounts. ".repeat(clauses), "clauses": true });
-    let refused = house.post("/v1/skills/draft", &draft(65)).await;
+    let refused = test_server.post("/v1/skills/draft", &draft(65)).await;
     assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
-    assert_eq!(house.post("/v1/skills/draft", &draft(64)).await.status, 200);
+    assert_eq!(test_server.post("/v1/skills/draft", &draft(64)).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lengths_of_the_schema_are_enforced_and_errors_are_short() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let draft = json!({ "skill_id": "ledger", "intent": "word ".repeat(4_001) });
-    let refused = house.post("/v1/skills/draft", &draft).await;
+    let refused = test_server.post("/v1/skills/draft", &draft).await;
     assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
     assert_eq!(refused.message(), "`intent` has 20005 characters; the maximum is 20000");
     // The message names the unknown argument, of a megabyte of paths.
     let name = "/00/00 ".repeat(150_000);
     let refused =
-        house.post("/v1/skills/discover", &json!({ (name): 1, "intent": "/0".repeat(9_000) })).await;
+        test_server.post("/v1/skills/discover", &json!({ (name): 1, "intent": "/0".repeat(9_000) })).await;
     assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
     assert!(refused.body.len() < 30_000, "{} bytes", refused.body.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
-    let (house, [reader, runner, decider]) = keyed().await;
+async fn key_allows_its_scopes_and_its_name_is_recorded() {
+    let (test_server, [reader, runner, decider]) = keyed().await;
     for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {
-        assert_eq!(house.get(open).await.status, 200, "{open}");
+        assert_eq!(test_server.get(open).await.status, 200, "{open}");
     }
     for closed in ["/v1/skills/list", "/v1/metrics/prometheus", "/v1/nowhere", "/v1/events"] {
-        let answer = house.get(closed).await;
+        let answer = test_server.get(closed).await;
         assert_eq!((answer.status, answer.code().as_str()), (401, "unauthorized"), "{closed}");
         assert_eq!(answer.header("www-authenticate"), Some("bearer"));
     }
-    let wrong = house.ask("GET", "/v1/skills/list", &[("x-api-key", "skw_wrong")], "").await;
+    let wrong = test_server.ask("GET", "/v1/skills/list", &[("x-api-key", "skw_wrong")], "").await;
     assert_eq!(wrong.status, 401);
     assert!(!wrong.body.contains("skw_wrong"), "a key is not repeated");
     let bearer = format!("Bearer {reader}");
-    assert_eq!(house.ask("GET", "/v1/skills/list", &[("authorization", &bearer)], "").await.status, 200);
+    assert_eq!(
+        test_server.ask("GET", "/v1/skills/list", &[("authorization", &bearer)], "").await.status,
+        200
+    );
 
-    let who = house.ask("GET", "/v1/caller", &[("x-api-key", &runner)], "").await.json();
+    let who = test_server.ask("GET", "/v1/caller", &[("x-api-key", &runner)], "").await.json();
     assert_eq!(who, json!({ "name": "runner", "scopes": ["read", "run"] }));
 
     let body = json!({ "inputs": { "amounts": [1] }, "started_by": "somebody else" }).to_string();
     let path = "/v1/skills/ledger/execute/async";
-    let refused = house.ask("POST", path, &[("x-api-key", &reader)], &body).await;
+    let refused = test_server.ask("POST", path, &[("x-api-key", &reader)], &body).await;
     assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"));
     assert!(
         refused.message().contains("`run`") && refused.message().contains("reader"),
         "{}",
         refused.message()
     );
-    let launched = house.ask("POST", path, &[("x-api-key", &runner)], &body).await.json();
+    let launched = test_server.ask("POST", path, &[("x-api-key", &runner)], &body).await.json();
     assert_eq!(launched["run"]["started_by"], "runner", "a name that is given counts for nothing");
     let run = launched["run"]["id"].as_str().unwrap();
-    house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &runner)], "").await;
+    test_server.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &runner)], "").await;
     let approve = format!("/v1/runs/{run}/approve");
-    assert_eq!(house.ask("POST", &approve, &[("x-api-key", &runner)], "").await.status, 403);
+    assert_eq!(test_server.ask("POST", &approve, &[("x-api-key", &runner)], "").await.status, 403);
     let unconfirmed =
-        house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
+        test_server.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
     assert_eq!(unconfirmed.code(), "confirmation_required");
     let body = unconfirmed.json()["error"]["reason"]["send"]["body"].to_string();
-    let decided = house.ask("POST", &approve, &[("x-api-key", &decider)], &body).await;
+    let decided = test_server.ask("POST", &approve, &[("x-api-key", &decider)], &body).await;
     assert_eq!(decided.status, 200, "{}", decided.body);
-    let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
+    let shown =
+        test_server.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
     assert!(shown.to_string().contains("\"approver\":\"decider\"") && !shown.to_string().contains("\"eve\""));
 }
 
@@ -123,16 +127,16 @@ async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
 async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut place = super::troubles::place(&mute);
+    let mut place = super::faulty_bundles::place(&mute);
     let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let names: [(&str, &[Scope]); 2] =
         [("runner", &[Scope::Read, Scope::Run]), ("admin", &[Scope::Read, Scope::Run, Scope::Admin])];
-    let (house, [runner, admin]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
+    let (test_server, [runner, admin]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
     let secrets = ["hunter2", &upstream.to_string(), "/ask", "binding\":"];
-    let get = async |key: &str, path: &str| house.ask("GET", path, &[("x-api-key", key)], "").await;
+    let get = async |key: &str, path: &str| test_server.ask("GET", path, &[("x-api-key", key)], "").await;
     let key = [("x-api-key", runner.as_str())];
-    let failed = house.ask("POST", "/v1/skills/gone/execute", &key, "{}").await;
+    let failed = test_server.ask("POST", "/v1/skills/gone/execute", &key, "{}").await;
     assert_eq!((failed.status, failed.code().as_str()), (502, "upstream_failure"), "{}", failed.body);
     let reason = &failed.json()["error"]["reason"];
     assert_eq!(
@@ -140,9 +144,9 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
         json!({ "kind": "error_answer", "capability": "test.gone", "status": 500 })
     );
     let run = reason["run_id"].as_str().unwrap().to_owned();
-    let one = house.ask("POST", "/v1/capabilities/test.gone/execute", &key, "{}").await;
+    let one = test_server.ask("POST", "/v1/capabilities/test.gone/execute", &key, "{}").await;
     let follow = [("x-api-key", runner.as_str()), ("accept", "text/event-stream")];
-    let stream = house.stream_until("run.failed", &format!("/v1/runs/{run}/events"), &follow).await;
+    let stream = test_server.stream_until("run.failed", &format!("/v1/runs/{run}/events"), &follow).await;
     let paths = [format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"), "/v1/runs".to_owned()];
     let mut responses = vec![failed.body, one.body, stream];
     for path in &paths {
@@ -151,7 +155,7 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     // What a sidecar receives is read by others than the callers of the run.
     for (kind, reference) in [("run", run.clone()), ("output", format!("{run}/try"))] {
         let body = json!({ "target_type": kind, "target_ref": reference }).to_string();
-        let attached = house.ask("POST", "/v1/skills/watch/attach", &key, &body).await.json();
+        let attached = test_server.ask("POST", "/v1/skills/watch/attach", &key, &body).await.json();
         let id = attached["execution"]["id"].as_str().unwrap_or_else(|| panic!("{attached}"));
         let stored = get(&admin, &format!("/v1/runs/{id}")).await.json()["run"]["target"].clone();
         assert!(stored["content"].to_string().contains("upstream_failure"), "{stored}");
@@ -189,10 +193,10 @@ impl Authenticator for CountedKeys {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_has_the_rights_that_its_key_has_now() {
+async fn open_stream_has_the_current_rights_of_its_key() {
     let upstream = failing_upstream().await;
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut place = super::troubles::place(&mute);
+    let mut place = super::faulty_bundles::place(&mute);
     let reach = ServiceTarget::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
     place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
     let (secret, boss) = new_key("boss", [Scope::Read, Scope::Admin].into()).unwrap();
@@ -207,18 +211,18 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     let (demoted, rest) = (line(&boss.line().replace("admin", "run")), line(&runner.line()));
     assert_ne!(demoted, line(&boss.line()));
     let files = (place.path("new.yaml"), place.path("keys.yaml"));
-    let house = TestServer::over(place, core, settings).await;
-    // Replaced as a whole: a service that reads it half written would end the stream.
+    let test_server = TestServer::over(place, core, settings).await;
+    // Replaced atomically: a service that reads a partial file would end the stream.
     let write = |lines: &[&str]| {
         std::fs::write(&files.0, format!("keys:\n{}", lines.concat())).unwrap();
         std::fs::rename(&files.0, &files.1).unwrap();
     };
     // With the stream, the connection ends.
     let key = format!("x-api-key: {secret}\r\nconnection: close\r\n");
-    let mut stream = Stream::over(house.connect().await, &house, "/v1/events", &key).await;
+    let mut stream = Stream::over(test_server.connect().await, &test_server, "/v1/events", &key).await;
     while stream.next().await.unwrap().kind != "index" {}
     let failure = async |stream: &mut Stream| {
-        let failed = house.ask("POST", "/v1/skills/gone/execute", &[("x-api-key", &run)], "{}").await;
+        let failed = test_server.ask("POST", "/v1/skills/gone/execute", &[("x-api-key", &run)], "{}").await;
         assert_eq!(failed.code(), "upstream_failure", "{}", failed.body);
         let mut events = String::new();
         while !events.contains("run.failed") {
@@ -240,7 +244,7 @@ async fn an_open_stream_has_the_rights_that_its_key_has_now() {
     assert!(!public.contains("hunter2") && !public.contains(&upstream.to_string()), "{public}");
     write(&[&rest]);
     while stream.next().await.is_some() {}
-    assert_eq!(house.ask("GET", "/v1/caller", &[("x-api-key", &secret)], "").await.status, 401);
+    assert_eq!(test_server.ask("GET", "/v1/caller", &[("x-api-key", &secret)], "").await.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,13 +257,13 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
     let core = place.open_with(CoreParts::Index).await;
     let (new, file) = (place.path("new.yaml"), place.path("keys.yaml"));
     let settings = Settings { authenticator: Some(Arc::new(keys)), ..Settings::default() };
-    let house = TestServer::limited(place, core, settings, SessionLimits::default()).await;
-    let session = initialize(&house, &left).await.unwrap();
-    complete(&house, &left, &session).await;
-    let mut stream = house.connect().await;
+    let test_server = TestServer::limited(place, core, settings, SessionLimits::default()).await;
+    let session = initialize(&test_server, &left).await.unwrap();
+    complete(&test_server, &left, &session).await;
+    let mut stream = test_server.connect().await;
     let request = format!(
         "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nx-api-key: {left}\r\nmcp-session-id: {session}\r\nconnection: close\r\n\r\n",
-        house.address
+        test_server.address
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = [0; 12];
@@ -274,7 +278,8 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
         .unwrap();
 }
 
-/// A service whose key file has an approver, and what replaces that file as a whole with other scopes of the approver.
+/// A service whose key file has an approver, and a function that replaces that file atomically with other scopes of the
+/// approver.
 async fn revocable() -> (TestServer, String, impl Fn(&str)) {
     let place = Place::new();
     let (key, approver) = new_key("approver", [Scope::Read, Scope::Run, Scope::Decide].into()).unwrap();
@@ -294,15 +299,15 @@ async fn revocable() -> (TestServer, String, impl Fn(&str)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_to_the_user_is_not_answered_with_scopes_that_were_taken_away() {
+async fn elicitation_cannot_use_revoked_scopes() {
     for answers_at_once in [false, true] {
-        let (house, key, write) = revocable().await;
-        let session = initialize_with(&house, &key, json!({ "elicitation": {} })).await.unwrap();
-        complete(&house, &key, &session).await;
+        let (test_server, key, write) = revocable().await;
+        let session = initialize_with(&test_server, &key, json!({ "elicitation": {} })).await.unwrap();
+        complete(&test_server, &key, &session).await;
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
             "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
         }});
-        let (mut stream, elicitation) = elicited(&house, &key, &session, &call).await;
+        let (mut stream, elicitation) = elicited(&test_server, &key, &session, &call).await;
         write("[read, run]");
         if !answers_at_once {
             // The stream ends, and the session with its pending call.
@@ -311,32 +316,32 @@ async fn a_question_to_the_user_is_not_answered_with_scopes_that_were_taken_away
             ended.await.expect("the stream ends").unwrap();
         }
         let yes = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "accept", "content": {} } });
-        let answered = post(&house, &key, &session, &yes.to_string()).await;
+        let answered = post(&test_server, &key, &session, &yes.to_string()).await;
         assert_eq!(answered.status, 404, "{}", answered.body);
-        let runs = house.ask("GET", "/v1/runs", &[("x-api-key", &key)], "").await.json();
+        let runs = test_server.ask("GET", "/v1/runs", &[("x-api-key", &key)], "").await.json();
         assert_eq!(runs["runs"][0]["state"], "waiting_for_human", "{runs}");
-        let session = initialize(&house, &key).await.unwrap();
-        complete(&house, &key, &session).await;
+        let session = initialize(&test_server, &key).await.unwrap();
+        complete(&test_server, &key, &session).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_body_arrives_late_has_the_rights_of_that_moment() {
-    let (house, key, write) = revocable().await;
+async fn late_request_body_uses_the_current_rights() {
+    let (test_server, key, write) = revocable().await;
     let path = "/v1/skills/ledger/execute/async";
     let body = json!({ "inputs": { "amounts": [1] } }).to_string();
-    let launched = house.ask("POST", path, &[("x-api-key", &key)], &body).await.json();
+    let launched = test_server.ask("POST", path, &[("x-api-key", &key)], &body).await.json();
     let run = launched["run"]["id"].as_str().unwrap();
-    house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &key)], "").await;
-    let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &key)], "").await.json();
+    test_server.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &key)], "").await;
+    let shown = test_server.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &key)], "").await.json();
     let sheet = &shown["sheet"];
     let body = json!({ "step": sheet["step"], "inputs_digest": sheet["inputs_digest"] }).to_string();
     let head = format!(
         "POST /v1/runs/{run}/approve HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        house.address,
+        test_server.address,
         body.len()
     );
-    let mut stream = house.connect().await;
+    let mut stream = test_server.connect().await;
     stream.write_all(format!("{head}{}", &body[..10]).as_bytes()).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     write("[read, run]");
@@ -347,7 +352,7 @@ async fn a_request_whose_body_arrives_late_has_the_rights_of_that_moment() {
     assert_eq!((answer.status, answer.code().as_str()), (403, "forbidden"), "{}", answer.body);
 }
 
-/// A service that answers every request with an error that holds a secret.
+/// A service that responds to every request with an error that contains a secret.
 async fn failing_upstream() -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -359,33 +364,33 @@ async fn failing_upstream() -> std::net::SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
-    let house = TestServer::open().await;
+async fn other_pages_cannot_use_a_service_without_keys() {
+    let test_server = TestServer::open().await;
     let foreign = [("origin", "https://evil.example")];
-    assert_eq!(house.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
+    assert_eq!(test_server.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
     let rebound = [("host", "evil.example")];
-    assert_eq!(house.ask("GET", "/v1/skills/list", &rebound, "").await.code(), "forbidden");
-    let own = format!("http://{}", house.address);
+    assert_eq!(test_server.ask("GET", "/v1/skills/list", &rebound, "").await.code(), "forbidden");
+    let own = format!("http://{}", test_server.address);
     let own = [("origin", own.as_str()), ("accept", "application/json, text/event-stream")];
-    assert_eq!(house.ask("GET", "/v1/skills/list", &own, "").await.status, 200);
+    assert_eq!(test_server.ask("GET", "/v1/skills/list", &own, "").await.status, 200);
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "page", "version": "1" },
     }});
-    assert_eq!(house.ask("POST", "/mcp", &own, &hello.to_string()).await.status, 200);
+    assert_eq!(test_server.ask("POST", "/mcp", &own, &hello.to_string()).await.status, 200);
     for other in [foreign, rebound] {
-        assert_eq!(house.ask("POST", "/mcp", &other, &hello.to_string()).await.status, 403);
+        assert_eq!(test_server.ask("POST", "/mcp", &other, &hello.to_string()).await.status, 403);
     }
 }
 
-/// The weak tag of an answer, whose head was read in lower case.
+/// The weak tag of a response, whose head was converted to lower case.
 fn weak(answer: &Answer) -> String {
     format!("W/{}", answer.header("etag").unwrap().strip_prefix("w/").unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_names_its_host_once() {
-    let house = TestServer::open().await;
-    let own = house.address;
+    let test_server = TestServer::open().await;
+    let own = test_server.address;
     for head in [
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: evil.example\r\n"),
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: {own}\r\n"),
@@ -395,21 +400,21 @@ async fn a_request_names_its_host_once() {
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}, evil.example\r\n"),
         format!("GET /v1/health HTTP/1.1\r\nhost: user@{own}\r\n"),
     ] {
-        let answer = house.send(format!("{head}connection: close\r\n\r\n").as_bytes()).await;
+        let answer = test_server.send(format!("{head}connection: close\r\n\r\n").as_bytes()).await;
         assert_eq!((answer.status, answer.code()), (400, "invalid_request".to_owned()), "{head}");
     }
     for head in [
         format!("GET http://{own}/v1/health HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n"),
         "GET /v1/health HTTP/1.0\r\n".to_owned(),
     ] {
-        assert_eq!(house.send(format!("{head}\r\n").as_bytes()).await.status, 200, "{head}");
+        assert_eq!(test_server.send(format!("{head}\r\n").as_bytes()).await.status, 200, "{head}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_line_feed_ends_no_line() {
-    let house = TestServer::open().await;
-    let own = house.address;
+    let test_server = TestServer::open().await;
+    let own = test_server.address;
     let sound =
         format!("POST /v1/skills/discover HTTP/1.1\r\nhost: {own}\r\ncontent-type: application/json\r\n");
     for request in [
@@ -417,13 +422,13 @@ async fn a_bare_line_feed_ends_no_line() {
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\nconnection: close\r\n\r\n"),
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nconnection: close\n\r\n"),
     ] {
-        let answer = house.send(request.as_bytes()).await;
+        let answer = test_server.send(request.as_bytes()).await;
         assert_eq!((answer.status, answer.code()), (400, "invalid_request".to_owned()), "{request:?}");
         // Behind a request with a body on the same connection, too.
         let body = "{\n\"intent\":\n\n\"x\"}";
         let length = body.len();
         let first = format!("{sound}content-length: {length}\r\n\r\n{body}");
-        let both = house.send(format!("{first}{request}").as_bytes()).await;
+        let both = test_server.send(format!("{first}{request}").as_bytes()).await;
         assert_eq!(both.status, 200, "{}", both.body);
         assert!(both.body.contains("HTTP/1.1 400"), "{}", both.body);
     }
@@ -432,15 +437,15 @@ async fn a_bare_line_feed_ends_no_line() {
         "{sound}connection: close\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
         body.len()
     );
-    assert_eq!(house.send(chunked.as_bytes()).await.status, 200);
+    assert_eq!(test_server.send(chunked.as_bytes()).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_foreign_pages_are_refused() {
-    let (house, [reader, ..]) = keyed().await;
+async fn cross_origin_requests_are_rejected() {
+    let (test_server, [reader, ..]) = keyed().await;
     let list = async |site: &str| {
         let headers = [("x-api-key", reader.as_str()), ("sec-fetch-site", site)];
-        house.ask("GET", "/v1/skills/list", &headers, "").await
+        test_server.ask("GET", "/v1/skills/list", &headers, "").await
     };
     for site in ["same-origin", "none"] {
         assert_eq!(list(site).await.status, 200, "{site}");
@@ -453,7 +458,7 @@ async fn requests_of_foreign_pages_are_refused() {
         assert_eq!(open.ask("GET", "/v1/skills/list", &headers, "").await.status, 403, "{site}");
         assert_eq!(open.ask("POST", "/v1/reload", &headers, "").await.status, 403, "{site}");
         assert_eq!(open.ask("POST", "/mcp", &headers, "{}").await.status, 403, "{site}");
-        // A link on another page leads to the documentation.
+        // A link on another page points to the documentation.
         assert_eq!(open.ask("GET", "/docs", &headers, "").await.status, 200, "{site}");
     }
     let origin = "https://docs.example";
@@ -465,9 +470,9 @@ async fn requests_of_foreign_pages_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_the_list_already_is_not_sent_it_again() {
-    let (house, [reader, ..]) = keyed().await;
-    let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
+async fn unchanged_list_is_not_sent_again() {
+    let (test_server, [reader, ..]) = keyed().await;
+    let list = async |headers: &[(&str, &str)]| test_server.ask("GET", "/v1/skills/list", headers, "").await;
     let known = [("x-api-key", reader.as_str())];
     let (one, other) = tokio::join!(list(&known), list(&known));
     assert_eq!((one.status, other.status), (200, 200));
@@ -479,17 +484,17 @@ async fn who_has_the_list_already_is_not_sent_it_again() {
     assert!(again.header("x-trace-id").is_some());
     assert_eq!(list(&[("if-none-match", tag)]).await.status, 401, "a tag does not authenticate");
     let with_tag = [("x-api-key", reader.as_str()), ("if-none-match", tag)];
-    let role = house.ask("GET", "/v1/skills/list?role=sidecar", &with_tag, "").await;
+    let role = test_server.ask("GET", "/v1/skills/list?role=sidecar", &with_tag, "").await;
     assert_eq!(role.status, 200, "another list has another tag");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_answers_are_compressed_for_those_who_ask() {
-    let house = TestServer::open().await;
+async fn large_responses_are_compressed_on_request() {
+    let test_server = TestServer::open().await;
     let gzip = [("accept-encoding", "gzip, br")];
-    let uncompressed = house.get("/openapi.json").await;
+    let uncompressed = test_server.get("/openapi.json").await;
     assert_eq!(uncompressed.header("content-encoding"), None);
-    let small = house.ask("GET", "/openapi.json", &gzip, "").await;
+    let small = test_server.ask("GET", "/openapi.json", &gzip, "").await;
     assert_eq!(small.header("content-encoding"), Some("gzip"));
     assert!(small.header("vary").is_some_and(|vary| vary.contains("accept-encoding")), "{}", small.head);
     assert!(
@@ -499,15 +504,15 @@ async fn large_answers_are_compressed_for_those_who_ask() {
         uncompressed.body.len()
     );
     // Small bodies and streams are not compressed.
-    let health = house.ask("GET", "/v1/health", &gzip, "").await;
+    let health = test_server.ask("GET", "/v1/health", &gzip, "").await;
     assert_eq!((health.header("content-encoding"), health.json()["status"].as_str()), (None, Some("ok")));
     let accepts = "accept-encoding: gzip\r\n";
-    let mut stream = Stream::over(house.connect().await, &house, "/v1/events", accepts).await;
+    let mut stream = Stream::over(test_server.connect().await, &test_server, "/v1/events", accepts).await;
     while let Some(line) = stream.line().await.filter(|line| !line.is_empty()) {
         assert!(!line.to_ascii_lowercase().starts_with("content-encoding"), "{line}");
     }
-    // One tag names the answer in either form.
-    let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
+    // One tag identifies the response in either form.
+    let list = async |headers: &[(&str, &str)]| test_server.ask("GET", "/v1/skills/list", headers, "").await;
     let (one, other) = (list(&[]).await, list(&gzip).await);
     let tag = &weak(&one);
     assert_eq!(&weak(&other), tag);
@@ -515,29 +520,30 @@ async fn large_answers_are_compressed_for_those_who_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
-    let house = TestServer::open().await;
+async fn trace_of_header_or_body_reaches_run_and_response() {
+    let test_server = TestServer::open().await;
     let path = "/v1/skills/ledger/execute/async";
     let body = json!({ "inputs": { "amounts": [1] } });
-    let by_header = house.ask("POST", path, &[("x-trace-id", "night-1")], &body.to_string()).await;
+    let by_header = test_server.ask("POST", path, &[("x-trace-id", "night-1")], &body.to_string()).await;
     assert_eq!(by_header.header("x-trace-id"), Some("night-1"));
     assert_eq!(by_header.json()["run"]["trace_id"], "night-1");
     let parent = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")];
-    let by_parent = house.ask("POST", path, &parent, &body.to_string()).await;
+    let by_parent = test_server.ask("POST", path, &parent, &body.to_string()).await;
     assert_eq!(by_parent.json()["run"]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
-    let by_body = house.post(path, &json!({ "inputs": { "amounts": [1] }, "trace_id": "night-2" })).await;
+    let by_body =
+        test_server.post(path, &json!({ "inputs": { "amounts": [1] }, "trace_id": "night-2" })).await;
     assert_eq!(by_body.header("x-trace-id"), Some("night-2"));
     assert_eq!(by_body.json()["run"]["trace_id"], "night-2");
-    let made = house.post(path, &body).await;
+    let made = test_server.post(path, &body).await;
     assert_eq!(made.header("x-trace-id"), made.json()["run"]["trace_id"].as_str());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let launch = |name: &'static str, key: &'static str, body: Value| {
-        let (house, body) = (&house, body.to_string());
-        async move { house.ask("POST", "/v1/skills/ledger/execute/async", &[(name, key)], &body).await }
+        let (test_server, body) = (&test_server, body.to_string());
+        async move { test_server.ask("POST", "/v1/skills/ledger/execute/async", &[(name, key)], &body).await }
     };
     let body = json!({ "inputs": { "amounts": [1] } });
     let first = launch("x-idempotency-key", "order-7", body.clone()).await.json();
@@ -556,15 +562,15 @@ async fn a_rate_limited_caller_gets_retry_after() {
     let place = Place::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
-    let house =
+    let test_server =
         TestServer::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
-    let first = house.get("/v1/capabilities").await;
+    let first = test_server.get("/v1/capabilities").await;
     assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=20;w=3600"));
     assert!(first.header("ratelimit").unwrap().starts_with("\"default\";r=19;t="), "{}", first.head);
     let mut through = 1;
     let mut refused = Vec::new();
     for _ in 0..60 {
-        let answer = house.get("/v1/capabilities").await;
+        let answer = test_server.get("/v1/capabilities").await;
         if answer.status == 200 { through += 1 } else { refused.push(answer) }
     }
     assert_eq!((through, refused.len()), (20, 41));
@@ -572,30 +578,30 @@ async fn a_rate_limited_caller_gets_retry_after() {
         assert_eq!((answer.status, answer.code().as_str()), (429, "rate_limited"));
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     }
-    assert_eq!(house.get("/v1/health").await.status, 200, "health checks are never rate-limited");
-    let counted = house.core.recorder().text().unwrap();
+    assert_eq!(test_server.get("/v1/health").await.status, 200, "health checks are never rate-limited");
+    let counted = test_server.core.recorder().text().unwrap();
     assert!(counted.contains("limits_requests_total{outcome=\"denied\"} 41"), "{counted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_origins_that_were_named_may_call_and_no_others() {
+async fn only_pages_of_allowed_origins_may_call() {
     let docs = "https://docs.example";
     let cors = vec![Origin::parse(docs).unwrap()];
-    let house = TestServer::with(Settings { cors, ..Settings::default() }).await;
+    let test_server = TestServer::with(Settings { cors, ..Settings::default() }).await;
     let preflight = |origin: &'static str| {
         let asks = [
             ("origin", origin),
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "content-type,x-api-key"),
         ];
-        let house = &house;
-        async move { house.ask("OPTIONS", "/v1/skills/discover", &asks, "").await }
+        let test_server = &test_server;
+        async move { test_server.ask("OPTIONS", "/v1/skills/discover", &asks, "").await }
     };
     let preflighted = preflight(docs).await;
     assert_eq!((preflighted.status, preflighted.header("access-control-allow-origin")), (204, Some(docs)));
     assert!(preflighted.header("access-control-allow-headers").unwrap().contains("x-api-key"));
     assert!(preflighted.header("access-control-allow-methods").unwrap().contains("post"));
-    let call = async |origin: &str, path: &str| house.ask("GET", path, &[("origin", origin)], "").await;
+    let call = async |origin: &str, path: &str| test_server.ask("GET", path, &[("origin", origin)], "").await;
     for path in ["/v1/skills/list", "/v1/nowhere"] {
         let answer = call(docs, path).await;
         assert_eq!(answer.header("access-control-allow-origin"), Some(docs), "{path}, errors too");
@@ -609,7 +615,7 @@ async fn pages_of_origins_that_were_named_may_call_and_no_others() {
         let answer = call(other, "/v1/skills/list").await;
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{other}");
     }
-    // Without the setting no page may, and nothing is said of pages.
+    // Without the setting no page may, and the response has no CORS headers.
     let closed = TestServer::open().await;
     let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
     assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
@@ -618,13 +624,13 @@ async fn pages_of_origins_that_were_named_may_call_and_no_others() {
 /// The response of a caller with a key is held until it is sent; compression must not break that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_compressed_response_is_complete() {
-    let (house, [key]) =
+    let (test_server, [key]) =
         TestServer::with_keys(Place::new(), SessionLimits::default(), [("ana", &[Scope::Read])]).await;
     let queries: Vec<Value> = (0..500).map(|_| json!({ "query": "0" })).collect();
     let body = json!({ "queries": queries }).to_string();
     for encoding in ["identity", "gzip"] {
         let headers = [("x-api-key", key.as_str()), ("accept-encoding", encoding)];
-        let report = house.ask("POST", "/v1/golden/report", &headers, &body).await;
+        let report = test_server.ask("POST", "/v1/golden/report", &headers, &body).await;
         assert_eq!(report.status, 200, "{encoding}: {}", report.body);
         match report.header("content-length") {
             Some(length) => assert_eq!(report.body.len().to_string(), length),
@@ -641,9 +647,9 @@ fn same_principal(name: &str) -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_responses() {
+async fn result_of_a_change_is_sent_over_the_response_limit() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read, Scope::Run])];
-    let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let (test_server, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
     let caller = same_principal("ana");
     let (mut permits, mut waiting) = (Vec::new(), Vec::new());
     loop {
@@ -656,22 +662,22 @@ async fn the_result_of_a_change_is_sent_even_if_the_caller_has_too_many_large_re
     }
     let body = json!({ "inputs": { "amounts": [1], "account": "x".repeat(1_900_000) } }).to_string();
     let headers = [("x-api-key", key.as_str())];
-    let launched = house.ask("POST", "/v1/skills/ledger/execute/async", &headers, &body).await;
+    let launched = test_server.ask("POST", "/v1/skills/ledger/execute/async", &headers, &body).await;
     assert_eq!(launched.status, 202, "{:.300}", launched.body);
     assert!(launched.body.len() > 1 << 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed() {
+async fn complete_tool_results_are_computed_one_at_a_time() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read])];
-    let (house, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
-    let session = initialize(&house, &key).await.unwrap();
-    complete(&house, &key, &session).await;
+    let (test_server, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let session = initialize(&test_server, &key).await.unwrap();
+    complete(&test_server, &key, &session).await;
     let ask = async |explain: bool| {
         let arguments = json!({ "intent": "add amounts", "explain": explain });
         let params = json!({ "name": "skill.discover", "arguments": arguments });
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
-        post(&house, &key, &session, &call.to_string()).await.body
+        post(&test_server, &key, &session, &call.to_string()).await.body
     };
     assert!(ask(true).await.contains("structuredContent"));
     let caller = same_principal("ana");
@@ -694,7 +700,7 @@ async fn complete_results_of_tools_wait_for_each_other_before_they_are_computed(
 
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_is_not_utf8_breaks_no_answer() {
+async fn non_utf8_path_does_not_break_a_response() {
     let place = Place::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let bad = place.path("skills").join(name(b"bad\xff\xfename"));
@@ -707,7 +713,7 @@ async fn a_path_that_is_not_utf8_breaks_no_answer() {
     symlink(place.path("skills/ledger"), place.path("skills").join(name(b"same\xff"))).unwrap();
     symlink(place.path("outside/elsewhere"), place.path("skills").join(name(b"out\xff"))).unwrap();
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(place, core, Settings::default()).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
     for path in [
         "/v1/skills/list",
         "/v1/skills/lint",
@@ -722,10 +728,10 @@ async fn a_path_that_is_not_utf8_breaks_no_answer() {
         "/v1/skills/ledger/describe",
         "/v1/skills/diagnostics",
     ] {
-        let answer = house.get(path).await;
+        let answer = test_server.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
     }
-    let list = house.get("/v1/skills/list").await.json();
+    let list = test_server.get("/v1/skills/list").await.json();
     let refused = list["refused"].as_array().unwrap();
     let bad = refused.iter().find(|one| one["id"] == r"bad\xff\xfename").unwrap_or_else(|| panic!("{list}"));
     assert_eq!((&bad["reason"], &bad["findings"][0]["code"]), (&json!("not_utf8"), &json!("path-not-utf8")));

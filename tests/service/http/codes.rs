@@ -14,11 +14,11 @@ use strum::IntoEnumIterator as _;
 use tokio::time::Instant;
 
 use super::connections::hasty;
-use super::house::{Answer, TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
+use super::errors::is;
+use super::faulty_bundles;
 use super::starting::{FIRST_SCAN, starting};
+use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use super::tools::Tools;
-use super::troubles;
 use crate::runs_place::Place;
 
 /// What was seen so far.
@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// A request that comes to this error, with all that belongs to it.
+    /// A request that results in this error, with its setup.
     #[track_caller]
     fn note(&mut self, code: Code, answer: &Answer) {
         is(answer, code.status(), &code.to_string());
@@ -39,13 +39,13 @@ impl Seen {
     /// An operation that fails alike over HTTP and, as a tool, over MCP.
     async fn call(
         &mut self,
-        house: &TestServer,
+        test_server: &TestServer,
         tools: &Tools<'_>,
         code: Code,
         name: &str,
         arguments: Value,
     ) {
-        let answer = house.call(name, arguments.clone()).await;
+        let answer = test_server.call(name, arguments.clone()).await;
         self.note(code, &answer);
         let response = if operation(name).unwrap().tool {
             tools.error(name, &arguments).await
@@ -76,29 +76,29 @@ impl Seen {
 async fn every_documented_code_has_a_request() {
     let mut seen = Seen::default();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = troubles::place(&mute);
+    let place = faulty_bundles::place(&mute);
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(place, core, Settings::default()).await;
-    let tools = Tools::of(&house, None).await;
-    skills_and_runs(&mut seen, &house, &tools).await;
-    orders(&mut seen, &house).await;
-    sessions(&mut seen, &house, &tools).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
+    let tools = Tools::of(&test_server, None).await;
+    skills_and_runs(&mut seen, &test_server, &tools).await;
+    orders(&mut seen, &test_server).await;
+    sessions(&mut seen, &test_server, &tools).await;
     let large = "x".repeat(2 * 1024 * 1024 + 1);
-    seen.note(Code::PayloadTooLarge, &house.ask("POST", "/v1/skills/discover", &[], &large).await);
-    seen.note(Code::NotImplemented, &house.ask("BREW", "/v1/skills/list", &[], "").await);
-    seen.note(Code::NotImplemented, &house.ask("BREW", "/v1/nowhere", &[], "").await);
-    seen.note(Code::MethodNotAllowed, &house.ask("PUT", "/v1/skills/list", &[], "").await);
+    seen.note(Code::PayloadTooLarge, &test_server.ask("POST", "/v1/skills/discover", &[], &large).await);
+    seen.note(Code::NotImplemented, &test_server.ask("BREW", "/v1/skills/list", &[], "").await);
+    seen.note(Code::NotImplemented, &test_server.ask("BREW", "/v1/nowhere", &[], "").await);
+    seen.note(Code::MethodNotAllowed, &test_server.ask("PUT", "/v1/skills/list", &[], "").await);
     let form = [("content-type", "text/plain")];
-    seen.note(Code::UnsupportedMediaType, &house.ask("POST", "/v1/skills/discover", &form, "{}").await);
+    seen.note(Code::UnsupportedMediaType, &test_server.ask("POST", "/v1/skills/discover", &form, "{}").await);
     callers(&mut seen).await;
     slow(&mut seen).await;
-    lost_store(&mut seen, &house).await;
+    lost_store(&mut seen, &test_server).await;
     let all: BTreeSet<String> = Code::iter().map(|code| code.to_string()).collect();
     let never: Vec<&String> = all.difference(&seen.codes).collect();
     assert!(never.is_empty(), "no request provokes {never:?}");
 }
 
-async fn skills_and_runs(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
+async fn skills_and_runs(seen: &mut Seen, test_server: &TestServer, tools: &Tools<'_>) {
     let ledger = || json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } });
     let upload = |name: &str| json!({ "skill_id": "upload", "inputs": { "name": name } });
     let mut strict = upload("right.csv");
@@ -108,7 +108,7 @@ async fn skills_and_runs(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>)
         launch["idempotency_key"] = json!("order-7");
         launch
     };
-    assert_eq!(house.call("skill.execute", keyed("right.csv")).await.status, 200);
+    assert_eq!(test_server.call("skill.execute", keyed("right.csv")).await.status, 200);
     for (code, arguments) in [
         (Code::InvalidRequest, json!({ "skill_id": "ledger", "inputs": {} })),
         (Code::NotFound, json!({ "skill_id": "ledgr" })),
@@ -125,91 +125,93 @@ async fn skills_and_runs(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>)
         (Code::UpstreamTimeout, json!({ "skill_id": "mute" })),
         (Code::UpstreamFailure, json!({ "skill_id": "gone" })),
     ] {
-        seen.call(house, tools, code, "skill.execute", arguments).await;
+        seen.call(test_server, tools, code, "skill.execute", arguments).await;
     }
     let attach = |skill: &str| json!({ "skill_id": skill, "target_type": "run", "target_ref": "01a00000" });
-    seen.call(house, tools, Code::AttachInvalid, "skill.attach", attach("notes")).await;
-    seen.call(house, tools, Code::TargetNotFound, "skill.attach", attach("watch")).await;
+    seen.call(test_server, tools, Code::AttachInvalid, "skill.attach", attach("notes")).await;
+    seen.call(test_server, tools, Code::TargetNotFound, "skill.attach", attach("watch")).await;
 }
 
-/// Nothing is accepted, and readiness is taken back, once the file of the store is gone.
-async fn lost_store(seen: &mut Seen, house: &TestServer) {
-    assert_eq!(house.get("/readyz").await.status, 200);
-    let store = house.place.path("home/.local/share/skill-workbench/runs.db");
+/// Nothing is accepted, and the service is not ready, once the file of the store is deleted.
+async fn lost_store(seen: &mut Seen, test_server: &TestServer) {
+    assert_eq!(test_server.get("/readyz").await.status, 200);
+    let store = test_server.place.path("home/.local/share/skill-workbench/runs.db");
     std::fs::rename(&store, store.with_extension("moved")).unwrap();
     let launch = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" } });
-    let refused = house.call("skill.execute_async", launch.clone()).await;
+    let refused = test_server.call("skill.execute_async", launch.clone()).await;
     seen.note(Code::StoreUnavailable, &refused);
     assert_eq!(refused.header("retry-after"), Some("5"));
     assert_eq!(refused.json()["error"]["reason"]["cause"], "missing");
-    let ready = house.get("/readyz").await;
+    let ready = test_server.get("/readyz").await;
     assert_eq!((ready.status, ready.header("retry-after")), (503, Some("5")));
     assert_eq!(ready.json()["store"]["cause"], "missing", "{}", ready.body);
-    let health = house.get("/v1/health").await;
+    let health = test_server.get("/v1/health").await;
     seen.note(Code::StoreUnavailable, &health);
     assert!(!health.body.contains("runs.db"), "everybody may ask: {}", health.body);
-    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(test_server.get("/livez").await.status, 200);
     std::fs::rename(store.with_extension("moved"), &store).unwrap();
-    assert_eq!(house.call("skill.execute_async", launch).await.status, 202);
-    assert_eq!(house.get("/v1/health").await.status, 200);
+    assert_eq!(test_server.call("skill.execute_async", launch).await.status, 202);
+    assert_eq!(test_server.get("/v1/health").await.status, 200);
 }
 
 /// Commands on runs, which are not tools.
-async fn orders(seen: &mut Seen, house: &TestServer) {
-    let run = house.waiting().await;
+async fn orders(seen: &mut Seen, test_server: &TestServer) {
+    let run = test_server.waiting().await;
     let branch = json!({ "run_id": run, "checkpoint_id": 99 });
-    seen.note(Code::CheckpointNotFound, &house.call("run.replay", branch).await);
-    assert_eq!(house.call("run.deny", json!({ "run_id": run, "step": "book" })).await.status, 200);
-    seen.note(Code::InvalidTransition, &house.call("run.approve", json!({ "run_id": run })).await);
+    seen.note(Code::CheckpointNotFound, &test_server.call("run.replay", branch).await);
+    assert_eq!(test_server.call("run.deny", json!({ "run_id": run, "step": "book" })).await.status, 200);
+    seen.note(Code::InvalidTransition, &test_server.call("run.approve", json!({ "run_id": run })).await);
     let wrong = json!({ "skill_id": "upload", "inputs": { "name": "wrong.csv" } });
-    let failed = house.call("skill.execute", wrong).await.json()["error"]["reason"]["run_id"].clone();
-    let contract = std::fs::read_to_string(house.place.path("skills/upload/skill.yaml")).unwrap();
-    house.place.write("skills/upload/skill.yaml", &contract.replace("version: 1.0.0", "version: 1.1.0"));
-    let resumed = house.call("run.resume", json!({ "run_id": failed })).await;
+    let failed = test_server.call("skill.execute", wrong).await.json()["error"]["reason"]["run_id"].clone();
+    let contract = std::fs::read_to_string(test_server.place.path("skills/upload/skill.yaml")).unwrap();
+    test_server
+        .place
+        .write("skills/upload/skill.yaml", &contract.replace("version: 1.0.0", "version: 1.1.0"));
+    let resumed = test_server.call("run.resume", json!({ "run_id": failed })).await;
     seen.note(Code::SkillChanged, &resumed);
     assert!(resumed.message().contains("1.0.0 then, 1.1.0 now"), "{}", resumed.message());
 }
 
-async fn sessions(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
-    let session = house.call("session.new", json!({ "cap": 1 })).await.json()["session_id"].clone();
+async fn sessions(seen: &mut Seen, test_server: &TestServer, tools: &Tools<'_>) {
+    let session = test_server.call("session.new", json!({ "cap": 1 })).await.json()["session_id"].clone();
     let tool =
         |name: &str, arguments: Value| json!({ "session_id": session, "tool": name, "arguments": arguments });
     let read = |path: &str| tool("skills.read", json!({ "path": path }));
-    seen.call(house, tools, Code::NotLoaded, "session.tool", read("SKILL.md")).await;
+    seen.call(test_server, tools, Code::NotLoaded, "session.tool", read("SKILL.md")).await;
     let two = tool("skills.load", json!({ "names": ["ledger", "notes"] }));
-    seen.call(house, tools, Code::TooManySkills, "session.tool", two).await;
+    seen.call(test_server, tools, Code::TooManySkills, "session.tool", two).await;
     let one = tool("skills.load", json!({ "names": ["ledger"] }));
-    let loaded = house.call("session.tool", one).await.json();
+    let loaded = test_server.call("session.tool", one).await.json();
     assert_eq!(loaded["result"]["active"][0]["name"], "ledger", "{loaded}");
-    seen.call(house, tools, Code::PathEscape, "session.tool", read("../notes/SKILL.md")).await;
+    seen.call(test_server, tools, Code::PathEscape, "session.tool", read("../notes/SKILL.md")).await;
     let much = tool("skills.read", json!({ "path": "SKILL.md", "length": 1_u64 << 40 }));
-    seen.call(house, tools, Code::PayloadTooLarge, "session.tool", much).await;
+    seen.call(test_server, tools, Code::PayloadTooLarge, "session.tool", much).await;
     let none = tool("skills.none", json!({}));
-    assert_eq!(house.call("session.tool", none).await.code(), "not_found");
-    let transcript = house.call("session.show", json!({ "session_id": session })).await.json();
+    assert_eq!(test_server.call("session.tool", none).await.code(), "not_found");
+    let transcript = test_server.call("session.show", json!({ "session_id": session })).await.json();
     let response = transcript["transcript"].to_string();
     for code in ["not_loaded", "too_many_skills", "path_escape", "payload_too_large"] {
         assert!(response.contains(code), "a failed call is in the transcript too: {code} {response}");
     }
-    crowd(seen, house).await;
+    crowd(seen, test_server).await;
     // What an older or broken program left in the store.
-    let store = house.place.path("home/.local/share/skill-workbench/runs.db");
+    let store = test_server.place.path("home/.local/share/skill-workbench/runs.db");
     let ended = rusqlite::Connection::open(store).unwrap().execute("UPDATE sessions SET document = '{}'", []);
     assert!(ended.unwrap() > 0);
-    let spoilt = house.call("session.show", json!({ "session_id": session })).await;
-    seen.call(house, tools, Code::InternalError, "session.tool", read("SKILL.md")).await;
+    let spoilt = test_server.call("session.show", json!({ "session_id": session })).await;
+    seen.call(test_server, tools, Code::InternalError, "session.tool", read("SKILL.md")).await;
     assert_eq!(spoilt.code(), "internal_error");
 }
 
 /// Many concurrent writers of one session: some get a retry error, and every accepted write is present.
-async fn crowd(seen: &mut Seen, house: &TestServer) {
-    let session = house.call("session.new", json!({})).await.json()["session_id"].clone();
+async fn crowd(seen: &mut Seen, test_server: &TestServer) {
+    let session = test_server.call("session.new", json!({})).await.json()["session_id"].clone();
     let say = json!({ "session_id": session, "speaker": "user", "text": "me first" });
     let end = Instant::now() + WAIT_TIMEOUT;
     let mut taken = 0;
     loop {
         let answers =
-            futures::future::join_all((0..100).map(|_| house.call("session.say", say.clone()))).await;
+            futures::future::join_all((0..100).map(|_| test_server.call("session.say", say.clone()))).await;
         let (well, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
         taken += well.len();
         for answer in &refused {
@@ -220,19 +222,19 @@ async fn crowd(seen: &mut Seen, house: &TestServer) {
         }
         assert!(Instant::now() < end, "no write conflicted");
     }
-    let shown = house.call("session.show", json!({ "session_id": session })).await.json();
+    let shown = test_server.call("session.show", json!({ "session_id": session })).await.json();
     assert_eq!(shown["transcript"].as_array().unwrap().len(), taken, "nothing is lost or there twice");
 }
 
-/// What does not come in time: a body, and the first scan of a service that has just started.
+/// Timeouts: a body, and the first scan of a service that has just started.
 async fn slow(seen: &mut Seen) {
-    let house = TestServer::with(hasty()).await;
+    let test_server = TestServer::with(hasty()).await;
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 50\r\n\r\n{";
-    seen.note(Code::RequestTimeout, &house.send(head.as_bytes()).await);
-    let house = starting(Duration::from_millis(50)).await;
+    seen.note(Code::RequestTimeout, &test_server.send(head.as_bytes()).await);
+    let test_server = starting(Duration::from_millis(50)).await;
     let launch = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
-    seen.note(Code::NotReady, &house.call("run.launch", launch).await);
+    seen.note(Code::NotReady, &test_server.call("run.launch", launch).await);
     fail::remove(FIRST_SCAN);
 }
 
@@ -244,17 +246,17 @@ async fn callers(seen: &mut Seen) {
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 8, window_seconds: 3600 }).await.unwrap());
-    let house = TestServer::over(
+    let test_server = TestServer::over(
         place,
         core,
         Settings { authenticator: Some(Arc::new(ring)), limiter, ..Settings::default() },
     );
-    let house = house.await;
+    let test_server = test_server.await;
     let asks = |path: &'static str, method: &'static str, keys: Vec<(&'static str, String)>| {
-        let house = &house;
+        let test_server = &test_server;
         async move {
             let keys: Vec<(&str, &str)> = keys.iter().map(|(name, key)| (*name, key.as_str())).collect();
-            house.ask(method, path, &keys, if method == "POST" { "{}" } else { "" }).await
+            test_server.ask(method, path, &keys, if method == "POST" { "{}" } else { "" }).await
         }
     };
     let known = || vec![("x-api-key", key.clone())];
@@ -264,7 +266,7 @@ async fn callers(seen: &mut Seen) {
         let wrong = vec![("x-api-key", "skw_wrong".to_owned())];
         seen.note(Code::Unauthorized, &asks(path, method, wrong).await);
     }
-    let tools = Tools::of(&house, Some(&key)).await;
+    let tools = Tools::of(&test_server, Some(&key)).await;
     let refused = asks("/v1/skills/ledger/execute", "POST", known()).await;
     seen.note(Code::Forbidden, &refused);
     let response = tools.error("skill.execute", &json!({ "skill_id": "ledger" })).await;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::events::Stream;
-use super::house::{Answer, TestServer, WAIT_TIMEOUT};
+use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 pub fn hasty() -> Settings {
@@ -19,26 +19,26 @@ pub fn hasty() -> Settings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_request_is_not_waited_for() {
-    let house = TestServer::with(hasty()).await;
-    for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
-        let mut stream = house.connect().await;
-        stream.write_all(begun.as_bytes()).await.unwrap();
+async fn incomplete_request_times_out() {
+    let test_server = TestServer::with(hasty()).await;
+    for head in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+        let mut stream = test_server.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
         let ended = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut rest)).await;
-        assert!(ended.is_ok(), "{begun:?} holds its connection");
+        assert!(ended.is_ok(), "{head:?} holds its connection");
     }
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 50\r\n\r\n{";
-    let late = house.send(head.as_bytes()).await;
+    let late = test_server.send(head.as_bytes()).await;
     assert_eq!((late.status, late.code().as_str()), (408, "request_timeout"));
-    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 /// Clients like Python's send head and body separately, so that a response may come before the body.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_serves_further_requests_after_one_whose_body_was_not_needed() {
-    let house = TestServer::open().await;
+async fn connection_is_reusable_after_an_unread_body() {
+    let test_server = TestServer::open().await;
     for (request, status) in [
         ("POST /v1/health", 405),
         ("POST /v1/nothing", 404),
@@ -46,7 +46,7 @@ async fn a_connection_serves_further_requests_after_one_whose_body_was_not_neede
         ("POST /v1/skills/discover?limit=1", 400),
         ("POST /v1/skills/discover", 415),
     ] {
-        let mut stream = BufReader::new(house.connect().await);
+        let mut stream = BufReader::new(test_server.connect().await);
         let head = format!("{request} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         // Its response would have been sent by now.
@@ -57,7 +57,7 @@ async fn a_connection_serves_further_requests_after_one_whose_body_was_not_neede
         assert_eq!(read_response(&mut stream).await.status, 200, "after {request}");
     }
     for body in ["content-length: 1000000", "content-length: 10\r\nexpect: 100-continue"] {
-        let mut stream = BufReader::new(house.connect().await);
+        let mut stream = BufReader::new(test_server.connect().await);
         let head = format!("POST /v1/health HTTP/1.1\r\nhost: localhost\r\n{body}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let rejected = read_response(&mut stream).await;
@@ -87,23 +87,23 @@ async fn read_response(stream: &mut BufReader<TcpStream>) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_there_are_places_wait_their_turn() {
-    let house = TestServer::with(hasty()).await;
+async fn connections_over_the_limit_wait() {
+    let test_server = TestServer::with(hasty()).await;
     let mut idle = Vec::new();
     for _ in 0..100 {
-        idle.push(house.connect().await);
+        idle.push(test_server.connect().await);
     }
-    // The idle ones are cut, and make room.
-    assert_eq!(house.get("/livez").await.status, 200);
+    // The idle ones are closed for others.
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_stops_reading_loses_the_connection() {
-    let house = TestServer::with(hasty()).await;
-    // Answers pile up until no buffer takes more: they are long, and the reader's own buffer is small.
+async fn stalled_reader_is_disconnected() {
+    let test_server = TestServer::with(hasty()).await;
+    // Responses accumulate until every buffer is full: they are long, and the reader's own buffer is small.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();
-    let mut stream = socket.connect(house.address).await.unwrap();
+    let mut stream = socket.connect(test_server.address).await.unwrap();
     let request = "GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let cut = async {
         loop {
@@ -113,29 +113,29 @@ async fn a_reader_that_stops_reading_loses_the_connection() {
         }
     };
     tokio::time::timeout(WAIT_TIMEOUT, cut).await.expect("the connection is cut");
-    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_is_reported_to_all_waiters() {
-    let house = TestServer::open().await;
-    let mut events = Stream::open(&house, "/v1/events", None).await;
+    let test_server = TestServer::open().await;
+    let mut events = Stream::open(&test_server, "/v1/events", None).await;
     events.next().await.unwrap();
     // A run that waits for a signal, and a caller who waits for its outputs.
-    let launched = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
+    let launched = test_server.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
     let run = launched["run"]["id"].as_str().unwrap().to_owned();
-    house.call("run.settle", json!({ "run_id": run })).await;
-    let mut idle = house.connect().await;
+    test_server.call("run.settle", json!({ "run_id": run })).await;
+    let mut idle = test_server.connect().await;
     idle.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut first = [0; 12];
     idle.read_exact(&mut first).await.unwrap();
-    house.end.cancel();
+    test_server.end.cancel();
     while events.next().await.is_some() {}
     let mut rest = Vec::new();
     let ended = tokio::time::timeout(WAIT_TIMEOUT, idle.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "an idle connection is closed");
-    tokio::time::timeout(WAIT_TIMEOUT, house.serving).await.expect("the service ends").unwrap();
-    assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "no connection is accepted");
+    tokio::time::timeout(WAIT_TIMEOUT, test_server.serving).await.expect("the service ends").unwrap();
+    assert!(tokio::net::TcpStream::connect(test_server.address).await.is_err(), "no connection is accepted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,22 +143,22 @@ async fn waiters_learn_where_a_run_continues() {
     let place = Place::new();
     place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(place, core, Settings::default()).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
     // One that waits for a signal has not ended either.
-    let close = house.call("skill.execute", json!({ "skill_id": "close" })).await;
+    let close = test_server.call("skill.execute", json!({ "skill_id": "close" })).await;
     assert_eq!((close.status, &close.json()["run"]["state"]), (202, &json!("waiting_for_signal")));
     let run = close.json()["run"]["id"].as_str().unwrap().to_owned();
     assert_eq!(close.header("location"), Some(format!("/v1/runs/{run}").as_str()));
 
-    let mut events = Stream::open(&house, "/v1/events", None).await;
+    let mut events = Stream::open(&test_server, "/v1/events", None).await;
     while events.next().await.unwrap().kind != "ready" {}
     let upload = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" } });
-    let asking = house.call("skill.execute", upload);
+    let asking = test_server.call("skill.execute", upload);
     let ending = async {
         loop {
             let event = events.run().await;
             if event.data["kind"] == "step.started" && event.data["step"] == "send" {
-                house.end.cancel();
+                test_server.end.cancel();
                 return;
             }
         }
@@ -168,24 +168,24 @@ async fn waiters_learn_where_a_run_continues() {
     let run = parsed["run"]["id"].as_str().unwrap();
     assert_eq!((answer.status, answer.header("location")), (202, Some(format!("/v1/runs/{run}").as_str())));
     // Its lease is released, and another worker may claim it.
-    let left = house.core.run(run).await.unwrap().run;
+    let left = test_server.core.run(run).await.unwrap().run;
     assert_eq!(left.lease.and_then(|lease| lease.worker), None, "{}", answer.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_give_way_to_new_ones() {
+async fn idle_connections_are_closed_for_new_ones() {
     // Long waits: only closing the oldest frees a slot.
     let long = Duration::from_secs(600);
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 16 };
-    let house = TestServer::with(Settings { patience, ..Settings::default() }).await;
+    let test_server = TestServer::with(Settings { patience, ..Settings::default() }).await;
     let mut idle = Vec::new();
     for begun in ["", "GET /v1/hea"].repeat(8) {
-        let mut stream = house.connect().await;
+        let mut stream = test_server.connect().await;
         stream.write_all(begun.as_bytes()).await.unwrap();
         idle.push(stream);
     }
     for _ in 0..4 {
-        assert_eq!(house.get("/livez").await.status, 200);
+        assert_eq!(test_server.get("/livez").await.status, 200);
     }
     // The closed ones were the oldest.
     let mut rest = Vec::new();
@@ -194,13 +194,13 @@ async fn idle_connections_give_way_to_new_ones() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_does_not_take_all_places() {
+async fn one_address_cannot_use_all_connections() {
     let long = Duration::from_secs(600);
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 4 };
-    let house = TestServer::with(Settings { patience, ..Settings::default() }).await;
+    let test_server = TestServer::with(Settings { patience, ..Settings::default() }).await;
     let mut streams = Vec::new();
     for _ in 0..4 {
-        let mut stream = Stream::open(&house, "/v1/events", None).await;
+        let mut stream = Stream::open(&test_server, "/v1/events", None).await;
         stream.next().await.unwrap();
         streams.push(stream);
     }
@@ -208,7 +208,7 @@ async fn one_address_does_not_take_all_places() {
     let answer_to = async |source: &str| {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
-        let mut stream = socket.connect(house.address).await.unwrap();
+        let mut stream = socket.connect(test_server.address).await.unwrap();
         // A connection that is closed at once may refuse to be written to.
         stream.write_all(request).await.ok();
         let mut answer = Vec::new();

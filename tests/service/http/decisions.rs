@@ -1,12 +1,12 @@
-//! Decisions over HTTP: what they have to name, what a repeated one comes to, and the traces that calls belong to.
+//! Decisions over HTTP: required fields, repetition, and the traces of calls.
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
 use skills_api::operations::operations;
 use skills_http::Settings;
 
-use super::house::{Answer, TestServer, filled};
-use super::mistakes::is;
+use super::errors::is;
+use super::test_server::{Answer, TestServer, filled};
 use crate::runs_place::Place;
 
 /// A skill whose two steps wait for an approval each.
@@ -29,23 +29,23 @@ async fn two_gates() -> (TestServer, String) {
     place.write("skills/pair/bindings/book.yaml", &binding);
     place.write("skills/pair/scripts/book.sh", &ledger("scripts/book.sh"));
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(place, core, Settings::default()).await;
-    let asks = house.call("skill.execute", json!({ "skill_id": "pair" })).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
+    let asks = test_server.call("skill.execute", json!({ "skill_id": "pair" })).await;
     is(&asks, 428, "confirmation_required");
     let run = asks.json()["error"]["reason"]["run_id"].as_str().unwrap().to_owned();
-    (house, run)
+    (test_server, run)
 }
 
-async fn post(house: &TestServer, run: &str, order: &str, body: &Value) -> Answer {
-    house.ask("POST", &format!("/v1/runs/{run}/{order}"), &[], &body.to_string()).await
+async fn post(test_server: &TestServer, run: &str, order: &str, body: &Value) -> Answer {
+    test_server.ask("POST", &format!("/v1/runs/{run}/{order}"), &[], &body.to_string()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_names_what_was_read() {
-    let (house, run) = two_gates().await;
-    let shown = async || house.call("run.show", json!({ "run_id": run })).await.json();
+async fn approval_names_the_read_digest() {
+    let (test_server, run) = two_gates().await;
+    let shown = async || test_server.call("run.show", json!({ "run_id": run })).await.json();
     for lacking in [json!({}), json!({ "step": "small" }), json!({ "choice": "rerun" })] {
-        let unconfirmed = post(&house, &run, "approve", &lacking).await;
+        let unconfirmed = post(&test_server, &run, "approve", &lacking).await;
         is(&unconfirmed, 428, "confirmation_required");
         let reason = unconfirmed.json()["error"]["reason"].clone();
         assert!(reason["missing"].as_array().unwrap().contains(&json!("inputs_digest")), "{reason}");
@@ -54,16 +54,16 @@ async fn an_approval_names_what_was_read() {
     }
     assert_eq!(shown().await["decisions"], json!([]));
 
-    let unconfirmed = post(&house, &run, "approve", &json!({ "notes": "small is fine" })).await;
+    let unconfirmed = post(&test_server, &run, "approve", &json!({ "notes": "small is fine" })).await;
     let body = unconfirmed.json()["error"]["reason"]["send"]["body"].clone();
     assert_eq!((&body["step"], &body["notes"]), (&json!("small"), &json!("small is fine")));
-    let approved = post(&house, &run, "approve", &body).await;
+    let approved = post(&test_server, &run, "approve", &body).await;
     assert_eq!((approved.status, &approved.json()["repeated"]), (200, &json!(false)), "{}", approved.body);
-    house.call("run.settle", json!({ "run_id": run })).await;
+    test_server.call("run.settle", json!({ "run_id": run })).await;
     assert_eq!(shown().await["run"]["gate"]["human"]["step"], "big");
 
-    // Its answer was lost, and it is sent again: the first result, and nothing of the next gate.
-    let again = post(&house, &run, "approve", &body).await;
+    // Its response was lost, and it is sent again: the first result, without effect on the next gate.
+    let again = post(&test_server, &run, "approve", &body).await;
     assert_eq!((again.status, &again.json()["repeated"]), (200, &json!(true)), "{}", again.body);
     let now = shown().await;
     assert_eq!(
@@ -72,47 +72,47 @@ async fn an_approval_names_what_was_read() {
     );
     assert_eq!(now["decisions"].as_array().unwrap().len(), 1);
     let other = json!({ "step": "big", "inputs_digest": body["inputs_digest"] });
-    is(&post(&house, &run, "approve", &other).await, 409, "invalid_transition");
+    is(&post(&test_server, &run, "approve", &other).await, 409, "invalid_transition");
     let taken_back = json!({ "step": "small", "inputs_digest": body["inputs_digest"] });
-    let late = post(&house, &run, "deny", &taken_back).await;
+    let late = post(&test_server, &run, "deny", &taken_back).await;
     is(&late, 409, "invalid_transition");
     assert_eq!(late.json()["error"]["reason"]["decided"]["verdict"], Value::Null);
     assert_eq!(late.json()["error"]["reason"]["decided"]["decision"]["verdict"], "approve");
-    let by_step = post(&house, &run, "deny", &json!({ "step": "small" })).await;
+    let by_step = post(&test_server, &run, "deny", &json!({ "step": "small" })).await;
     is(&by_step, 409, "invalid_transition");
     assert_eq!(by_step.json()["error"]["reason"]["decided"]["decision"]["verdict"], "approve");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_names_its_step() {
-    let (house, run) = two_gates().await;
-    let unconfirmed = post(&house, &run, "deny", &json!({})).await;
+    let (test_server, run) = two_gates().await;
+    let unconfirmed = post(&test_server, &run, "deny", &json!({})).await;
     is(&unconfirmed, 428, "confirmation_required");
     let body = unconfirmed.json()["error"]["reason"]["send"]["body"].clone();
     assert_eq!(body, json!({ "step": "small" }));
-    is(&post(&house, &run, "deny", &json!({ "step": "big" })).await, 409, "invalid_transition");
+    is(&post(&test_server, &run, "deny", &json!({ "step": "big" })).await, 409, "invalid_transition");
     for repeated in [false, true] {
-        let denied = post(&house, &run, "deny", &body).await.json();
+        let denied = post(&test_server, &run, "deny", &body).await.json();
         assert_eq!((&denied["run"]["state"], &denied["repeated"]), (&json!("canceled"), &json!(repeated)));
     }
-    is(&post(&house, &run, "approve", &json!({})).await, 409, "invalid_transition");
+    is(&post(&test_server, &run, "approve", &json!({})).await, 409, "invalid_transition");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_is_named_in_the_path_too() {
-    let house = TestServer::open().await;
-    let run = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
+    let test_server = TestServer::open().await;
+    let run = test_server.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
     let run = run["run"]["id"].as_str().unwrap();
-    house.call("run.settle", json!({ "run_id": run })).await;
+    test_server.call("run.settle", json!({ "run_id": run })).await;
     let twice = json!({ "name": "other", "payload": 1 });
-    is(&post(&house, run, "signals/books-closed", &twice).await, 400, "invalid_request");
-    let sent = post(&house, run, "signals/books-closed", &json!({ "payload": { "by": "kim" } })).await;
+    is(&post(&test_server, run, "signals/books-closed", &twice).await, 400, "invalid_request");
+    let sent = post(&test_server, run, "signals/books-closed", &json!({ "payload": { "by": "kim" } })).await;
     assert_eq!((sent.status, &sent.json()["run"]["state"]), (200, &json!("pending")), "{}", sent.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_body_may_name_the_trace_of_its_call() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     for operation in operations().iter().filter(|operation| operation.takes_body()) {
         let unknown = json!({
             "skill_id": "nowhere", "capability_id": "no.where", "run_id": "0000-none", "session_id": "none", "name": "x",
@@ -123,23 +123,23 @@ async fn every_body_may_name_the_trace_of_its_call() {
         let named = operation.route.parameters().map(|name| (name.to_owned(), all[name].clone())).collect();
         let (_, path, _) = filled(operation.name, Value::Object(named));
         let method = operation.route.method.to_string();
-        let answer = house.ask(&method, &path, &[], r#"{"trace_id": "nightly-7"}"#).await;
+        let answer = test_server.ask(&method, &path, &[], r#"{"trace_id": "nightly-7"}"#).await;
         assert_eq!(answer.header("x-trace-id"), Some("nightly-7"), "{}: {}", operation.name, answer.body);
         assert!(!answer.body.contains("unknown field"), "{}: {}", operation.name, answer.body);
-        let wrong = house.ask(&method, &path, &[], r#"{"trace_id": 7}"#).await;
+        let wrong = test_server.ask(&method, &path, &[], r#"{"trace_id": 7}"#).await;
         is(&wrong, 400, "invalid_request");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_are_found_by_their_trace() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let launch = |trace: &str| json!({ "skill_id": "close", "trace_id": trace });
     for trace in ["nightly-2026-11-23", "hourly-2026-11-23", "nightly-2026-11-23"] {
-        assert_eq!(house.call("run.launch", launch(trace)).await.status, 202);
+        assert_eq!(test_server.call("run.launch", launch(trace)).await.status, 202);
     }
     let found = async |query: &str| {
-        let page = house.get(&format!("/v1/runs?{query}")).await.json();
+        let page = test_server.get(&format!("/v1/runs?{query}")).await.json();
         let runs = page["runs"].as_array().unwrap().clone();
         runs.iter().map(|run| run["trace_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };

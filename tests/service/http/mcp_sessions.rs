@@ -9,42 +9,47 @@ use skills_mcp::SessionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::ownership::keyed;
+use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// A handshake without its last message; answers the session's id.
-pub async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
-    initialize_with(house, key, json!({})).await
+/// A handshake without its last message; returns the session's id.
+pub async fn initialize(test_server: &TestServer, key: &str) -> Result<String, Answer> {
+    initialize_with(test_server, key, json!({})).await
 }
 
 /// Same for a client with these capabilities.
-pub async fn initialize_with(house: &TestServer, key: &str, capabilities: Value) -> Result<String, Answer> {
+pub async fn initialize_with(
+    test_server: &TestServer,
+    key: &str,
+    capabilities: Value,
+) -> Result<String, Answer> {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": capabilities,
         "clientInfo": { "name": "test", "version": "1" },
     }});
-    let answer = house.ask("POST", "/mcp", &[ACCEPT, ("x-api-key", key)], &hello.to_string()).await;
+    let answer = test_server.ask("POST", "/mcp", &[ACCEPT, ("x-api-key", key)], &hello.to_string()).await;
     match answer.header("mcp-session-id").map(str::to_owned) {
         Some(id) if answer.status == 200 => Ok(id),
         _ => Err(answer),
     }
 }
 
-pub async fn post(house: &TestServer, key: &str, session: &str, message: &str) -> Answer {
+pub async fn post(test_server: &TestServer, key: &str, session: &str, message: &str) -> Answer {
     let headers = [ACCEPT, ("x-api-key", key), ("mcp-session-id", session)];
-    house.ask("POST", "/mcp", &headers, message).await
+    test_server.ask("POST", "/mcp", &headers, message).await
 }
 
-pub async fn complete(house: &TestServer, key: &str, session: &str) {
-    let answer = post(house, key, session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+pub async fn complete(test_server: &TestServer, key: &str, session: &str) {
+    let answer =
+        post(test_server, key, session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     assert_eq!(answer.status, 202, "{}", answer.body);
 }
 
-async fn ping(house: &TestServer, key: &str, session: &str) -> u16 {
-    post(house, key, session, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status
+async fn ping(test_server: &TestServer, key: &str, session: &str) -> u16 {
+    post(test_server, key, session, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status
 }
 
 async fn open(limits: SessionLimits) -> TestServer {
@@ -53,33 +58,33 @@ async fn open(limits: SessionLimits) -> TestServer {
     TestServer::limited(place, core, Settings::default(), limits).await
 }
 
-async fn gone(house: &TestServer, key: &str, session: &str) {
-    let began = Instant::now();
-    while ping(house, key, session).await != 404 {
-        assert!(began.elapsed() < WAIT_TIMEOUT, "the session does not end");
+async fn gone(test_server: &TestServer, key: &str, session: &str) {
+    let started = Instant::now();
+    while ping(test_server, key, session).await != 404 {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "the session does not end");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_its_makers_alone() {
-    let (house, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
-    let session = initialize(&house, &ana).await.unwrap();
-    complete(&house, &ana, &session).await;
+async fn session_belongs_to_its_creator_only() {
+    let (test_server, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
+    let session = initialize(&test_server, &ana).await.unwrap();
+    complete(&test_server, &ana, &session).await;
     for other in [&ben, &admin] {
-        assert_eq!(ping(&house, other, &session).await, 404);
+        assert_eq!(ping(&test_server, other, &session).await, 404);
         for method in ["GET", "DELETE"] {
             let headers =
                 [("accept", "text/event-stream"), ("x-api-key", other), ("mcp-session-id", &session)];
-            assert_eq!(house.ask(method, "/mcp", &headers, "").await.status, 404, "{method}");
+            assert_eq!(test_server.ask(method, "/mcp", &headers, "").await.status, 404, "{method}");
         }
     }
     // The body of a refused request is read: its connection stays open.
-    let own = house.address;
+    let own = test_server.address;
     let refused = format!(
         "DELETE /mcp HTTP/1.1\r\nhost: {own}\r\nx-api-key: {ben}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
     );
     let next = format!("GET /livez HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n\r\n");
-    let mut stream = house.connect().await;
+    let mut stream = test_server.connect().await;
     stream.write_all(refused.as_bytes()).await.unwrap();
     let mut text = String::new();
     let mut chunk = [0; 4096];
@@ -92,49 +97,54 @@ async fn a_session_is_its_makers_alone() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.contains("HTTP/1.1 200"), "{text}{rest}");
-    assert_eq!(ping(&house, &ana, &session).await, 200);
+    assert_eq!(ping(&test_server, &ana, &session).await, 200);
     let headers = [("x-api-key", ana.as_str()), ("mcp-session-id", &session)];
-    assert_eq!(house.ask("DELETE", "/mcp", &headers, "").await.status, 204);
-    assert_eq!(house.ask("DELETE", "/mcp", &headers, "").await.status, 404);
+    assert_eq!(test_server.ask("DELETE", "/mcp", &headers, "").await.status, 204);
+    assert_eq!(test_server.ask("DELETE", "/mcp", &headers, "").await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_a_handshake_give_way() {
-    let house = open(SessionLimits { per_principal: 3, ..SessionLimits::default() }).await;
+async fn sessions_without_a_handshake_are_evicted() {
+    let test_server = open(SessionLimits { per_principal: 3, ..SessionLimits::default() }).await;
     let mut made = Vec::new();
     for _ in 0..20 {
-        made.push(initialize(&house, "").await.unwrap());
+        made.push(initialize(&test_server, "").await.unwrap());
     }
     let mut left = 0;
     for session in &made {
-        left += usize::from(ping(&house, "", session).await == 200);
+        left += usize::from(ping(&test_server, "", session).await == 200);
     }
     assert_eq!(left, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_in_use_are_not_taken_away() {
-    let (house, [ana, ben, _]) =
+async fn sessions_in_use_are_not_evicted() {
+    let (test_server, [ana, ben, _]) =
         keyed(SessionLimits { per_principal: 2, total: 3, ..SessionLimits::default() }).await;
     for _ in 0..2 {
-        let session = initialize(&house, &ana).await.unwrap();
-        complete(&house, &ana, &session).await;
+        let session = initialize(&test_server, &ana).await.unwrap();
+        complete(&test_server, &ana, &session).await;
     }
-    let refused = initialize(&house, &ana).await.unwrap_err();
+    let refused = initialize(&test_server, &ana).await.unwrap_err();
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")), "{}", refused.body);
-    let session = initialize(&house, &ben).await.unwrap();
-    complete(&house, &ben, &session).await;
-    let refused = initialize(&house, &ben).await.unwrap_err();
+    let session = initialize(&test_server, &ben).await.unwrap();
+    complete(&test_server, &ben, &session).await;
+    let refused = initialize(&test_server, &ben).await.unwrap_err();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("60")), "{}", refused.body);
 }
 
 /// Sends a call and reads its stream up to the question to the user, which is returned with it.
-pub async fn elicited(house: &TestServer, key: &str, session: &str, call: &Value) -> (TcpStream, Value) {
+pub async fn elicited(
+    test_server: &TestServer,
+    key: &str,
+    session: &str,
+    call: &Value,
+) -> (TcpStream, Value) {
     let body = call.to_string();
-    let mut stream = house.connect().await;
+    let mut stream = test_server.connect().await;
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: {}\r\nx-api-key: {key}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        house.address,
+        test_server.address,
         ACCEPT.1,
         body.len()
     );
@@ -153,39 +163,40 @@ pub async fn elicited(house: &TestServer, key: &str, session: &str, call: &Value
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_in_progress_is_not_taken_twice() {
-    let house = open(SessionLimits::default()).await;
-    let session = initialize_with(&house, "", json!({ "elicitation": {} })).await.unwrap();
-    complete(&house, "", &session).await;
+async fn request_id_in_progress_is_not_accepted_twice() {
+    let test_server = open(SessionLimits::default()).await;
+    let session = initialize_with(&test_server, "", json!({ "elicitation": {} })).await.unwrap();
+    complete(&test_server, "", &session).await;
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
         "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
     }});
-    let (mut stream, elicitation) = elicited(&house, "", &session, &call).await;
+    let (mut stream, elicitation) = elicited(&test_server, "", &session, &call).await;
     for method in ["ping", "tools/call"] {
         let again = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": call["params"] });
-        let refused = post(&house, "", &session, &again.to_string()).await;
+        let refused = post(&test_server, "", &session, &again.to_string()).await;
         let error = refused.json();
         assert_eq!((refused.status, &error["error"]["code"]), (409, &json!(-32600)), "{error}");
         assert_eq!(error["id"], json!(null), "the id is that of the request in progress");
     }
-    assert_eq!(ping(&house, "", &session).await, 200, "another id");
+    assert_eq!(ping(&test_server, "", &session).await, 200, "another id");
     let text_id = r#"{"jsonrpc":"2.0","id":"7","method":"ping"}"#;
-    assert_eq!(post(&house, "", &session, text_id).await.status, 200, "a text is another id");
+    assert_eq!(post(&test_server, "", &session, text_id).await.status, 200, "a text is another id");
     let no = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "decline" } });
-    assert_eq!(post(&house, "", &session, &no.to_string()).await.status, 202);
+    assert_eq!(post(&test_server, "", &session, &no.to_string()).await.status, 202);
     let mut rest = String::new();
     tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_string(&mut rest)).await.expect("its end").unwrap();
     assert!(rest.contains(r#""id":7"#), "{rest}");
     let after = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
-    assert_eq!(post(&house, "", &session, after).await.status, 200, "its request has ended");
+    assert_eq!(post(&test_server, "", &session, after).await.status, 200, "its request has ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handshake_is_waited_for_only_so_long() {
+async fn handshake_times_out() {
     let soon = Duration::from_millis(200);
-    let house = open(SessionLimits { handshake: soon, ..SessionLimits::default() }).await;
-    let (done, half) = (initialize(&house, "").await.unwrap(), initialize(&house, "").await.unwrap());
-    complete(&house, "", &done).await;
-    gone(&house, "", &half).await;
-    assert_eq!(ping(&house, "", &done).await, 200);
+    let test_server = open(SessionLimits { handshake: soon, ..SessionLimits::default() }).await;
+    let (done, half) =
+        (initialize(&test_server, "").await.unwrap(), initialize(&test_server, "").await.unwrap());
+    complete(&test_server, "", &done).await;
+    gone(&test_server, "", &half).await;
+    assert_eq!(ping(&test_server, "", &done).await, 200);
 }

@@ -1,17 +1,17 @@
-//! Whose sessions a key may use: for others they do not exist, whatever is asked of them.
+//! Whose sessions a key may use: for others they do not exist in any operation.
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
 use skills_api::{AuditFilter, SessionClient as _, SettingsChange};
 use skills_mcp::SessionLimits;
 
-use super::house::{Answer, TestServer, filled};
-use super::mistakes::is;
+use super::errors::is;
+use super::test_server::{Answer, TestServer, filled};
 use crate::runs_place::Place;
 
 /// A service with three keys, and a session of the first.
 pub struct Owned {
-    pub house: TestServer,
+    pub test_server: TestServer,
     pub ana: String,
     pub ben: String,
     pub admin: String,
@@ -20,18 +20,18 @@ pub struct Owned {
 
 impl Owned {
     async fn begin() -> Self {
-        let (house, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
-        let made = call(&house, &ana, "session.new", json!({})).await;
+        let (test_server, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
+        let made = call(&test_server, &ana, "session.new", json!({})).await;
         assert_eq!((made.status, made.json()["owner"].as_str()), (201, Some("ana")));
         let session = made.json()["session_id"].as_str().unwrap().to_owned();
-        Self { house, ana, ben, admin, session }
+        Self { test_server, ana, ben, admin, session }
     }
 
     async fn call(&self, key: &str, name: &str, arguments: Value) -> Answer {
-        call(&self.house, key, name, arguments).await
+        call(&self.test_server, key, name, arguments).await
     }
 
-    /// Asks as everybody: the owner and the admin are answered, for the others there is no such session.
+    /// Sends a request as every caller: it succeeds for owner and admin; for others the session does not exist.
     async fn only_its_owner(name: &str, arguments: Value) {
         let owned = Self::begin().await;
         let with = |session: &str| {
@@ -59,7 +59,7 @@ impl Owned {
     }
 }
 
-pub async fn call(house: &TestServer, key: &str, name: &str, arguments: Value) -> Answer {
+pub async fn call(test_server: &TestServer, key: &str, name: &str, arguments: Value) -> Answer {
     let (operation, mut path, rest) = filled(name, arguments);
     let mut body = String::new();
     if operation.route.asks_by_query() {
@@ -70,7 +70,7 @@ pub async fn call(house: &TestServer, key: &str, name: &str, arguments: Value) -
     } else {
         body = Value::Object(rest).to_string();
     }
-    house.ask(&operation.route.method.to_string(), &path, &[("x-api-key", key)], &body).await
+    test_server.ask(&operation.route.method.to_string(), &path, &[("x-api-key", key)], &body).await
 }
 
 /// A service, and the keys of two who run and decide and of one who may do everything.
@@ -86,8 +86,8 @@ async fn keyed_at(place: Place, limits: SessionLimits) -> (TestServer, [String; 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_is_offered_under_the_name_of_the_key() {
-    let (house, [ana, ben, _]) = keyed(SessionLimits::default()).await;
-    let asks = house
+    let (test_server, [ana, ben, _]) = keyed(SessionLimits::default()).await;
+    let asks = test_server
         .ask(
             "POST",
             "/v1/skills/ledger/execute",
@@ -97,7 +97,7 @@ async fn a_decision_is_offered_under_the_name_of_the_key() {
         .await;
     let reason = asks.json()["error"]["reason"].clone();
     let path = format!("/v1/runs/{}", reason["run_id"].as_str().unwrap());
-    let shown = house.ask("GET", &path, &[("x-api-key", ben.as_str())], "").await.json();
+    let shown = test_server.ask("GET", &path, &[("x-api-key", ben.as_str())], "").await.json();
     assert_eq!(shown["sheet"]["approver"], json!(["ben", "principal of the API key"]), "{shown}");
 }
 
@@ -113,27 +113,27 @@ async fn a_list_has_own_sessions_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_a_principal_are_limited() {
-    let (house, [ana, ben, _]) = keyed(SessionLimits::default()).await;
+    let (test_server, [ana, ben, _]) = keyed(SessionLimits::default()).await;
     for _ in 0..500 {
-        let made = call(&house, &ana, "session.new", json!({})).await;
+        let made = call(&test_server, &ana, "session.new", json!({})).await;
         assert!(made.status < 300, "{}", made.body);
     }
-    let refused = call(&house, &ana, "session.new", json!({})).await;
+    let refused = call(&test_server, &ana, "session.new", json!({})).await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"), "{}", refused.body);
     assert!(refused.message().contains("retention.sessions"), "{}", refused.message());
-    assert!(call(&house, &ben, "session.new", json!({})).await.status < 300);
+    assert!(call(&test_server, &ben, "session.new", json!({})).await.status < 300);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_without_an_owner_are_the_admins() {
+async fn sessions_without_an_owner_belong_to_admin() {
     let owned = Owned::begin().await;
-    let local = owned.house.core.new_session(SettingsChange::default()).await.unwrap();
+    let local = owned.test_server.core.new_session(SettingsChange::default()).await.unwrap();
     assert_eq!(local.owner, None);
     let show = json!({ "session_id": local.session_id });
     assert_eq!(owned.call(&owned.ana, "session.show", show.clone()).await.status, 404);
     assert_eq!(owned.call(&owned.admin, "session.show", show).await.status, 200);
     // The local account uses the runs of every owner.
-    owned.house.core.session(&owned.session).await.unwrap();
+    owned.test_server.core.session(&owned.session).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,26 +143,26 @@ async fn sessions_of_earlier_databases_have_no_owner() {
     let earlier = include_str!("../../fixtures/stores/version-6.sql");
     rusqlite::Connection::open(&store).unwrap().execute_batch(earlier).unwrap();
     place.config.store = Some(format!("sqlite:{}", store.display()));
-    let (house, [ana, ben, admin]) = keyed_at(place, SessionLimits::default()).await;
+    let (test_server, [ana, ben, admin]) = keyed_at(place, SessionLimits::default()).await;
     let session = "01a2068b-d3cf-775c-a243-c3fe9f6d5f0e";
     let show = json!({ "session_id": session });
     for other in [&ana, &ben] {
-        assert_eq!(call(&house, other, "session.show", show.clone()).await.status, 404);
+        assert_eq!(call(&test_server, other, "session.show", show.clone()).await.status, 404);
     }
-    let shown = call(&house, &admin, "session.show", show.clone()).await;
+    let shown = call(&test_server, &admin, "session.show", show.clone()).await;
     assert!(shown.status == 200 && shown.body.contains("kept from before"), "{}", shown.body);
-    assert_eq!(house.core.session(session).await.unwrap().transcript.len(), 1);
-    let made = call(&house, &ana, "session.new", json!({})).await.json();
+    assert_eq!(test_server.core.session(session).await.unwrap().transcript.len(), 1);
+    let made = call(&test_server, &ana, "session.new", json!({})).await.json();
     assert_eq!(made["owner"], "ana");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_without_keys_share_their_sessions() {
-    let house = TestServer::open().await;
-    let made = house.call("session.new", json!({})).await.json();
+    let test_server = TestServer::open().await;
+    let made = test_server.call("session.new", json!({})).await.json();
     assert!(made.get("owner").is_none());
     let show = json!({ "session_id": made["session_id"] });
-    assert_eq!(house.call("session.show", show).await.status, 200);
+    assert_eq!(test_server.call("session.show", show).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,7 +245,7 @@ async fn with_script() -> (Owned, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_runs_only_as_it_was_shown() {
+async fn script_runs_only_as_shown() {
     let (owned, run) = with_script().await;
     let confirmed = |digest: &Value| {
         let mut run = run.clone();
@@ -272,7 +272,7 @@ async fn a_script_runs_only_as_it_was_shown() {
     let asks = owned.call(&owned.ana, "session.tool", run.clone()).await;
     let digest = asks.json()["error"]["reason"]["script"]["inputs_digest"].clone();
     is(&owned.call(&owned.ana, "session.tool", confirmed(&json!("9f"))).await, 409, "invalid_transition");
-    let script = owned.house.place.path("skills/ledger/scripts/book.sh");
+    let script = owned.test_server.place.path("skills/ledger/scripts/book.sh");
     let before = std::fs::read(&script).unwrap();
     std::fs::write(&script, "echo something else\n").unwrap();
     is(&owned.call(&owned.ana, "session.tool", confirmed(&digest)).await, 409, "invalid_transition");
@@ -292,7 +292,7 @@ async fn the_audit_log_names_whose_key_confirmed() {
     let ran = owned.call(&owned.ana, "session.tool", run).await;
     assert_eq!(ran.status, 200, "{}", ran.body);
     let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
-    let lines = owned.house.core.audit_log().show(filter).await.unwrap();
+    let lines = owned.test_server.core.audit_log().show(filter).await.unwrap();
     let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
     assert_eq!(by, [Some("ana")]);
 }
@@ -304,21 +304,21 @@ async fn the_audit_log_names_who_activated_a_binding() {
     let chosen = owned.call(&owned.admin, "capability.activate", choose).await;
     assert_eq!(chosen.status, 200, "{}", chosen.body);
     let filter = AuditFilter { kind: Some("binding.activated".to_owned()), ..AuditFilter::default() };
-    let lines = owned.house.core.audit_log().show(filter).await.unwrap();
+    let lines = owned.test_server.core.audit_log().show(filter).await.unwrap();
     let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
     assert_eq!(by, [Some("admin")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_log_names_who_assigned_and_unassigned() {
-    let house = TestServer::open().await;
-    let run = house.waiting().await;
+    let test_server = TestServer::open().await;
+    let run = test_server.waiting().await;
     for (to, by) in [(json!("kim"), "ana"), (json!(null), "bo")] {
-        let assigned = house.call("run.assign", json!({ "run_id": run, "to": to, "by": by })).await;
+        let assigned = test_server.call("run.assign", json!({ "run_id": run, "to": to, "by": by })).await;
         assert_eq!(assigned.status, 200, "{}", assigned.body);
     }
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
-    let lines = house.core.audit_log().show(filter).await.unwrap();
+    let lines = test_server.core.audit_log().show(filter).await.unwrap();
     let decided: Vec<_> =
         lines.iter().map(|line| (line.by.as_deref(), line.data.get("to").and_then(Value::as_str))).collect();
     assert_eq!(decided, [(Some("ana"), Some("kim")), (Some("bo"), None)]);

@@ -8,16 +8,16 @@ use skills_api::operations::{Caller, Operation, Principal, Scope, operation, ope
 use skills_api::resources;
 use tokio_util::sync::CancellationToken;
 
-use super::house::TestServer;
+use super::test_server::TestServer;
 use super::tools::Tools;
 
 /// Content of the files that must not be read.
 const SECRET: &str = "TOP-SECRET-CONTENT";
 
 /// A service whose working directory, whose bundles' surroundings and whose bundle `watch` hold secrets.
-async fn house() -> TestServer {
-    let house = TestServer::open().await;
-    let place = &house.place;
+async fn test_server() -> TestServer {
+    let test_server = TestServer::open().await;
+    let place = &test_server.place;
     for path in
         ["work/key", "work/.env", "work/deep/key", "skills/key", "outside/passwd", "skills/watch/.hidden"]
     {
@@ -27,12 +27,12 @@ async fn house() -> TestServer {
     symlink(place.path("work/key"), place.path("skills/watch/evil")).unwrap();
     symlink("../../work/key", place.path("skills/watch/evil-relative")).unwrap();
     symlink(place.path("outside"), place.path("skills/watch/evil-folder")).unwrap();
-    house
+    test_server
 }
 
 /// Spellings of files that are there.
-fn paths(house: &TestServer) -> Vec<String> {
-    let key = house.place.path("work/key");
+fn paths(test_server: &TestServer) -> Vec<String> {
+    let key = test_server.place.path("work/key");
     let key = key.to_str().unwrap();
     let fixed = [
         "key",
@@ -74,7 +74,7 @@ fn paths(house: &TestServer) -> Vec<String> {
     all
 }
 
-/// Somebody who may look and run, and nothing more.
+/// A caller with the scopes `read` and `run` only.
 fn runner() -> Caller {
     let scopes = BTreeSet::from([Scope::Read, Scope::Run]);
     let principal = Some(Principal { name: "runner".to_owned(), scopes });
@@ -88,10 +88,10 @@ fn runner() -> Caller {
     }
 }
 
-async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<Value, Value> {
+async fn call(test_server: &TestServer, name: &str, arguments: Value) -> Result<Value, Value> {
     let service = skills_api::operations::Service {
-        core: std::sync::Arc::clone(&house.core) as _,
-        sessions: std::sync::Arc::clone(&house.core) as _,
+        core: std::sync::Arc::clone(&test_server.core) as _,
+        sessions: std::sync::Arc::clone(&test_server.core) as _,
     };
     let called = operation(name).expect(name).call(&service, &runner(), arguments).await;
     called.map_err(|error| json!({ "code": error.code, "message": error.message, "reason": error.reason }))
@@ -115,12 +115,12 @@ fn refusal(path: &str) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attach_names_no_server_file() {
-    let house = house().await;
-    for path in paths(&house) {
+    let test_server = test_server().await;
+    for path in paths(&test_server) {
         for kind in ["artifact", "task", "run", "output", "transcript"] {
             let arguments = json!({ "skill_id": "watch", "target_type": kind, "target_ref": path });
             for name in ["skill.attach", "skill.attach_async"] {
-                let result = call(&house, name, arguments.clone()).await;
+                let result = call(&test_server, name, arguments.clone()).await;
                 clean(&result, &format!("{name} {kind} {path}"));
                 assert_eq!(result.unwrap_err()["code"], refusal(&path), "{name} {kind} {path}");
             }
@@ -130,10 +130,10 @@ async fn attach_names_no_server_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attach_preview_shows_no_server_file() {
-    let house = house().await;
-    for path in paths(&house) {
+    let test_server = test_server().await;
+    for path in paths(&test_server) {
         let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
-        let result = call(&house, "skill.attach_preview", arguments).await;
+        let result = call(&test_server, "skill.attach_preview", arguments).await;
         clean(&result, &path);
         if path.contains('\0') {
             assert_eq!(result.unwrap_err()["code"], refusal(&path), "{path}");
@@ -150,23 +150,26 @@ async fn attach_preview_shows_no_server_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn targets_and_errors_list_no_server_file() {
-    let house = house().await;
+    let test_server = test_server().await;
     for text in ["", "key", "rows", "/"] {
-        let listed =
-            call(&house, "target.list", json!({ "target_type": "artifact", "text": text, "limit": 500 }))
-                .await;
+        let listed = call(
+            &test_server,
+            "target.list",
+            json!({ "target_type": "artifact", "text": text, "limit": 500 }),
+        )
+        .await;
         assert_eq!(listed.unwrap()["targets"], json!([]), "{text}");
     }
     let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "nothing" });
-    let error = call(&house, "skill.attach", arguments).await.unwrap_err();
+    let error = call(&test_server, "skill.attach", arguments).await.unwrap_err();
     let allowed = error["reason"]["allowed"].to_string();
     assert!(!allowed.contains("rows.json") && !allowed.contains("key"), "{allowed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn launches_take_no_server_file() {
-    let house = house().await;
-    for path in paths(&house) {
+async fn launches_accept_no_server_file() {
+    let test_server = test_server().await;
+    for path in paths(&test_server) {
         for (name, what, id) in [
             ("skill.execute", "skill_id", "ledger"),
             ("skill.execute_async", "skill_id", "ledger"),
@@ -181,7 +184,7 @@ async fn launches_take_no_server_file() {
                 arguments["target_type"] = json!("run");
                 arguments["target_ref"] = json!("none");
             }
-            let result = call(&house, name, arguments).await;
+            let result = call(&test_server, name, arguments).await;
             clean(&result, &format!("{name} {path}"));
             assert_eq!(result.unwrap_err()["code"], "invalid_request", "{name} {path}");
         }
@@ -190,10 +193,10 @@ async fn launches_take_no_server_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_locations_are_looked_up_only() {
-    let house = house().await;
-    // Whether a file is there makes no difference to the answer: nothing is opened.
-    let missing = house.place.path("work/missing").display().to_string();
-    let there = house.place.path("work/key").display().to_string();
+    let test_server = test_server().await;
+    // The response is the same whether or not a file exists: nothing is opened.
+    let missing = test_server.place.path("work/missing").display().to_string();
+    let there = test_server.place.path("work/key").display().to_string();
     for name in ["skill.describe", "skill.contract", "skill.file", "skill.lines", "skill.levels"] {
         let mut answers = Vec::new();
         for place in [&there, &missing] {
@@ -203,41 +206,41 @@ async fn skill_locations_are_looked_up_only() {
                 "skill.lines" => arguments["intent"] = json!("secret"),
                 _ => {}
             }
-            let error = call(&house, name, arguments).await.unwrap_err();
+            let error = call(&test_server, name, arguments).await.unwrap_err();
             answers.push(error.to_string().replace(place.as_str(), "PLACE"));
         }
         assert_eq!(answers[0], answers[1], "{name}");
         assert!(answers[0].contains("not_found"), "{name}: {}", answers[0]);
     }
     for place in [&there, &missing] {
-        let result = call(&house, "skill.governance.list", json!({ "skill": place })).await;
+        let result = call(&test_server, "skill.governance.list", json!({ "skill": place })).await;
         assert_eq!(result.unwrap_err()["code"], "not_found");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bundle_files_stay_in_their_bundle() {
-    let house = house().await;
-    for path in paths(&house) {
+    let test_server = test_server().await;
+    for path in paths(&test_server) {
         let path = path.strip_prefix("skill:watch/").unwrap_or(&path);
-        let result = call(&house, "skill.file", json!({ "skill_id": "watch", "path": path })).await;
+        let result = call(&test_server, "skill.file", json!({ "skill_id": "watch", "path": path })).await;
         clean(&result, path);
         assert!(result.is_err(), "{path}");
     }
-    let read = call(&house, "skill.file", json!({ "skill_id": "watch", "path": "skill.yaml" })).await;
+    let read = call(&test_server, "skill.file", json!({ "skill_id": "watch", "path": "skill.yaml" })).await;
     assert!(read.is_ok(), "{read:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runtime_tools_stay_in_their_bundle() {
-    let house = house().await;
-    let session = call(&house, "session.new", json!({})).await.unwrap()["session_id"].clone();
+    let test_server = test_server().await;
+    let session = call(&test_server, "session.new", json!({})).await.unwrap()["session_id"].clone();
     let tool = async |tool: &str, arguments: Value| {
         let arguments = json!({ "session_id": session, "tool": tool, "arguments": arguments });
-        call(&house, "session.tool", arguments).await
+        call(&test_server, "session.tool", arguments).await
     };
     tool("skills.load", json!({ "names": ["watch"] })).await.unwrap();
-    for path in paths(&house) {
+    for path in paths(&test_server) {
         let path = path.strip_prefix("skill:watch/").unwrap_or(&path);
         for (name, arguments) in [
             ("skills.read", json!({ "path": path })),
@@ -253,9 +256,9 @@ async fn runtime_tools_stay_in_their_bundle() {
         }
     }
     for setting in ["agent", "client"] {
-        for path in paths(&house) {
+        for path in paths(&test_server) {
             let arguments = json!({ "session_id": session, "settings": { setting: path } });
-            let result = call(&house, "session.configure", arguments).await;
+            let result = call(&test_server, "session.configure", arguments).await;
             clean(&result, &format!("{setting} {path}"));
         }
     }
@@ -263,18 +266,18 @@ async fn runtime_tools_stay_in_their_bundle() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifact_names_are_not_paths() {
-    let house = house().await;
+    let test_server = test_server().await;
     for name in ["../key", "a/b", "/etc/passwd", "..", "", " ", "a\u{0}b", "a\\b", "a\nb"] {
-        let result = call(&house, "artifact.create", json!({ "name": name, "content": "x" })).await;
+        let result = call(&test_server, "artifact.create", json!({ "name": name, "content": "x" })).await;
         assert_eq!(result.unwrap_err()["code"], "invalid_request", "{name:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mcp_names_no_server_file() {
-    let house = house().await;
-    let tools = Tools::of(&house, None).await;
-    for path in paths(&house) {
+    let test_server = test_server().await;
+    let tools = Tools::of(&test_server, None).await;
+    for path in paths(&test_server) {
         let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": path });
         let error = tools.error("skill.attach", &arguments).await;
         assert_eq!(error["code"], refusal(&path), "{path}: {error}");
@@ -295,8 +298,8 @@ async fn mcp_names_no_server_file() {
 /// Every operation gets every spelling in every argument, whatever that is for.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_argument_of_any_operation_reads_server_files() {
-    let house = house().await;
-    let session = call(&house, "session.new", json!({})).await.unwrap()["session_id"].clone();
+    let test_server = test_server().await;
+    let session = call(&test_server, "session.new", json!({})).await.unwrap()["session_id"].clone();
     let usual = |name: &str, operation: &Operation| match name {
         "skill_id" if operation.name.contains("attach") => json!("watch"),
         "skill_id" => json!("close"),
@@ -329,7 +332,7 @@ async fn no_argument_of_any_operation_reads_server_files() {
             required.iter().map(|name| ((*name).to_owned(), usual(name, operation))).collect();
         for field in fields.keys() {
             for path in ["key", "./rows.json", "../work/key", "/proc/self/environ"] {
-                let full_path = house.place.path("work/key").display().to_string();
+                let full_path = test_server.place.path("work/key").display().to_string();
                 for value in [
                     json!(path),
                     json!(full_path),
@@ -338,7 +341,7 @@ async fn no_argument_of_any_operation_reads_server_files() {
                 ] {
                     let mut arguments = base.clone();
                     arguments.insert(field.clone(), value);
-                    let result = call(&house, operation.name, Value::Object(arguments)).await;
+                    let result = call(&test_server, operation.name, Value::Object(arguments)).await;
                     clean(&result, &format!("{} {field} {path}", operation.name));
                     tried += 1;
                 }
@@ -350,19 +353,20 @@ async fn no_argument_of_any_operation_reads_server_files() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_files_and_stored_content_are_targets() {
-    let house = house().await;
+    let test_server = test_server().await;
     let content = "item,amount\ncoffee,3\n";
-    let stored =
-        call(&house, "artifact.create", json!({ "name": "rows.csv", "content": content })).await.unwrap();
+    let stored = call(&test_server, "artifact.create", json!({ "name": "rows.csv", "content": content }))
+        .await
+        .unwrap();
     assert_eq!((&stored["bytes"], &stored["media_type"]), (&json!(content.len()), &json!("text/csv")));
     let reference = stored["target_ref"].as_str().unwrap();
     assert_eq!(reference, format!("artifact:{}", stored["digest"].as_str().unwrap()));
     let preview = async |reference: &str| {
         let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": reference });
-        call(&house, "skill.attach_preview", arguments).await.unwrap()
+        call(&test_server, "skill.attach_preview", arguments).await.unwrap()
     };
     assert_eq!(preview(reference).await["content"]["content"], content);
-    let listed = call(&house, "target.list", json!({ "target_type": "artifact" })).await.unwrap();
+    let listed = call(&test_server, "target.list", json!({ "target_type": "artifact" })).await.unwrap();
     assert_eq!(listed["targets"][0]["target_ref"], reference);
     let own = preview("skill:watch/scripts/look.py").await;
     assert!(own["content"]["content"].as_str().is_some_and(|text| text.contains("import")), "{own}");
@@ -373,39 +377,42 @@ async fn skill_files_and_stored_content_are_targets() {
         assert_eq!(refused["reason"]["check"], "target", "{reference} {code}");
     }
     let binary = json!({ "name": "a.bin", "content": "AP8=", "encoding": "base64" });
-    assert_eq!(call(&house, "artifact.create", binary).await.unwrap()["bytes"], 2);
+    assert_eq!(call(&test_server, "artifact.create", binary).await.unwrap()["bytes"], 2);
     let wrong = json!({ "name": "a.bin", "content": "no base64!", "encoding": "base64" });
-    assert_eq!(call(&house, "artifact.create", wrong).await.unwrap_err()["code"], "invalid_request");
+    assert_eq!(call(&test_server, "artifact.create", wrong).await.unwrap_err()["code"], "invalid_request");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_have_a_size_limit() {
-    let house = house().await;
+    let test_server = test_server().await;
     let mib = "a".repeat(1 << 20);
-    let stored = house.post("/v1/artifacts", &json!({ "name": "large", "content": mib.repeat(8) })).await;
+    let stored =
+        test_server.post("/v1/artifacts", &json!({ "name": "large", "content": mib.repeat(8) })).await;
     assert_eq!(stored.status, 201, "{}", stored.body);
     for mebibytes in [9, 13] {
         let content = mib.repeat(mebibytes);
-        let refused = house.post("/v1/artifacts", &json!({ "name": "large", "content": content })).await;
+        let refused =
+            test_server.post("/v1/artifacts", &json!({ "name": "large", "content": content })).await;
         assert_eq!((refused.status, refused.code().as_str()), (413, "payload_too_large"), "{mebibytes}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_store_nothing() {
-    let (house, [reader, runner, _]) = super::callers::keyed().await;
+    let (test_server, [reader, runner, _]) = super::callers::keyed().await;
     let body = json!({ "name": "a.txt", "content": "x" }).to_string();
-    let stored = async |key: &str| house.ask("POST", "/v1/artifacts", &[("x-api-key", key)], &body).await;
+    let stored =
+        async |key: &str| test_server.ask("POST", "/v1/artifacts", &[("x-api-key", key)], &body).await;
     assert_eq!(stored(&reader).await.code(), "forbidden");
     assert_eq!(stored(&runner).await.status, 201);
-    assert_eq!(house.ask("POST", "/v1/artifacts", &[], &body).await.status, 401);
+    assert_eq!(test_server.ask("POST", "/v1/artifacts", &[], &body).await.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_have_only_files_of_their_skill() {
-    let house = house().await;
-    let core: skills_api::SharedClient = std::sync::Arc::clone(&house.core) as _;
-    let skill = house.core.resolve("watch").unwrap();
+    let test_server = test_server().await;
+    let core: skills_api::SharedClient = std::sync::Arc::clone(&test_server.core) as _;
+    let skill = test_server.core.resolve("watch").unwrap();
     let files = resources::files(&core, &skill).await.unwrap();
     assert!(files.contains(&"scripts/look.py".to_owned()), "{files:?}");
     assert!(!files.iter().any(|file| file.contains("evil") || file.contains("hidden")), "{files:?}");

@@ -1,4 +1,4 @@
-//! Proposals over HTTP and MCP: what they have to fit, what an approval has to name, and what is written when.
+//! Proposals over HTTP and MCP: validity, required fields of an approval, and writing.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
-use super::house::{Answer, TestServer};
-use super::mistakes::is;
+use super::errors::is;
+use super::test_server::{Answer, TestServer};
 use crate::runs_place::Place;
 
 const OLD: &str = "---\nname: invoices\ndescription: Reads invoices.\n---\n# Invoices\n\nRead them.\n";
 const DIFF: &str = "--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1,4 +1,4 @@\n ---\n name: invoices\n\
     -description: Reads invoices.\n+description: Reads invoices and receipts of suppliers.\n ---\n";
 
-async fn house() -> TestServer {
+async fn test_server() -> TestServer {
     let place = Place::new();
     place.write("skills/invoices/SKILL.md", OLD);
     place.write(
@@ -27,17 +27,17 @@ async fn house() -> TestServer {
     TestServer::over(place, core, Settings::default()).await
 }
 
-fn file(house: &TestServer) -> String {
-    std::fs::read_to_string(house.place.path("skills/invoices/SKILL.md")).unwrap()
+fn file(test_server: &TestServer) -> String {
+    std::fs::read_to_string(test_server.place.path("skills/invoices/SKILL.md")).unwrap()
 }
 
-async fn propose(house: &TestServer, diff: &str) -> Answer {
+async fn propose(test_server: &TestServer, diff: &str) -> Answer {
     let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Receipts are missed." });
-    house.call("proposal.create", request).await
+    test_server.call("proposal.create", request).await
 }
 
-async fn proposed(house: &TestServer) -> (String, Value) {
-    let answer = propose(house, DIFF).await;
+async fn proposed(test_server: &TestServer) -> (String, Value) {
+    let answer = propose(test_server, DIFF).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     let view = answer.json();
     (view["summary"]["proposal_id"].as_str().unwrap().to_owned(), view)
@@ -45,9 +45,9 @@ async fn proposed(house: &TestServer) -> (String, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proposal_is_measured_and_writes_nothing() {
-    let house = house().await;
-    let (id, view) = proposed(&house).await;
-    assert_eq!(file(&house), OLD);
+    let test_server = test_server().await;
+    let (id, view) = proposed(&test_server).await;
+    assert_eq!(file(&test_server), OLD);
     assert_eq!((&view["summary"]["state"], &view["part"]), (&json!("waiting"), &json!("description")));
     assert!(view["effect"]["after"]["mrr_at_10"].as_f64() >= view["effect"]["before"]["mrr_at_10"].as_f64());
     assert_eq!(view["effect"]["after"]["queries"], 1);
@@ -58,82 +58,82 @@ async fn a_proposal_is_measured_and_writes_nothing() {
         [json!("pass"), json!("pass"), json!("pass")]
     );
     assert!(!view["diff"].as_str().unwrap().contains("passwd"), "paths in headers are ignored");
-    let list = house.call("proposal.list", json!({ "state": ["waiting"] })).await.json();
+    let list = test_server.call("proposal.list", json!({ "state": ["waiting"] })).await.json();
     assert_eq!((&list["waiting"], &list["proposals"][0]["proposal_id"]), (&json!(1), &json!(id)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_diff_that_does_not_fit_is_refused() {
-    let house = house().await;
+    let test_server = test_server().await;
     let second = format!("{DIFF}--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-a\n+b\n");
     let removed: String = OLD.lines().map(|line| format!("-{line}\n")).collect();
     let unusable = &format!("@@ -1,7 +0,0 @@\n{removed}");
     let stale = DIFF.replace("-description: Reads invoices.", "-description: Reads bills.");
     for diff in ["no diff", &second, unusable, &stale, &DIFF.replace(" and receipts of suppliers", "")] {
-        is(&propose(&house, diff).await, 400, "invalid_request");
+        is(&propose(&test_server, diff).await, 400, "invalid_request");
     }
     let blank = json!({ "skill_id": "invoices", "diff": DIFF, "justification": " " });
-    is(&house.call("proposal.create", blank).await, 400, "invalid_request");
+    is(&test_server.call("proposal.create", blank).await, 400, "invalid_request");
     let unknown = json!({ "skill_id": "invioces", "diff": DIFF, "justification": "x" });
-    is(&house.call("proposal.create", unknown).await, 404, "not_found");
-    assert_eq!(house.call("proposal.list", json!({})).await.json()["total"], 0);
+    is(&test_server.call("proposal.create", unknown).await, 404, "not_found");
+    assert_eq!(test_server.call("proposal.list", json!({})).await.json()["total"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_names_what_was_reviewed() {
-    let house = house().await;
-    let (id, view) = proposed(&house).await;
+    let test_server = test_server().await;
+    let (id, view) = proposed(&test_server).await;
     let path = format!("/v1/proposals/{id}/approve");
     let digests = json!({ "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
     for lacking in [json!({}), json!({ "base_digest": view["base_digest"] })] {
-        let response = house.post(&path, &lacking).await;
+        let response = test_server.post(&path, &lacking).await;
         is(&response, 428, "confirmation_required");
         let reason = response.json()["error"]["reason"].clone();
         assert!(reason["missing"].as_array().unwrap().contains(&json!("proposal_digest")), "{reason}");
         assert_eq!((&reason["send"]["body"], &reason["send"]["path"]), (&digests, &json!(path)));
     }
     let other = json!({ "proposal_digest": view["base_digest"], "base_digest": view["base_digest"] });
-    is(&house.post(&path, &other).await, 409, "skill_changed");
-    assert_eq!(file(&house), OLD);
+    is(&test_server.post(&path, &other).await, 409, "skill_changed");
+    assert_eq!(file(&test_server), OLD);
 
     let mut body = digests.clone();
     body["notes"] = json!("good");
     body["by"] = json!("kim");
-    let approved = house.post(&path, &body).await;
+    let approved = test_server.post(&path, &body).await;
     assert_eq!(approved.status, 200, "{}", approved.body);
-    assert_eq!(file(&house), OLD.replace("invoices.\n", "invoices and receipts of suppliers.\n"));
-    let again = house.post(&path, &digests).await;
+    assert_eq!(file(&test_server), OLD.replace("invoices.\n", "invoices and receipts of suppliers.\n"));
+    let again = test_server.post(&path, &digests).await;
     assert_eq!((again.status, &again.json()["repeated"]), (200, &json!(true)));
-    is(&house.call("proposal.deny", json!({ "proposal_id": id })).await, 409, "invalid_transition");
+    is(&test_server.call("proposal.deny", json!({ "proposal_id": id })).await, 409, "invalid_transition");
 
-    let shown = house.call("proposal.show", json!({ "proposal_id": id })).await.json();
+    let shown = test_server.call("proposal.show", json!({ "proposal_id": id })).await.json();
     assert_eq!(shown["summary"]["decision"]["by"], "kim");
     assert_eq!(shown["versions"][1]["by"], "kim");
     assert_eq!(shown["versions"][1]["current"], true);
-    let back = house.call("proposal.rollback", json!({ "proposal_id": id })).await;
-    assert_eq!((back.status, file(&house).as_str()), (200, OLD));
-    is(&house.call("proposal.show", json!({ "proposal_id": "../x" })).await, 404, "not_found");
+    let back = test_server.call("proposal.rollback", json!({ "proposal_id": id })).await;
+    assert_eq!((back.status, file(&test_server).as_str()), (200, OLD));
+    is(&test_server.call("proposal.show", json!({ "proposal_id": "../x" })).await, 404, "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_changed_meanwhile_is_not_overwritten() {
-    let house = house().await;
-    let (id, view) = proposed(&house).await;
+async fn file_changed_since_the_review_is_not_overwritten() {
+    let test_server = test_server().await;
+    let (id, view) = proposed(&test_server).await;
     let edited = OLD.replace("Read them.", "Read them twice.");
-    house.place.write("skills/invoices/SKILL.md", &edited);
+    test_server.place.write("skills/invoices/SKILL.md", &edited);
     let digests = json!({ "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
-    is(&house.call("proposal.approve", digests).await, 409, "skill_changed");
-    assert_eq!(file(&house), edited);
-    is(&house.call("proposal.rollback", json!({ "proposal_id": id })).await, 409, "invalid_transition");
-    let shown = house.call("proposal.show", json!({ "proposal_id": id })).await.json();
+    is(&test_server.call("proposal.approve", digests).await, 409, "skill_changed");
+    assert_eq!(file(&test_server), edited);
+    is(&test_server.call("proposal.rollback", json!({ "proposal_id": id })).await, 409, "invalid_transition");
+    let shown = test_server.call("proposal.show", json!({ "proposal_id": id })).await.json();
     assert_eq!(shown["checks"][0]["result"], "fail");
-    assert_eq!(house.call("proposal.deny", json!({ "proposal_id": id })).await.status, 200);
+    assert_eq!(test_server.call("proposal.deny", json!({ "proposal_id": id })).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn proposing_needs_run_and_deciding_needs_decide() {
-    let house = house().await;
-    let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
+    let test_server = test_server().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
     let caller = |name: &str, scopes: &[Scope]| {
         let scopes: BTreeSet<Scope> = scopes.iter().copied().collect();
         Caller {
@@ -163,11 +163,11 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
     ] {
         assert_eq!(call(name, &agent, arguments).await.unwrap_err().code.to_string(), "forbidden", "{name}");
     }
-    assert_eq!(file(&house), OLD);
+    assert_eq!(file(&test_server), OLD);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare() {
+async fn approver_cannot_approve_own_or_policy_relevant_changes() {
     let place = Place::new();
     let old = OLD.replace("---\n# Inv", "domain: finance\ntags: [money]\n---\n# Inv");
     place.write("skills/invoices/SKILL.md", &old);
@@ -176,9 +176,9 @@ async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare()
         ("ben", &[Scope::Read, Scope::Run, Scope::Decide]),
         ("boss", &[Scope::Read, Scope::Run, Scope::Decide, Scope::Admin]),
     ];
-    let (house, [ana, ben, boss]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
+    let (test_server, [ana, ben, boss]) = TestServer::with_keys(place, SessionLimits::default(), names).await;
     let ask = async |key: &str, path: &str, body: &Value| {
-        house.ask("POST", path, &[("x-api-key", key)], &body.to_string()).await
+        test_server.ask("POST", path, &[("x-api-key", key)], &body.to_string()).await
     };
     let proposed = async |diff: &str| {
         let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Tidy." });
@@ -196,7 +196,7 @@ async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare()
     let own = ask(&ana, &format!("{path}/approve"), &digests).await;
     is(&own, 403, "forbidden");
     assert!(own.message().contains("approved by another person"), "{}", own.message());
-    assert_eq!(file(&house), old);
+    assert_eq!(file(&test_server), old);
     assert_eq!(ask(&ben, &format!("{path}/approve"), &digests).await.status, 200);
     assert_eq!(ask(&ana, &format!("{path}/rollback"), &json!({})).await.status, 200);
 
@@ -209,9 +209,9 @@ async fn an_approver_approves_no_own_proposal_and_no_change_that_rules_compare()
         "{}",
         refused.message()
     );
-    assert_eq!(file(&house), old);
+    assert_eq!(file(&test_server), old);
     assert_eq!(ask(&boss, &format!("{path}/approve"), &digests).await.status, 200);
     is(&ask(&ben, &format!("{path}/rollback"), &json!({})).await, 403, "forbidden");
     assert_eq!(ask(&boss, &format!("{path}/rollback"), &json!({})).await.status, 200);
-    assert_eq!(file(&house), old);
+    assert_eq!(file(&test_server), old);
 }

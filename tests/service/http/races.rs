@@ -1,4 +1,4 @@
-//! Files and folders of a bundle are swapped for links while every route reads them: nothing from outside is answered.
+//! Files and folders of a bundle are swapped for links while every route reads them: nothing from outside is returned.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use skills_api::operations::{Caller, Service, operation};
 use skills_api::{SharedClient, resources};
 
-use super::house::TestServer;
+use super::test_server::TestServer;
 
 /// Content outside of the bundle.
 const SECRET: &str = "TOP-SECRET-CONTENT";
@@ -36,8 +36,8 @@ struct Swapping {
 }
 
 impl Swapping {
-    fn begin(house: &TestServer) -> Self {
-        let place = &house.place;
+    fn begin(test_server: &TestServer) -> Self {
+        let place = &test_server.place;
         let skill = std::fs::read_to_string(place.path("skills/watch/SKILL.md")).unwrap();
         place.write("skills/watch/references/a.md", OWN);
         place.write("outside/references/a.md", SECRET);
@@ -74,9 +74,9 @@ impl Drop for Swapping {
     }
 }
 
-/// Reads by a route, until it was tried often enough while names were swapped; none may answer the secret.
-async fn raced<F: Future<Output = Result<String, String>>>(house: &TestServer, read: impl Fn() -> F) {
-    let swapping = Swapping::begin(house);
+/// Reads by a route, often enough while names are swapped; no response may contain the secret.
+async fn raced<F: Future<Output = Result<String, String>>>(test_server: &TestServer, read: impl Fn() -> F) {
+    let swapping = Swapping::begin(test_server);
     let (mut good, mut refused) = (0, 0);
     let enough = |reads: usize| reads >= READS && swapping.swapped.load(Ordering::Relaxed) > MIN_SWAPS;
     while !enough(good + refused) {
@@ -88,49 +88,50 @@ async fn raced<F: Future<Output = Result<String, String>>>(house: &TestServer, r
     assert!(good > 0, "{refused} refused");
 }
 
-async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<String, String> {
-    let service = Service { core: Arc::clone(&house.core) as _, sessions: Arc::clone(&house.core) as _ };
+async fn call(test_server: &TestServer, name: &str, arguments: Value) -> Result<String, String> {
+    let service =
+        Service { core: Arc::clone(&test_server.core) as _, sessions: Arc::clone(&test_server.core) as _ };
     let result = operation(name).expect(name).call(&service, &Caller::anyone(), arguments).await;
     result.map(|value| value.to_string()).map_err(|error| error.to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_reads_survive_swapped_links() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let arguments = json!({ "skill_id": "watch", "path": "references/a.md" });
-    raced(&house, || call(&house, "skill.file", arguments.clone())).await;
+    raced(&test_server, || call(&test_server, "skill.file", arguments.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn levels_survive_swapped_links() {
-    let house = TestServer::open().await;
-    raced(&house, || call(&house, "skill.levels", json!({ "skill_id": "watch" }))).await;
+    let test_server = TestServer::open().await;
+    raced(&test_server, || call(&test_server, "skill.levels", json!({ "skill_id": "watch" }))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn describe_survives_swapped_links() {
-    let house = TestServer::open().await;
-    raced(&house, || call(&house, "skill.describe", json!({ "skill_id": "watch" }))).await;
+    let test_server = TestServer::open().await;
+    raced(&test_server, || call(&test_server, "skill.describe", json!({ "skill_id": "watch" }))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_survives_swapped_links() {
-    let house = TestServer::open().await;
-    house
+    let test_server = TestServer::open().await;
+    test_server
         .place
         .write("outside/skill.yaml", &format!("id: test.watch\nversion: 1.0.0\ndescription: {SECRET}\n"));
-    raced(&house, || call(&house, "skill.contract", json!({ "skill_id": "watch" }))).await;
+    raced(&test_server, || call(&test_server, "skill.contract", json!({ "skill_id": "watch" }))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runtime_reads_survive_swapped_links() {
-    let house = TestServer::open().await;
-    let session = house.call("session.new", json!({})).await.json()["session_id"].clone();
+    let test_server = TestServer::open().await;
+    let session = test_server.call("session.new", json!({})).await.json()["session_id"].clone();
     let load = json!({ "session_id": session, "tool": "skills.load", "arguments": { "names": ["watch"] } });
-    house.call("session.tool", load).await;
-    let loaded = house.core.resolve("watch").unwrap();
+    test_server.call("session.tool", load).await;
+    let loaded = test_server.core.resolve("watch").unwrap();
     // As `skills.read` opens it; each call by itself would grow the transcript by an entry.
-    raced(&house, || {
+    raced(&test_server, || {
         let loaded = Arc::clone(&loaded);
         async move {
             let bundle = loaded.open().map_err(|error| error.to_string())?;
@@ -143,18 +144,18 @@ async fn runtime_reads_survive_swapped_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_targets_survive_swapped_links() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let arguments = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "skill:watch/references/a.md" });
-    raced(&house, || call(&house, "skill.attach_preview", arguments.clone())).await;
+    raced(&test_server, || call(&test_server, "skill.attach_preview", arguments.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_survive_swapped_links() {
-    let house = TestServer::open().await;
-    let core: SharedClient = Arc::clone(&house.core) as _;
-    let skill = house.core.resolve("watch").unwrap();
+    let test_server = TestServer::open().await;
+    let core: SharedClient = Arc::clone(&test_server.core) as _;
+    let skill = test_server.core.resolve("watch").unwrap();
     let turn = AtomicUsize::new(0);
-    raced(&house, || {
+    raced(&test_server, || {
         let path = ["references/a.md", "SKILL.md"][turn.fetch_add(1, Ordering::Relaxed) % 2];
         let (core, skill) = (Arc::clone(&core), Arc::clone(&skill));
         async move {
@@ -167,12 +168,12 @@ async fn resources_survive_swapped_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resource_lists_survive_swapped_links() {
-    let house = TestServer::open().await;
-    house.place.write("outside/references/SECRET-NAME.md", "x");
-    house.place.write("outside/SECRET-NAME.md", "x");
-    let core: SharedClient = Arc::clone(&house.core) as _;
-    let skill = house.core.resolve("watch").unwrap();
-    raced(&house, || {
+    let test_server = TestServer::open().await;
+    test_server.place.write("outside/references/SECRET-NAME.md", "x");
+    test_server.place.write("outside/SECRET-NAME.md", "x");
+    let core: SharedClient = Arc::clone(&test_server.core) as _;
+    let skill = test_server.core.resolve("watch").unwrap();
+    raced(&test_server, || {
         let (core, skill) = (Arc::clone(&core), Arc::clone(&skill));
         async move {
             let files = resources::files(&core, &skill).await.map_err(|error| error.to_string())?;

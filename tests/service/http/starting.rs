@@ -7,11 +7,11 @@ use serde_json::json;
 use skills_api::Local;
 use skills_http::Settings;
 
-use super::house::{TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
+use super::errors::is;
+use super::test_server::{TestServer, WAIT_TIMEOUT};
 use crate::runs_place::{Place, sandbox};
 
-/// A service whose first scan does not begin until the fail point is removed.
+/// A service whose first scan does not start until the fail point is removed.
 pub async fn starting(catalog_timeout: Duration) -> TestServer {
     fail::cfg(FIRST_SCAN, "pause").unwrap();
     let place = Place::new();
@@ -24,7 +24,7 @@ pub const FIRST_SCAN: &str = "first-scan";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_missing_before_the_first_scan() {
-    let house = starting(Duration::from_millis(50)).await;
+    let test_server = starting(Duration::from_millis(50)).await;
     for (name, arguments) in [
         ("skill.describe", json!({ "skill_id": "ledger" })),
         ("skill.list", json!({})),
@@ -32,23 +32,23 @@ async fn nothing_is_missing_before_the_first_scan() {
         ("skill.execute_async", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })),
         ("capability.explain", json!({ "capability_id": "ledger.book" })),
     ] {
-        let answer = house.call(name, arguments).await;
+        let answer = test_server.call(name, arguments).await;
         is(&answer, 503, "not_ready");
         assert!(answer.header("retry-after").is_some(), "{name}: {}", answer.head);
     }
     for name in ["runtime.health", "run.list", "event.newest", "skill.diagnostics"] {
-        assert_eq!(house.call(name, json!({})).await.status, 200, "{name}");
+        assert_eq!(test_server.call(name, json!({})).await.status, 200, "{name}");
     }
     fail::remove(FIRST_SCAN);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_wait_for_the_first_scan() {
-    let house = starting(Duration::from_secs(60)).await;
-    let describe = house.call("skill.describe", json!({ "skill_id": "ledger" }));
+    let test_server = starting(Duration::from_secs(60)).await;
+    let describe = test_server.call("skill.describe", json!({ "skill_id": "ledger" }));
     let scan = async {
-        // Asked second, so that the other request is there before the scan begins.
-        assert_eq!(house.get("/v1/health").await.json()["ready"], false);
+        // Sent second, so that the other request arrives before the scan starts.
+        assert_eq!(test_server.get("/v1/health").await.json()["ready"], false);
         fail::remove(FIRST_SCAN);
     };
     let (answer, ()) = tokio::join!(describe, scan);
@@ -61,17 +61,17 @@ async fn requests_wait_for_the_first_index() {
     let place = Place::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
-    let house = TestServer::over(place, Arc::new(core), Settings::default()).await;
+    let test_server = TestServer::over(place, Arc::new(core), Settings::default()).await;
     let scanned = async {
-        while house.get("/v1/skills/diagnostics").await.json()["scan"]["done"] != true {
+        while test_server.get("/v1/skills/diagnostics").await.json()["scan"]["done"] != true {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(WAIT_TIMEOUT, scanned).await.unwrap();
-    let discover = house.call("skill.discover", json!({ "intent": "book the ledger" }));
+    let discover = test_server.call("skill.discover", json!({ "intent": "book the ledger" }));
     let index = async {
-        // Asked second, so that the other request is there before the index is built.
-        assert_eq!(house.get("/v1/health").await.status, 200);
+        // Sent second, so that the other request arrives before the index is built.
+        assert_eq!(test_server.get("/v1/health").await.status, 200);
         fail::remove(FIRST_INDEX);
     };
     let (answer, ()) = tokio::join!(discover, index);
@@ -81,24 +81,24 @@ async fn requests_wait_for_the_first_index() {
 const FIRST_INDEX: &str = "first-index";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_states_the_bodies_that_are_not_read_after_two_seconds() {
+async fn response_counts_bodies_not_read_after_two_seconds() {
     fail::cfg("bodies", "pause").unwrap();
     let place = Place::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
-    let house = TestServer::over(place, Arc::new(core), Settings::default()).await;
+    let test_server = TestServer::over(place, Arc::new(core), Settings::default()).await;
     let sentence = async || {
-        let answer = house.call("skill.discover", json!({ "intent": "book the ledger" })).await;
+        let answer = test_server.call("skill.discover", json!({ "intent": "book the ledger" })).await;
         let verdict = answer.json()["verdict"]["sentence"].clone();
         verdict.as_str().unwrap_or_else(|| panic!("{}", answer.body)).to_owned()
     };
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let early = sentence().await;
     assert!(early.contains("; the bodies of ") && early.ends_with(" skills are still being read"), "{early}");
-    assert!(began.elapsed() >= Duration::from_secs(2), "it waited");
-    let began = std::time::Instant::now();
+    assert!(started.elapsed() >= Duration::from_secs(2), "it waited");
+    let started = std::time::Instant::now();
     sentence().await;
-    assert!(began.elapsed() < Duration::from_secs(2), "only the first requests wait");
+    assert!(started.elapsed() < Duration::from_secs(2), "only the first requests wait");
     fail::remove("bodies");
     let read = async {
         while sentence().await.contains("still being read") {

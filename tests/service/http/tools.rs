@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::house::{Answer, TestServer};
+use super::test_server::{Answer, TestServer};
 
 /// A connection of an MCP client.
 pub struct Tools<'a> {
-    house: &'a TestServer,
+    test_server: &'a TestServer,
     key: Option<&'a str>,
     session: String,
 }
 
 impl<'a> Tools<'a> {
-    /// Connects, with a key where the service asks for one.
-    pub async fn of(house: &'a TestServer, key: Option<&'a str>) -> Self {
-        let mut tools = Self { house, key, session: String::new() };
+    /// Connects, with a key if the service requires one.
+    pub async fn of(test_server: &'a TestServer, key: Option<&'a str>) -> Self {
+        let mut tools = Self { test_server, key, session: String::new() };
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "codes", "version": "1" },
         });
@@ -32,15 +32,15 @@ impl<'a> Tools<'a> {
             headers.push(("mcp-session-id", &self.session));
             headers.push(("mcp-protocol-version", "2025-06-18"));
         }
-        self.house.ask("POST", "/mcp", &headers, &message.to_string()).await
+        self.test_server.ask("POST", "/mcp", &headers, &message.to_string()).await
     }
 
     /// A client of the revision in which every request is self-contained.
-    pub fn alone(house: &'a TestServer) -> Self {
-        Self { house, key: None, session: String::new() }
+    pub fn alone(test_server: &'a TestServer) -> Self {
+        Self { test_server, key: None, session: String::new() }
     }
 
-    /// What a tool's call comes to in that revision.
+    /// The result of a tool's call in that revision.
     pub async fn stateless(&self, tool: &str, arguments: &Value) -> Value {
         let about = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -55,7 +55,7 @@ impl<'a> Tools<'a> {
             ("mcp-method", "tools/call"),
             ("mcp-name", tool),
         ];
-        answered(tool, &self.house.ask("POST", "/mcp", &headers, &message.to_string()).await)
+        answered(tool, &self.test_server.ask("POST", "/mcp", &headers, &message.to_string()).await)
     }
 
     /// The complete response to a request of any method.
@@ -70,7 +70,7 @@ impl<'a> Tools<'a> {
             .unwrap_or_else(|| panic!("{method}: {} {}", answer.head, answer.body))
     }
 
-    /// The inside of the error that a tool's call comes to.
+    /// The body of the error of a tool's call.
     pub async fn error(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         let answer =
@@ -87,7 +87,7 @@ fn text(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
-/// The result in an answer: it comes as the last event of a stream, or alone.
+/// The result in a response: the last event of a stream, or the body.
 fn answered(tool: &str, answer: &Answer) -> Value {
     let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
     let result = events
@@ -99,16 +99,16 @@ fn answered(tool: &str, answer: &Answer) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_gives() {
-    let house = TestServer::open().await;
-    let tools = Tools::alone(&house);
+async fn stateless_load_returns_the_session_for_the_next_call() {
+    let test_server = TestServer::open().await;
+    let tools = Tools::alone(&test_server);
     let result = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;
     assert_eq!(result["isError"], true, "{result}");
     let error: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(error["error"]["code"], "not_loaded");
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");
-    let skill = house.call("skill.list", json!({})).await.json()["skills"][0]["skill_id"].clone();
+    let skill = test_server.call("skill.list", json!({})).await.json()["skills"][0]["skill_id"].clone();
     let loaded = tools.stateless("skills.load", &json!({ "names": [skill] })).await;
     let session = &text(&loaded)["session_id"];
     assert!(session.is_string(), "{loaded}");

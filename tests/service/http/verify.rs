@@ -1,4 +1,5 @@
-//! `skills verify` against a service: what a key may not do and what the limit keeps back is said, and fails nothing.
+//! `skills verify` against a service: checks that lack a scope or are delayed by the limit are reported and do not
+//! fail.
 
 use std::process::Command;
 
@@ -7,22 +8,24 @@ use skills_api::{CoreParts, RateLimit};
 use skills_http::Settings;
 
 use super::callers::keyed;
-use super::house::TestServer;
+use super::test_server::TestServer;
 use crate::runs_place::Place;
 
 /// Runs the verifier over the skills of the service's own place.
-async fn verify(house: &TestServer, what: &'static str, key: Option<&str>) -> (i32, Value) {
-    let roots = house.place.path("skills");
-    house.place.write("config/skill-workbench/config.yaml", &format!("trust: [\"{}\"]\n", roots.display()));
+async fn verify(test_server: &TestServer, what: &'static str, key: Option<&str>) -> (i32, Value) {
+    let roots = test_server.place.path("skills");
+    test_server
+        .place
+        .write("config/skill-workbench/config.yaml", &format!("trust: [\"{}\"]\n", roots.display()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
-    let url = format!("http://{}", house.address);
+    let url = format!("http://{}", test_server.address);
     command
         .args(["verify", what, "--json", "--url", &url, "--root"])
         .arg(roots)
-        .current_dir(house.place.path("work"))
+        .current_dir(test_server.place.path("work"))
         .env_clear()
-        .env("HOME", house.place.path("elsewhere"))
-        .env("XDG_CONFIG_HOME", house.place.path("config"))
+        .env("HOME", test_server.place.path("elsewhere"))
+        .env("XDG_CONFIG_HOME", test_server.place.path("config"))
         .env("PATH", std::env::var_os("PATH").unwrap());
     if let Some(key) = key {
         command.env("SKILLS_API_KEY", key);
@@ -39,10 +42,10 @@ fn of<'r>(report: &'r Value, outcome: &str) -> Vec<&'r Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
-    let (house, [reader, ..]) = keyed().await;
+async fn checks_without_scope_are_skipped_with_the_scope_named() {
+    let (test_server, [reader, ..]) = keyed().await;
     for what in ["parity", "adapters"] {
-        let (code, report) = verify(&house, what, Some(&reader)).await;
+        let (code, report) = verify(&test_server, what, Some(&reader)).await;
         assert_eq!((code, of(&report, "fails")), (0, Vec::new()), "{what}");
         let untried = of(&report, "not_tried");
         assert_eq!(report["not_tried"], untried.len());
@@ -58,14 +61,14 @@ async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
+async fn exhausted_rate_limit_delays_checks_without_failures() {
     let place = Place::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());
-    let house = TestServer::over(place, core, Settings { limiter, ..Settings::default() }).await;
-    while house.get("/v1/skills/list").await.status != 429 {}
+    let test_server = TestServer::over(place, core, Settings { limiter, ..Settings::default() }).await;
+    while test_server.get("/v1/skills/list").await.status != 429 {}
     for what in ["parity", "adapters", "controls"] {
-        let (code, report) = verify(&house, what, None).await;
+        let (code, report) = verify(&test_server, what, None).await;
         let failed = of(&report, "fails");
         assert_eq!((code, failed), (0, Vec::new()), "{what}");
         let untried = of(&report, "not_tried");

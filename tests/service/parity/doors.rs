@@ -17,7 +17,7 @@ pub type CallResult = Result<Value, Value>;
 
 /// The four interfaces.
 pub struct Doors {
-    pub desk: RunsFixture,
+    pub fixture: RunsFixture,
     runtime: tokio::runtime::Runtime,
     service: Service,
     server: Child,
@@ -29,18 +29,18 @@ pub struct Doors {
 }
 
 impl Doors {
-    pub fn open(desk: RunsFixture) -> Self {
+    pub fn open(fixture: RunsFixture) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let home = desk.home.path();
-        let roots = vec![desk.home.skills()];
+        let home = fixture.home.path();
+        let roots = vec![fixture.home.skills()];
         let arguments = Arguments { roots, ..Arguments::default() };
         let config = Config::load(&home.join("work"), &Env::at(home.join("home")), &arguments).unwrap();
         let local = runtime.block_on(Local::open_once(config, CoreParts::Index)).unwrap();
         let local = Arc::new(local.with_sandbox(crate::runs_place::sandbox()));
         let service = Service { core: local.clone(), sessions: local };
 
-        let root = desk.home.skills();
-        let mut server = desk
+        let root = fixture.home.skills();
+        let mut server = fixture
             .command()
             .arg("--root")
             .arg(&root)
@@ -50,7 +50,7 @@ impl Doors {
             .spawn()
             .unwrap();
         let address = address(&mut server);
-        let mut mcp = desk
+        let mut mcp = fixture
             .command()
             .arg("--root")
             .arg(&root)
@@ -62,7 +62,7 @@ impl Doors {
             .unwrap();
         let mcp_in = mcp.stdin.take().unwrap();
         let mcp_out = BufReader::new(mcp.stdout.take().unwrap());
-        let mut doors = Self { desk, runtime, service, server, address, mcp, mcp_in, mcp_out, last_id: 0 };
+        let mut doors = Self { fixture, runtime, service, server, address, mcp, mcp_in, mcp_out, last_id: 0 };
         doors.initialize();
         doors.ready();
         doors
@@ -94,7 +94,7 @@ impl Doors {
             let mut line = String::new();
             assert!(self.mcp_out.read_line(&mut line).unwrap() > 0, "the MCP server ended");
             let answer: Value = serde_json::from_str(&line).unwrap();
-            // News of the server come in between.
+            // Notifications of the server may arrive in between.
             if answer["id"] == json!(self.last_id) {
                 return answer;
             }
@@ -112,7 +112,7 @@ impl Doors {
 
     /// By the binary with `--json`.
     pub fn cli(&self, args: &[&str]) -> CallResult {
-        let answer = self.desk.run(&[args, &["--json"]].concat());
+        let answer = self.fixture.run(&[args, &["--json"]].concat());
         match serde_json::from_str(&answer.stdout) {
             Ok(value) => Ok(value),
             Err(_) => Err(answer.error()["error"].clone()),
@@ -177,7 +177,7 @@ impl Doors {
 impl Drop for Doors {
     fn drop(&mut self) {
         for child in [&mut self.server, &mut self.mcp] {
-            // Gone already is as good.
+            // It may be deleted already.
             drop(child.kill());
             drop(child.wait());
         }

@@ -1,9 +1,9 @@
-//! What becomes of waiting, deciding and launching when the service dies or its answers are lost.
+//! Waiting, deciding and launching when the service crashes or its responses are lost.
 
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
+async fn monitor_survives_a_service_crash_and_misses_nothing() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
@@ -27,7 +27,7 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     }
 
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let ConnectionState::Lost { why, .. } = there.states().borrow().clone() else { panic!("it stands") };
     // By what was in flight when it died.
     let ways = ["closed the connection", "cannot connect", "closed the event stream"];
@@ -39,7 +39,7 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
     here.wait_for_completion(&second.run.id.0, CancellationToken::new()).await.unwrap();
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     let third = here.launch(request("ledger", json!({ "amounts": [3] }))).await.unwrap();
     here.wait_for_completion(&third.run.id.0, CancellationToken::new()).await.unwrap();
 
@@ -68,7 +68,7 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_waited_for_through_an_outage() {
+async fn waiting_for_a_run_survives_an_outage() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
@@ -98,7 +98,7 @@ async fn a_run_is_waited_for_through_an_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
+async fn decision_with_a_lost_response_is_applied_once() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     let waiting = || async {
@@ -129,7 +129,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
+async fn launch_with_a_lost_response_is_executed_once() {
     let (_place, here, service) = setting().await;
     let there = connect(&service).await;
     service.mishap("skill.execute_async", Mishap::BreaksAfter);
@@ -153,7 +153,7 @@ async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_from_there() {
+async fn another_store_after_a_reconnect_is_reported() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
@@ -169,7 +169,7 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
     service.kill();
     let place = Place::new();
     let other = place.open().await;
-    service.stand_on(&other);
+    service.use_core(&other);
     service.begin();
     tokio::time::timeout(WAIT_TIMEOUT, async {
         while !matches!(news.recv().await.unwrap(), Event::Replaced) {}
@@ -206,14 +206,14 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
         ),
     ];
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     for (name, command) in &commands {
         let error = there.order(id, command.clone()).await.unwrap_err();
         assert!(error.is_service_unreachable() && !error.is_outcome_unknown(), "{name}: {error:?}");
     }
     assert!(there.drain("w", true, None).await.unwrap_err().is_service_unreachable());
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     let calls: Vec<usize> = commands.iter().map(|(name, _)| service.calls(name)).collect();
     assert_eq!(calls, [0; 8], "nothing is sent when the connection is restored");
     assert_eq!(here.run(id).await.unwrap().run.state, RunState::WaitingForHuman);
@@ -261,7 +261,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
     // The service that returns has another store, which does not have the run.
     let place = Place::new();
     service.kill();
-    service.stand_on(&place.open().await);
+    service.use_core(&place.open().await);
     service.begin();
     let error = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
@@ -269,22 +269,22 @@ async fn a_decision_that_no_run_shows_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_later() {
+async fn launch_without_a_connection_is_rejected_and_not_queued() {
     let (_place, here, mut service) = setting().await;
     let there = connect(&service).await;
     let _news = there.events();
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let error = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap_err();
     assert_eq!(error.code, Code::UpstreamFailure);
     assert!(error.message.contains("the request was not sent"), "{error}");
     service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
+    wait_for_connection(&there, |state| *state == ConnectionState::Connected).await;
     assert_eq!(
         (service.calls("skill.execute_async"), here.runs(RunFilter::default()).await.unwrap().runs.len()),
         (0, 0)
     );
-    // Sent, and the service dies before it answers: the same launch goes out again when it is back.
+    // Sent, and the service crashes before it responds: the same launch is sent again when it is back.
     service.mishap("skill.execute_async", Mishap::Hangs);
     let there = Arc::new(there);
     let launcher = Arc::clone(&there);
@@ -298,7 +298,7 @@ async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_la
     .await
     .unwrap();
     service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     service.begin();
     let launched = tokio::time::timeout(WAIT_TIMEOUT, launching).await.unwrap().unwrap().unwrap();
     let runs = here.runs(RunFilter::default()).await.unwrap().runs;
@@ -306,7 +306,7 @@ async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_la
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
+async fn unresponsive_service_is_reported_before_the_timeout() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
     let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();

@@ -140,7 +140,7 @@ impl Attachments {
         })
     }
 
-    /// Makes the four checks, each only if those before it hold.
+    /// Performs the four checks, each only if those before it pass.
     async fn look(&self, runtime: &RunRuntime, request: &AttachRequest) -> Result<AttachChecks, Error> {
         let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_failed_check_the_later_ones_are_not_looked_at() {
+    fn checks_after_a_failed_one_are_skipped() {
         let mut looked = AttachChecks { checks: Vec::new(), failed: None, read: None, target: None };
         looked.record_passed(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
         let error = Error::new(Code::AttachInvalid, "run directly");

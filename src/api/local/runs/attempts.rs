@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_and_what_was_changed_after_it_are_one_attempt() {
+    fn attempt_contains_its_failure_and_later_changes() {
         let events = [
             event(1, "run.created", json!({})),
             event(2, "run.failed", json!({"step": "sum", "message": "no such file"})),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_fork_that_is_let_go_made_no_attempt_before() {
+    fn resumed_fork_has_no_earlier_attempt() {
         assert!(attempts(&[event(1, "run.resumed", json!({"checkpoint": 0}))]).is_empty());
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     use skills_skill::contract::{Field, FieldType};
 
     #[test]
-    fn absent_inputs_are_not_asked_for_and_every_output_is_answered() {
+    fn absent_inputs_are_omitted_and_all_outputs_returned() {
         let field = |kind, required| Field { required, ..Field::of(kind) };
         let capability = Capability {
             id: "text.count".into(),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_from_before_the_roots_were_read_is_never_young_enough() {
+    fn snapshot_from_before_the_first_scan_is_outdated() {
         let home = tempfile::tempdir().unwrap();
         let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
         let (before, after) = (Catalog::default(), Catalog { generation: 7, ..Catalog::default() });

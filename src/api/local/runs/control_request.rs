@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_wish_is_read() {
+    fn every_spelling_of_a_control_request_is_parsed() {
         let signal = |payload: Value| Ok(ControlRequest::Signal { name: "stop".to_owned(), payload });
         assert_eq!(ControlRequest::read(&json!("cancel")), Ok(ControlRequest::Cancel));
         assert_eq!(ControlRequest::read(&json!(null)), Ok(ControlRequest::None));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_becomes_a_command() {
+    fn control_request_becomes_a_command() {
         assert_eq!(ControlRequest::Pause.command(), Some((Command::Pause, None)));
         assert_eq!(ControlRequest::Cancel.command(), Some((Command::Cancel, None)));
         assert_eq!(ControlRequest::None.command(), None);

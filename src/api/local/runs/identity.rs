@@ -9,7 +9,7 @@ use crate::operations::OS_ACCOUNT;
 
 /// Maximum size of a name that git prints, in bytes.
 const MAX_NAME_BYTES: u64 = 4 << 10;
-/// Maximum time to wait for it: git also reads the repository of the work folder, which may contain named pipes.
+/// Maximum time to wait for it: git also reads the repository of the working directory, which may contain named pipes.
 const MAX_DURATION: Duration = Duration::from_secs(5);
 
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if

@@ -236,8 +236,8 @@ impl Plans {
         })
     }
 
-    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of the
-    /// capabilities are those that were trusted, where their folder is pinned.
+    /// Checks that the nested contracts and capabilities of a plan are the present ones, and that the definitions of
+    /// the capabilities are those that were trusted, where their folder is pinned.
     fn ensure_current_definitions(&self, plan: &Plan) -> Result<(), Error> {
         let (known, catalog) = (self.services.capabilities()?, self.skills.snapshot());
         let changed = |what: String| {
@@ -397,9 +397,9 @@ impl Launches {
             },
             idempotency,
         };
-        let begun = runtime.store.launch(launch).await?;
+        let started = runtime.store.launch(launch).await?;
         let worker_alive = self.workers.own.or_others(&runtime).await;
-        Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
+        Ok(Launched { run: started.run, idempotency: started.idempotency, worker_alive })
     }
 }
 
@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keys_time_comes_from_the_environment() {
+    fn idempotency_key_lifetime_is_read_from_the_environment() {
         assert_eq!(key_seconds(None), Ok(KEY_SECONDS));
         assert_eq!(key_seconds(Some("60")), Ok(60));
         for wrong in ["0", "-1", "a day"] {
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_to_be_there_under_a_name_inside() {
+    fn input_file_must_exist_and_its_name_be_relative() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.csv"), "x").unwrap();
         let one = |name: &str, path: &str| {

@@ -30,7 +30,7 @@ mod tests {
     use skills_store::WorkerId;
 
     #[test]
-    fn a_run_is_lost_when_its_worker_left_or_its_lease_is_over() {
+    fn run_is_lost_after_worker_exit_or_lease_expiry() {
         let here = ProcessIdentity::here();
         let leased = |worker: Option<WorkerId>, until_ms| {
             holder(

@@ -27,9 +27,9 @@ impl CountedBroker {
 #[async_trait]
 impl Caller for CountedBroker {
     async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
-        let began = Instant::now();
+        let started = Instant::now();
         let result = self.broker.call(call, cancel).await;
-        let took = began.elapsed();
+        let took = started.elapsed();
         let (binding, tried, failure) = match &result {
             Ok(reply) => (Some(reply.binding.as_str()), &reply.tried, None),
             Err(error) => (error.binding.as_deref(), &error.tried, Some(error.code)),

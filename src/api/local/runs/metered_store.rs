@@ -59,9 +59,9 @@ impl MeteredStore {
         }
     }
 
-    async fn launched(&self, begun: &Result<LaunchOutcome, StoreError>) {
-        let became = match begun {
-            Ok(begun) => match begun.idempotency {
+    async fn launched(&self, started: &Result<LaunchOutcome, StoreError>) {
+        let became = match started {
+            Ok(started) => match started.idempotency {
                 IdempotencyOutcome::None => None,
                 IdempotencyOutcome::Created => Some(KeyOutcome::Created),
                 IdempotencyOutcome::Reused => Some(KeyOutcome::Reused),
@@ -73,13 +73,13 @@ impl MeteredStore {
         if let Some(became) = became {
             self.metrics.key(became);
         }
-        if let Ok(begun) = begun
-            && begun.idempotency != IdempotencyOutcome::Reused
+        if let Ok(started) = started
+            && started.idempotency != IdempotencyOutcome::Reused
         {
-            self.metrics.run_moved(&begun.run.state.to_string());
-            self.labeled(&begun.run);
-            log(&begun.run, "run launched");
-            self.audit.record(audit_entries::launched(&begun.run)).await;
+            self.metrics.run_moved(&started.run.state.to_string());
+            self.labeled(&started.run);
+            log(&started.run, "run launched");
+            self.audit.record(audit_entries::launched(&started.run)).await;
         }
     }
 }
@@ -105,9 +105,9 @@ impl Store for MeteredStore {
     }
 
     async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError> {
-        let begun = self.counted(self.inner.launch(launch).await);
-        self.launched(&begun).await;
-        begun
+        let started = self.counted(self.inner.launch(launch).await);
+        self.launched(&started).await;
+        started
     }
 
     async fn claim(

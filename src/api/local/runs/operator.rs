@@ -592,7 +592,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_of_an_event_is_a_line_of_the_log() {
+    fn each_event_line_is_a_log_line() {
         let event = |kind: EventKind| skills_store::RunEvent {
             run: RunId("r-1".to_owned()),
             number: 4,

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_kept_for_others_and_taken_away() {
+    fn override_is_stored_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("data");
         let overrides = Overrides::new(Some(&place));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_named_and_left_alone() {
+    fn damaged_file_is_reported_and_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("overrides.json"), "{").unwrap();
         let overrides = Overrides::new(Some(folder.path()));

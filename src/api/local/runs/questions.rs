@@ -30,11 +30,11 @@ impl Approvals {
         loop {
             // Unreceived events keep their snapshots in memory; those from before this pass are covered by it.
             let mut news = self.registry.events();
-            let began = Instant::now();
+            let started = Instant::now();
             if let Err(error) = self.update_questions(&runtime).await {
                 tracing::warn!("looking for waiting runs whose scripts changed: {error}");
             }
-            let rest = began.elapsed() * REST;
+            let rest = started.elapsed() * REST;
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL.max(rest)) => continue,
                 () = changed(&mut news) => {}

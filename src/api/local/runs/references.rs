@@ -168,7 +168,7 @@ impl Targets {
         let bundle = skill
             .open()
             .map_err(|error| missing(format!("cannot open the folder of skill {id}: {error}")))?;
-        let bytes = content::read_beneath(&bundle, path, &format!("skill:{reference}"))?;
+        let bytes = content::read_inside(&bundle, path, &format!("skill:{reference}"))?;
         let content = content::of_bytes(path, &bytes);
         let label = format!("file {path} of the skill {}, {}", skill.id, byte_size(bytes.len() as u64));
         Ok(Found { label, content, run: None })

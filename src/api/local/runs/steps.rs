@@ -62,7 +62,7 @@ pub(super) fn views(
                 }
             }
             EventKind::StepCompleted | EventKind::StepSkipped => (entry.ended, entry.open) = (true, false),
-            // A failure without an attempt says nothing about an earlier attempt whose outcome is unknown.
+            // A failure without an attempt contains no information about an earlier attempt whose outcome is unknown.
             EventKind::StepFailed => entry.open &= event.event.data["attempts"] == 0,
             EventKind::ArtifactKept => {
                 let data = &event.event.data;
@@ -154,17 +154,17 @@ impl ViewBuilder<'_> {
         };
         // It failed without an attempt, after one whose outcome is unknown.
         let unseen = record.is_some_and(|record| record.attempts == 0) && known.open;
-        let (seen, began) = if unseen { (None, known.started_ms) } else { (record, begun) };
+        let (seen, started_at) = if unseen { (None, known.started_ms) } else { (record, begun) };
         StepView {
             step: path.to_owned(),
             depth,
             uses,
             state,
-            started_ms: seen.map(|r| r.started_ms).or(began),
+            started_ms: seen.map(|r| r.started_ms).or(started_at),
             ended_ms: record.map(|r| r.ended_ms),
             attempts: seen
                 .map(|record| record.attempts)
-                .or(began.map(|_| known.attempts))
+                .or(started_at.map(|_| known.attempts))
                 .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
             inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
             result,

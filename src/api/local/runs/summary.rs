@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_read_as_a_person_would_say_them() {
+    fn results_are_summarized_in_plain_language() {
         let summary = |value: Value| of_result(&value).unwrap_or_default();
         assert_eq!(
             summary(json!({ "rows": [{ "a": 1, "b": 2 }, { "a": 3, "b": 4 }] })),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_without_an_id_is_named_by_its_place() {
+    fn task_without_an_id_is_named_by_its_index() {
         assert_eq!(parse("- {id: a}\n- {title: b}\n").unwrap_err(), "task 2 has no `id`");
     }
 }

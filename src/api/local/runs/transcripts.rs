@@ -36,7 +36,7 @@ pub(super) async fn found(
         },
         _ => error,
     })?;
-    let content = handed_over(&session);
+    let content = transcript_content(&session);
     let bytes = content.to_string().len();
     if bytes > LARGEST {
         return Err(Error::new(
@@ -80,7 +80,7 @@ fn entries(count: u64) -> String {
 }
 
 /// Returns the content passed to a skill: the settings, the active skills, and every entry in order.
-fn handed_over(session: &Session) -> Value {
+fn transcript_content(session: &Session) -> Value {
     let active: Vec<Value> = session
         .active
         .iter()
@@ -118,13 +118,13 @@ mod tests {
     use skills_session::{MessageRole, SessionId, Settings, ToolError, ToolFailure};
 
     #[test]
-    fn every_entry_is_handed_over_with_its_result_or_its_error() {
+    fn every_entry_has_its_result_or_error() {
         let mut session = Session::new(SessionId("s".into()), 7, Settings::default());
         session.say(8, MessageRole::User, "profile it");
         session.called(9, "skills.list", json!({}), Ok(json!({"total": 3})));
         let wrong = ToolError::new(ToolFailure::NotLoaded, "load it first");
         session.called(10, "skills.read", json!({"path": "a"}), Err(wrong));
-        let content = handed_over(&session);
+        let content = transcript_content(&session);
         assert_eq!(content["entries"][0]["text"], "profile it");
         assert_eq!(content["entries"][1]["result"]["total"], 3);
         assert_eq!(content["entries"][2]["error"]["code"], "not_loaded");

@@ -93,7 +93,7 @@ pub(in crate::local) struct Workers {
     pub(super) maintenance: Maintenance,
     pub(super) own: Arc<OwnWorkers>,
     pub(super) working: tokio::sync::Mutex<Option<WorkerSet>>,
-    /// Whether work folders of dead processes have been cleaned up.
+    /// Whether work directories of dead processes have been cleaned up.
     pub(super) cleared: AtomicBool,
 }
 
@@ -134,7 +134,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Deletes the work folders of scripts of dead processes, once per process and in the background.
+    /// Deletes the work directories of scripts of dead processes, once per process and in the background.
     fn clear_leftovers(&self) {
         if self.cleared.swap(true, Ordering::SeqCst) {
             return;

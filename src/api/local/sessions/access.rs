@@ -42,7 +42,7 @@ impl AccessibleSessions {
     /// Returns `rate_limited` with the limit.
     async fn ensure_space(&self, sessions: u64, bytes: usize) -> Result<(), Error> {
         let Some(owner) = self.access.owner() else { return Ok(()) };
-        let used = self.sessions.stored.desk().await?.session_usage(owner).await?;
+        let used = self.sessions.stored.database().await?.session_usage(owner).await?;
         let full = |limit: String| {
             let message = format!(
                 "the sessions of {owner} have reached the limit of {limit}; `retention.sessions` deletes old ones"
@@ -63,8 +63,8 @@ impl AccessibleSessions {
     /// # Errors
     /// Returns `not_found` for a session of another owner, as for one that never existed.
     async fn permitted(&self, wanted: &str) -> Result<String, Error> {
-        let desk = self.sessions.stored.desk().await?;
-        Ok(find(&*desk, &self.sessions.stored.transcripts, &self.access, wanted).await?.id.0)
+        let database = self.sessions.stored.database().await?;
+        Ok(find(&*database, &self.sessions.stored.transcripts, &self.access, wanted).await?.id.0)
     }
 }
 

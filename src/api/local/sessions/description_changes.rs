@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gave_way_is_counted_whatever_the_form_and_what_came_or_went_is_not() {
+    fn only_truncated_descriptions_are_counted_in_every_format() {
         let full = [
             ("csv", "Profiles a table & reports it"),
             ("pdf", "Reads pages: of a file"),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_the_same_whether_or_not_what_is_equal_was_looked_at() {
+    fn skipping_equal_parts_does_not_change_the_difference() {
         let numbered = |n: usize| (0..n).map(|at| format!("line {at}\n")).collect::<String>();
         let full = numbered(40);
         let without = full.replace("line 20\n", "");
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn another_client_and_a_load_show_no_body_that_stayed() {
+    fn unchanged_bodies_are_not_in_the_difference() {
         let all: Vec<usize> = (0..3_000).collect();
         // The other client has its own order and keeps a few.
         let few: Vec<usize> = (0..3_000).rev().filter(|at| at % 50 == 3).collect();

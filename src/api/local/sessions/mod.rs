@@ -80,12 +80,12 @@ struct StoredSessions {
 }
 
 impl StoredSessions {
-    async fn desk(&self) -> Result<Arc<dyn Sessions>, Error> {
+    async fn database(&self) -> Result<Arc<dyn Sessions>, Error> {
         self.store.sessions().await
     }
 
     async fn find(&self, wanted: &str) -> Result<Session, Error> {
-        find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
+        find(&*self.database().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
     /// Changes a session: reads, changes and saves it, and retries if it changed meanwhile.
@@ -104,13 +104,13 @@ impl StoredSessions {
         found: Session,
         change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
     ) -> Result<(T, Session), Error> {
-        let desk = self.desk().await?;
+        let database = self.database().await?;
         let id = found.id.0.clone();
         let mut read = Some(found);
         for _ in 0..TRIES {
             let mut session = match read.take() {
                 Some(session) => session,
-                None => find(&*desk, &self.transcripts, &SessionAccess::unrestricted(), &id).await?,
+                None => find(&*database, &self.transcripts, &SessionAccess::unrestricted(), &id).await?,
             };
             let known = session.transcript.len();
             let answer = change(&mut session)?;
@@ -122,7 +122,7 @@ impl StoredSessions {
                 .map(serde_json::to_value)
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| broken(&id, &e))?;
-            let result = desk.change_session(&id, session.version, encode(&session)?, lines).await;
+            let result = database.change_session(&id, session.version, encode(&session)?, lines).await;
             match result {
                 Ok(version) => {
                     session.version = version;
@@ -200,13 +200,14 @@ impl LocalSessions {
         self.checked(&mut settings, change)?;
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
-        let row = self.stored.desk().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
+        let row =
+            self.stored.database().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
         self.session_view(decode(row, Vec::new())?).await
     }
 
     /// Returns the sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let heads = self.stored.desk().await?.sessions(owner, limit).await?;
+        let heads = self.stored.database().await?.sessions(owner, limit).await?;
         heads
             .into_iter()
             .map(|head| {
@@ -365,15 +366,15 @@ impl SessionClient for LocalSessions {
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let desk = self.stored.desk().await?;
+        let database = self.stored.database().await?;
         let found = self.stored.find(session).await?;
-        let last = desk.load_last_call(&found.id.0).await?.map(LastCall::read);
+        let last = database.load_last_call(&found.id.0).await?.map(LastCall::read);
         let view = self.composer.composed_view(&found, last).await?;
         if made {
             let entries = composition::entries(&view.composed);
             let call = LastCall::written(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
-            desk.store_last_call(&found.id.0, call).await?;
+            database.store_last_call(&found.id.0, call).await?;
         }
         Ok(view)
     }

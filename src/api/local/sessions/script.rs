@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_decides_what_happens_is_in_the_digest() {
+    fn digest_covers_everything_that_affects_execution() {
         let of = |sheet: ScriptPreview, session: &str, supplied: &SuppliedFiles| {
             reviewed(sheet, session, supplied).inputs_digest
         };

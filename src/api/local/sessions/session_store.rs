@@ -156,9 +156,9 @@ pub(super) fn encode(session: &Session) -> Result<Value, Error> {
 }
 
 /// Reads a session by its complete id; the cached part of its transcript is not read again.
-async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
+async fn read(database: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
     let (version, entries) = known.of(id).unwrap_or_default();
-    let Some(mut row) = desk.session(id, entries.len() as u64).await? else {
+    let Some(mut row) = database.session(id, entries.len() as u64).await? else {
         known.forget(id);
         return Ok(None);
     };
@@ -167,7 +167,7 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
         // The store was replaced by an older one: the cached entries do not exist there.
         before = Vec::new();
         known.forget(id);
-        let Some(stored) = desk.session(id, 0).await? else { return Ok(None) };
+        let Some(stored) = database.session(id, 0).await? else { return Ok(None) };
         row = stored;
     }
     let session = decode(row, before)?;
@@ -180,21 +180,21 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
 /// # Errors
 /// Returns `not_found`, or `invalid_request` if several match.
 pub(in crate::local) async fn find(
-    desk: &dyn Sessions,
+    database: &dyn Sessions,
     known: &Transcripts,
     access: &SessionAccess,
     wanted: &str,
 ) -> Result<Session, Error> {
-    if let Some(session) = read(desk, known, wanted).await?
+    if let Some(session) = read(database, known, wanted).await?
         && access.admits(session.owner.as_deref())
     {
         return Ok(session);
     }
-    let heads = desk.sessions(access.only(), LOOKED_AT).await?;
+    let heads = database.sessions(access.only(), LOOKED_AT).await?;
     let fits = |id: &str| wanted.len() >= MIN_COUNT && (id.starts_with(wanted) || id.ends_with(wanted));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
-        [one] => read(desk, known, one)
+        [one] => read(database, known, one)
             .await?
             .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
         [] => Err(Error::new(Code::NotFound, format!("session `{wanted}` not found"))),
@@ -212,7 +212,7 @@ mod tests {
     use skills_store::Sqlite;
 
     #[test]
-    fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
+    fn recorded_call_has_its_parameters_unless_it_is_old() {
         let codex = Settings { client: Some("codex".into()), ..Settings::default() };
         let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
         let stored = LastCall::written(&codex, 57, &call).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_older_store_in_this_ones_place_is_read_whole() {
+    async fn store_of_an_earlier_version_is_read_completely() {
         let clock: skills_store::Clock = Arc::new(|| 0);
         let (newer, older) = (Sqlite::in_memory(clock.clone()).unwrap(), Sqlite::in_memory(clock).unwrap());
         let mut session = Session::new(SessionId("a".into()), 0, Settings::default());
@@ -239,11 +239,14 @@ mod tests {
         session.say(0, MessageRole::User, "what they never said there");
         let lines: Vec<Value> =
             session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
-        for (desk, expected) in [(&newer, &lines[..]), (&older, &[])] {
-            let row = desk.create_session("a", None, encode(&session).unwrap()).await.unwrap();
+        for (database, expected) in [(&newer, &lines[..]), (&older, &[])] {
+            let row = database.create_session("a", None, encode(&session).unwrap()).await.unwrap();
             for line in expected {
-                let version = desk.session("a", 0).await.unwrap().unwrap().version;
-                desk.change_session("a", version, row.document.clone(), vec![line.clone()]).await.unwrap();
+                let version = database.session("a", 0).await.unwrap().unwrap().version;
+                database
+                    .change_session("a", version, row.document.clone(), vec![line.clone()])
+                    .await
+                    .unwrap();
             }
         }
         let known = Transcripts::default();

@@ -198,7 +198,7 @@ impl SessionTools {
         raw_arguments: Value,
         leave: HostGrants,
     ) -> Result<ToolAnswer, Error> {
-        let began = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let found = self.stored.find(session).await?;
         let wanted = wanted(tool, found.settings.compat)?;
         let name = match wanted {
@@ -255,7 +255,7 @@ impl SessionTools {
             Ok((entry, result))
         };
         let ((entry, result), session) = self.stored.change_found(found, change).await?;
-        self.ranking.metrics.tool(&name, result.is_ok(), began.elapsed());
+        self.ranking.metrics.tool(&name, result.is_ok(), started.elapsed());
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_kept_and_the_one_not_used_for_longest_goes() {
+    fn least_recently_used_transcript_is_evicted() {
         let transcripts = Transcripts::default();
         transcripts.keep("a", 2, &[entry(1), entry(2)]);
         transcripts.keep("a", 1, &[entry(1)]);

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gauges_are_those_of_the_last_look() {
+    fn gauges_have_the_latest_values() {
         let metrics = Metrics::default();
         let look = |state: &str, waiting| RunGauges {
             runs: [(state.to_owned(), 3)].into(),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_counted_under_the_names_that_operators_know() {
+    fn keys_are_counted_by_configured_name() {
         let metrics = Metrics::default();
         metrics.key(KeyOutcome::Created);
         metrics.key(KeyOutcome::Created);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_as_the_text() {
+    fn json_and_text_agree() {
         let metrics = Metrics::default();
         metrics.http("GET", "/v1/runs/{run_id}", 200, Duration::from_millis(3));
         metrics.http("GET", "/v1/runs/{run_id}", 404, Duration::from_millis(3));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_begins_anew_for_every_handle() {
+    fn reset_applies_to_every_handle() {
         let metrics = Metrics::default();
         let other = metrics.clone();
         other.operation("discover", true, Duration::from_micros(80));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_cannot_create_series_without_bound() {
+    fn callers_cannot_create_unlimited_series() {
         let metrics = Metrics::default();
         for n in 0..MAX_LABEL_VALUES + 50 {
             metrics.labeled_run("pending", "env", &format!("value{n}"));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bundle_calls_itself_cannot_grow_without_bound() {
+    fn bundle_names_cannot_create_unlimited_series() {
         let metrics = Metrics::default();
         metrics.binding(&"x".repeat(5_000), true);
         let report = metrics.report().unwrap();

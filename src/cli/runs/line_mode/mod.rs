@@ -19,7 +19,8 @@ use crate::dialog::{Dialog, capitalized, clean};
 use crate::failure::{Exit, Failure};
 use skills_api::operations::Scope;
 use skills_api::{
-    CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail, tell_apart,
+    CallerView, CommandResult, CoreParts, DecisionPreview, LogRequest, RunCommand, RunDetail,
+    distinguishing_texts,
 };
 use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
@@ -65,7 +66,7 @@ struct RunsDialog<'a, R, W> {
 /// Runs the dialog on standard input and output.
 pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
-    // A service that does not tell decides itself what its caller may do.
+    // A service that does not report the scopes checks them itself.
     let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
     RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes }.list().await
 }
@@ -80,8 +81,8 @@ fn sort(runs: &mut [RunRecord], by_deadline: bool) {
 }
 
 impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
-    fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
-        self.dialog.say(line)
+    fn print_line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        self.dialog.print_line(line)
     }
 
     /// Reads the runs of a filter, at most [`MAX_READ`]; then the page has a cursor.
@@ -109,7 +110,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let page = match self.read(&filter).await {
                 Ok(page) => page,
                 Err(error) if own.is_some() => {
-                    self.say(format!("Error: {}.", clean(&error.message)))?;
+                    self.print_line(format!("Error: {}.", clean(&error.message)))?;
                     own = None;
                     continue;
                 }
@@ -140,8 +141,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let may_resume = self.scopes.contains(&Scope::Run);
         let mut listed = self.show(runs, 0)?;
         if page.next.is_some() {
-            self.say(format!("More than {} runs match. f: narrow the filter.", runs.len()))?;
-            self.say("")?;
+            self.print_line(format!("More than {} runs match. f: narrow the filter.", runs.len()))?;
+            self.print_line("")?;
         }
         loop {
             let range = match listed {
@@ -173,7 +174,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                             After::List => return Ok("l".to_owned()),
                             After::Back | After::Next(_) => {}
                         },
-                        None => self.say(format!("Unknown command: {}. h: help.", clean(number)))?,
+                        None => self.print_line(format!("Unknown command: {}. h: help.", clean(number)))?,
                     }
                 }
             }
@@ -194,31 +195,31 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     fn heading(&mut self, page: &RunPage, view: &str) -> Result<(), Failure> {
         let count = |state: RunState| page.counts.get(&state).copied().unwrap_or(0);
         let all: u64 = page.counts.values().sum();
-        self.say("")?;
-        self.say(format!(
+        self.print_line("")?;
+        self.print_line(format!(
             "Runs. {all} total: {} waiting for approval, {} running, {} failed.",
             count(RunState::WaitingForHuman),
             count(RunState::Running) + count(RunState::Replaying),
             count(RunState::Failed),
         ))?;
-        self.say(format!("View: {view}."))
+        self.print_line(format!("View: {view}."))
     }
 
     /// Lists the next runs after the first `from`; returns the number of runs that are listed then.
     fn show(&mut self, runs: &[RunRecord], from: usize) -> Result<usize, Failure> {
         let to = runs.len().min(from + LISTED);
-        self.say("")?;
+        self.print_line("")?;
         if runs.is_empty() {
-            self.say("No runs.")?;
+            self.print_line("No runs.")?;
         } else if runs.len() > LISTED {
-            self.say(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
+            self.print_line(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
         }
         let now_ms = clock::now_ms();
-        let distinctions = tell_apart(&runs.iter().collect::<Vec<_>>(), ", ");
+        let distinctions = distinguishing_texts(&runs.iter().collect::<Vec<_>>(), ", ");
         for (number, (run, distinction)) in (1..).zip(runs.iter().zip(&distinctions)).take(to).skip(from) {
-            self.say(format!("{number}. {}", item(run, distinction, now_ms)))?;
+            self.print_line(format!("{number}. {}", item(run, distinction, now_ms)))?;
         }
-        self.say("")?;
+        self.print_line("")?;
         Ok(to)
     }
 
@@ -233,7 +234,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             "n, after a decision: the next run that waits for approval.",
             "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
-            self.say(line)?;
+            self.print_line(line)?;
         }
         Ok(())
     }
@@ -251,14 +252,14 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let is_sent = match (answer.as_str(), sheet) {
                 ("", _) => false,
                 (other, _) if !known => {
-                    self.say(format!("Unknown command: {}.", clean(other)))?;
+                    self.print_line(format!("Unknown command: {}.", clean(other)))?;
                     false
                 }
                 ("b", _) => return Ok(After::Back),
                 ("q", _) => return Ok(After::Quit),
                 ("h", _) => self.help().map(|()| false)?,
                 ("i", Some(sheet)) => {
-                    self.say(text::values(&sheet.inputs, None).trim_end()).map(|()| false)?
+                    self.print_line(text::values(&sheet.inputs, None).trim_end()).map(|()| false)?
                 }
                 ("o", _) => self.output(&detail).await.map(|()| false)?,
                 ("a" | "d", Some(sheet)) => {
@@ -297,8 +298,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     /// Prints the details of a run.
     async fn page(&mut self, id: &str) -> Result<RunDetail, Failure> {
         let detail = self.core.run(id).await?;
-        self.say(text::page(&detail, clock::now_ms()).trim_end_matches('\n'))?;
-        self.say("")?;
+        self.print_line(text::page(&detail, clock::now_ms()).trim_end_matches('\n'))?;
+        self.print_line("")?;
         Ok(detail)
     }
 
@@ -309,7 +310,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         let Some(typed) = self.dialog.ask(&prompt)? else { return Ok(()) };
         let step = Some(typed).filter(|step| !step.is_empty());
         if step.as_ref().is_some_and(|step| !names.contains(step)) {
-            return self.say("The run has no such step.");
+            return self.print_line("The run has no such step.");
         }
         let run = detail.run.id.0.clone();
         let mut request = LogRequest { run, step, text: None, after: 0, limit: MAX_LINES, wait_ms: 0 };
@@ -317,21 +318,21 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         loop {
             let page = match self.core.run_log(request.clone()).await {
                 Ok(page) => page,
-                Err(error) => return self.say(format!("Error: {}.", clean(&error.message))),
+                Err(error) => return self.print_line(format!("Error: {}.", clean(&error.message))),
             };
             if lines == 0 {
                 let of = request.step.as_ref().map_or("all steps".to_owned(), |step| format!("step {step}"));
-                self.say(format!("Output of {of}:"))?;
+                self.print_line(format!("Output of {of}:"))?;
             }
             lines += page.lines.len();
             for line in &page.lines {
                 let step = if request.step.is_none() { clean(&line.step) + ": " } else { String::new() };
                 let error = if line.stream == "stderr" { "error output: " } else { "" };
-                self.say(format!("  {step}{error}{}", clean(&line.text)))?;
+                self.print_line(format!("  {step}{error}{}", clean(&line.text)))?;
             }
             if page.lines.len() < MAX_LINES {
                 let end = if page.open { "The run may print more." } else { "End of the output." };
-                return self.say(if lines == 0 && !page.open { "No output." } else { end });
+                return self.print_line(if lines == 0 && !page.open { "No output." } else { end });
             }
             let answer = self.dialog.ask("Type m for more, or press Enter to go back.")?;
             if answer.as_deref() != Some("m") {
@@ -350,7 +351,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     ) -> Result<bool, Failure> {
         match prompts::decision(&mut self.dialog, run, sheet, verdict)? {
             Some((word, order)) => self.send(run, &word, order).await,
-            None => self.say("Nothing was sent.").map(|()| false),
+            None => self.print_line("Nothing was sent.").map(|()| false),
         }
     }
 
@@ -358,15 +359,15 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     async fn after_decision(&mut self, decided: &str) -> Result<Option<After>, Failure> {
         let waiting = self.read(VIEWS[0].1).await?.runs;
         let next = waiting.into_iter().find(|run| run.id.0 != decided);
-        self.say("")?;
+        self.print_line("")?;
         let next_answer = if let Some(run) = &next {
-            self.say(format!("Next waiting: {}", item(run, "", clock::now_ms())))?;
+            self.print_line(format!("Next waiting: {}", item(run, "", clock::now_ms())))?;
             "n next, "
         } else {
-            self.say("No other run waits for approval.")?;
+            self.print_line("No other run waits for approval.")?;
             ""
         };
-        self.say("")?;
+        self.print_line("")?;
         let prompt = format!("Choose {next_answer}l list, q quit, or press Enter for this run.");
         let answer = self.dialog.ask(&prompt)?;
         Ok(match (answer.as_deref(), next) {
@@ -384,26 +385,26 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         word: &str,
         order: Option<RunCommand>,
     ) -> Result<bool, Failure> {
-        let Some(order) = order else { return self.say("Nothing was sent.").map(|()| false) };
+        let Some(order) = order else { return self.print_line("Nothing was sent.").map(|()| false) };
         let prompt = format!("Type the word {word} to confirm, or press Enter to go back.");
         if self.dialog.ask(&prompt)?.as_deref() != Some(word) {
-            return self.say("Nothing was sent.").map(|()| false);
+            return self.print_line("Nothing was sent.").map(|()| false);
         }
         self.send(run, word, order).await
     }
 
     /// Sends a command; returns whether it was accepted.
     async fn send(&mut self, run: &RunRecord, word: &str, order: RunCommand) -> Result<bool, Failure> {
-        self.say("")?;
+        self.print_line("")?;
         match self.core.order(&run.id.0, order).await {
             Ok(ordered) => {
-                self.say(format!("Sent: {word}, run {}.", short(run)))?;
+                self.print_line(format!("Sent: {word}, run {}.", short(run)))?;
                 let (note, state) = (clean(&ordered.note), ordered.run.state.label());
-                self.say(format!("Result: {note}. Run {} is {state}.", short(&ordered.run)))?;
+                self.print_line(format!("Result: {note}. Run {} is {state}.", short(&ordered.run)))?;
                 self.follow(ordered).await.map(|()| true)
             }
             Err(error) => {
-                self.say(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
+                self.print_line(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
                 Ok(false)
             }
         }
@@ -419,37 +420,38 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             return Ok(());
         }
         if !worker_alive {
-            return self.say("No worker is connected; the run continues when one starts (skills runs work).");
+            return self
+                .print_line("No worker is connected; the run continues when one starts (skills runs work).");
         }
         let since = Instant::now();
         while is_active(&run) && since.elapsed() < FOLLOWED {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
             run = match self.core.run(&run.id.0).await {
                 Ok(detail) => detail.run,
-                Err(error) => return self.say(format!("Error: {}.", clean(&error.message))),
+                Err(error) => return self.print_line(format!("Error: {}.", clean(&error.message))),
             };
         }
-        self.say(text::outcome(&run))
+        self.print_line(text::outcome(&run))
     }
 
     /// Resumes the failed ones of these runs, except those that the user leaves out; returns whether any was sent.
     async fn resume_all<'r>(&mut self, runs: impl Iterator<Item = &'r RunRecord>) -> Result<bool, Failure> {
         let failed: Vec<&RunRecord> = runs.filter(|run| run.state == RunState::Failed).collect();
         if failed.is_empty() {
-            return self.say("No failed runs are listed.").map(|()| false);
+            return self.print_line("No failed runs are listed.").map(|()| false);
         }
         let mut chosen = Selection::new("resume", &failed);
-        self.say("")?;
-        self.say(chosen.list(clock::now_ms()).trim_end())?;
+        self.print_line("")?;
+        self.print_line(chosen.list(clock::now_ms()).trim_end())?;
         loop {
             let Some(answer) = self.dialog.ask(&chosen.question())? else { return Ok(false) };
             if answer == chosen.confirmation() {
                 break;
             }
             let Some(said) = chosen.leave_out(&answer) else {
-                return self.say("Nothing was sent.").map(|()| false);
+                return self.print_line("Nothing was sent.").map(|()| false);
             };
-            self.say(said)?;
+            self.print_line(said)?;
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {
@@ -465,9 +467,9 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                     format!("Skipped: {}", clean(error.message.trim_end_matches('.')))
                 }
             };
-            self.say(format!("{}. {}. {line}.", one.number, one.name))?;
+            self.print_line(format!("{}. {}. {line}.", one.number, one.name))?;
         }
-        self.say(format!("Summary: {resumed} resumed, {failed} skipped."))?;
+        self.print_line(format!("Summary: {resumed} resumed, {failed} skipped."))?;
         Ok(true)
     }
 }
@@ -501,7 +503,7 @@ mod tests {
     use crate::runs::samples::{detail, record};
 
     #[test]
-    fn answers_are_what_a_run_accepts() {
+    fn menu_lists_the_commands_that_a_run_accepts() {
         let all = CallerView::anyone().scopes;
         let approval = answers(&detail(RunState::WaitingForHuman), &all);
         assert!(approval.contains(&"a approve") && approval.contains(&"t assign to a person"));
@@ -520,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_first_means_newest_first() {
+    fn newest_run_is_listed_first() {
         let run = |state, created_ms| RunRecord { created_ms, ..record(state) };
         let mut runs =
             [run(RunState::WaitingForHuman, 1), run(RunState::Failed, 3), run(RunState::Running, 2)];

@@ -46,7 +46,7 @@ pub fn decision<R: BufRead, W: Write>(
         .map_or_else(String::new, |(name, origin)| format!(" as {} ({})", clean(name), clean(origin)));
     let word = choice.map_or_else(|| verdict.to_string(), |choice: Choice| choice.to_string());
     let (run, step) = (short(run), clean(&sheet.step));
-    dialog.say(match choice {
+    dialog.print_line(match choice {
         None => format!("{} step {step} of run {run}{who}?", capitalized(&word)),
         Some(Choice::Rerun) => format!("Run step {step} of run {run} again{who}?"),
         Some(Choice::Happened) => {
@@ -78,7 +78,7 @@ fn json<R: BufRead, W: Write>(dialog: &mut Dialog<R, W>, prompt: &str) -> Result
     match serde_json::from_str(&typed) {
         Ok(value) => Ok(Some(value)),
         Err(error) => {
-            dialog.say(format!("This is not valid JSON: {error}."))?;
+            dialog.print_line(format!("This is not valid JSON: {error}."))?;
             Ok(None)
         }
     }
@@ -98,11 +98,12 @@ pub fn signal<R: BufRead, W: Write>(
     let Some(name) = typed.or_else(|| awaited.map(str::to_owned)) else { return Ok(None) };
     if let Some(awaited) = awaited.filter(|awaited| *awaited != name) {
         let (awaited, name) = (clean(awaited), clean(&name));
-        dialog.say(format!("The run does not wait for the signal {name}. It waits for: {awaited}."))?;
+        dialog
+            .print_line(format!("The run does not wait for the signal {name}. It waits for: {awaited}."))?;
         return Ok(None);
     }
     let Some(payload) = json(dialog, "Payload as one line of JSON, {} for none.")? else { return Ok(None) };
-    dialog.say(format!("Send the signal {} to run {}?", clean(&name), short(run)))?;
+    dialog.print_line(format!("Send the signal {} to run {}?", clean(&name), short(run)))?;
     Ok(Some(RunCommand::Signal { name, payload, by: None }))
 }
 
@@ -125,7 +126,7 @@ pub fn assignment<R: BufRead, W: Write>(
         None => None,
     };
     let run = short(run);
-    dialog.say(match &to {
+    dialog.print_line(match &to {
         Some(to) => format!("Assign run {run} to {}?", clean(to)),
         None => format!("Unassign run {run}?"),
     })?;

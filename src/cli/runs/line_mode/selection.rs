@@ -85,7 +85,7 @@ impl<'r> Selection<'r> {
         format!("Type {word} to confirm, a number to leave one out, or press Enter to abort:")
     }
 
-    /// Leaves out the run with the number that was typed, and returns what to say; `None` if it is not a number.
+    /// Excludes the run with the typed number, and returns the reply; `None` if it is not a number.
     pub fn leave_out(&mut self, typed: &str) -> Option<String> {
         let number = typed.parse::<usize>().ok()?;
         let Some(at) = self.runs.iter().position(|one| one.number == number) else {
@@ -116,7 +116,7 @@ mod tests {
     use skills_model::RunState;
 
     #[test]
-    fn rows_say_what_distinguishes_them_and_keep_their_numbers() {
+    fn rows_are_distinguished_and_keep_their_numbers() {
         let run =
             |n: u32| RunRecord { inputs: json!({ "n": n, "region": "eu" }), ..record(RunState::Failed) };
         let runs = [run(10), run(200), run(3000)];

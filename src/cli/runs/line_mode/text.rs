@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_an_unknown_outcome_the_signal_and_the_labels() {
+    fn line_shows_unknown_outcome_signal_and_labels() {
         let mut run = record(RunState::WaitingForHuman);
         run.gate = Some(Gate::human("book", "9f".repeat(32), ApprovalReason::UnknownOutcome));
         run.options.labels = [("env".to_owned(), "prod".to_owned())].into();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_approvals_escalation_and_assignee() {
+    fn line_shows_approvals_escalation_and_assignee() {
         let mut run = record(RunState::WaitingForHuman);
         if let Some(Gate::Human { approvals, .. }) = &mut run.gate {
             *approvals = Approvals { need: 2, by: vec!["ana".to_owned()], ..Approvals::default() };
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canceled_run_says_why_and_a_deadline_what_happens_then() {
+    fn canceled_run_shows_its_reason_and_deadline_its_effect() {
         let canceled = record(RunState::Canceled);
         let expired = RunRecord { error: Some(serde_json::json!({ "code": "expired" })), ..canceled };
         assert_eq!(expired.expired_ms(), Some(expired.since_ms));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_run_says_who_denied_it() {
+    fn denied_run_names_who_denied_it() {
         let mut detail = detail(RunState::Canceled);
         let decision = Decision {
             verdict: Verdict::Deny,
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_in_words() {
+    fn times_are_written_out() {
         assert_eq!(
             (span(1_000), span(61_000), span(7_200_000)),
             ("1 second".into(), "1 minute".into(), "2 hours".into())

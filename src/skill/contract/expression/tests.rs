@@ -30,7 +30,7 @@ fn is_truthy(text: &str) -> Result<bool, ExpressionError> {
 }
 
 #[test]
-fn conditions_as_contracts_write_them() {
+fn conditions_of_contracts_are_evaluated() {
     for (text, expected) in [
         ("vars.status == 'approved'", true),
         ("vars.score >= 0.8", false),
@@ -52,7 +52,7 @@ fn conditions_as_contracts_write_them() {
 }
 
 #[test]
-fn the_right_side_is_left_alone_when_the_left_decides() {
+fn right_operand_is_not_evaluated_after_a_decisive_left() {
     assert_eq!(is_truthy("vars.is_locked and vars.missing == 1"), Ok(false));
     assert_eq!(is_truthy("vars.is_ready or vars.missing == 1"), Ok(true));
     assert_eq!(
@@ -62,7 +62,7 @@ fn the_right_side_is_left_alone_when_the_left_decides() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_have_position_and_reason() {
     let errors: Vec<String> = [
         "vars.a = 1",
         "vars.a ==",
@@ -83,7 +83,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn deep_nesting_is_refused_not_overflowed() {
+fn deep_nesting_is_rejected_without_overflow() {
     let deep = format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000));
     assert!(matches!(Expr::parse(&deep), Err(ExpressionError::Syntax { .. })));
     assert!(matches!(Expr::parse(&"not ".repeat(10_000)), Err(ExpressionError::Syntax { .. })));

@@ -113,7 +113,7 @@ impl Decision {
         }
     }
 
-    fn tell(&mut self, notice: Notice) -> Outcome {
+    fn show_notice(&mut self, notice: Notice) -> Outcome {
         self.said = Some(notice.text);
         if notice.to_top {
             self.body.scroll.offset = 0;
@@ -127,7 +127,7 @@ impl Decision {
 
     fn let_expire(&mut self, now: Instant) {
         if let Some(notice) = self.gates.let_expire(self.clock(now)) {
-            self.tell(notice);
+            self.show_notice(notice);
             if !self.gates.takes_text() {
                 self.focus = Focus::Button(0);
             }
@@ -156,19 +156,20 @@ impl Decision {
         let executes = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
         if let Some(why) = self.gates.in_the_way().filter(|_| executes) {
             let notice = Notice::at_top(format!("Not approved: {}", shown(why)));
-            return self.tell(notice);
+            return self.show_notice(notice);
         }
         if self.gates.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
         if self.drawn_digest != self.gates.current().sheet.inputs_digest {
-            return self.tell(Notice::at_top("No decision made: the request just changed. Review it again."));
+            return self
+                .show_notice(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
         let orders = self.gates.decide((verdict, choice), executes, self.fields.words());
         if orders.is_empty() {
             if self.gates.takes_text() {
                 let notice = Notice::at_top(self.gates.none_selected());
-                self.tell(notice);
+                self.show_notice(notice);
             }
             return Outcome::Stay;
         }
@@ -186,8 +187,9 @@ impl Decision {
             return Outcome::Stay;
         }
         if self.gates.selected().count() > 1 {
-            return self
-                .tell(Notice::at_top("A result is given for one run at a time: unselect the others."));
+            return self.show_notice(Notice::at_top(
+                "A result is given for one run at a time: unselect the others.",
+            ));
         }
         let run = one.sheet.run.clone();
         let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
@@ -198,7 +200,7 @@ impl Decision {
     fn press(&mut self, action: Action) -> Outcome {
         if let Some(why) = self.gates.not_permitted().filter(|_| decides(action)) {
             let notice = Notice::at_top(format!("Not decided: {}", shown(why)));
-            return self.tell(notice);
+            return self.show_notice(notice);
         }
         match action {
             Action::Back => Outcome::Close,
@@ -217,7 +219,7 @@ impl Decision {
             return Outcome::Stay;
         }
         if let Some(notice) = self.gates.answered(run, answer) {
-            self.tell(notice);
+            self.show_notice(notice);
         }
         match answer {
             Err(error) if error.code == Code::InvalidTransition => Outcome::Handled,
@@ -413,7 +415,7 @@ impl Overlay for Decision {
                     if detail.sheet.is_none() {
                         self.focus = Focus::Button(0);
                     }
-                    self.tell(notice);
+                    self.show_notice(notice);
                 }
                 Outcome::Stay
             }
@@ -595,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
+    fn footer_offers_no_second_decision_in_flight() {
         let mut decision = open(json!({}));
         assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"cancel"));
         let Outcome::Request(_, sent) = decision.press(Action::ApproveNow) else {
@@ -614,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_frame_showed_is_not_decided() {
+    fn decision_requires_a_drawn_frame() {
         let mut decision = open(json!({}));
         "d2".clone_into(&mut decision.gates.all[0].sheet.inputs_digest);
         for action in [Action::ApproveNow, Action::DenyNow] {
@@ -624,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
+    fn lost_step_without_rerun_can_still_be_decided() {
         let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
@@ -634,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_scope_no_answer_is_offered_or_sent() {
+    fn decision_without_scope_is_neither_offered_nor_sent() {
         for unknown in [false, true] {
             let mut decision =
                 open(json!({"outcome_unknown": unknown, "blocked": "the key op lacks `decide`"}));
@@ -659,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_became_of_the_decision() {
+    fn error_states_whether_the_decision_was_applied() {
         let unreachable = || Error::service_unreachable(Code::UpstreamFailure, "gate", "cannot connect");
         let unknown = Error { reason: Some(json!({"outcome_unknown": true})), ..unreachable() };
         let refused = Error::new(Code::Forbidden, "no");
@@ -676,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_after_the_time_decides_nothing() {
+    fn key_after_the_deadline_decides_nothing() {
         let mut decision = open(json!({"expires_ms": 61_000}));
         let opened = decision.opened.1;
         assert_eq!(decision.changes_in(opened), Some(1), "what is left is less than a minute at once");

@@ -108,7 +108,7 @@ impl LaunchDialog {
     }
 
     /// Updates the contract; entered values are kept for fields that remain.
-    fn stands_now(&mut self, view: &Arc<ContractView>) {
+    fn update_contract(&mut self, view: &Arc<ContractView>) {
         if self.sent || self.view == *view {
             return;
         }
@@ -274,7 +274,7 @@ impl Overlay for LaunchDialog {
             Message::Run(RunResponse::Contract(skill, Ok(view)))
                 if *skill == *self.view.skill_id.as_str() =>
             {
-                self.stands_now(view);
+                self.update_contract(view);
                 Outcome::Handled
             }
             Message::Event(Event::Connection(state)) => {
@@ -386,7 +386,7 @@ impl Overlay for LaunchDialog {
             cursor: None,
         };
         if self.form.is_empty() {
-            painter.put(inside.x, y, "it takes no inputs", Role::Muted, inside.width);
+            painter.put(inside.x, y, "it has no inputs", Role::Muted, inside.width);
         } else {
             self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
         }

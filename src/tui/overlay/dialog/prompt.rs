@@ -102,7 +102,7 @@ impl PromptKind {
             Self::Golden(_) => {
                 let expected = "Ids of skills that may rank first; `none`; or `not ID`.";
                 BTreeMap::from([
-                    ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
+                    ("query".to_owned(), Field { required: true, ..field("The request of a user.") }),
                     ("skills".to_owned(), Field { required: true, ..field(expected) }),
                 ])
             }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_parted_as_in_a_shell() {
+    fn arguments_are_split_as_in_a_shell() {
         let of = |text: &str| words(text).unwrap();
         assert_eq!(
             of("  --top 3 'two words' \"a \\\" b\" c\\ d '' "),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_asked_for_with_arguments_and_files() {
+    fn script_prompt_has_arguments_and_files() {
         let asking = PromptKind::Script {
             session: "s".into(),
             skill: "csv".into(),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_goes_to_the_clipboard_where_it_fits_and_else_into_a_file() {
+    fn export_uses_the_clipboard_or_a_file_by_size() {
         let copied = export(10, false, &json!({}));
         assert!(matches!(copied, Ok(Effect::Copy(text, _)) if text.len() == 10));
         let file = |effect| match effect {

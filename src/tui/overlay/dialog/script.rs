@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_call_is_shown_at_each_width() {
+    fn complete_call_is_shown_at_each_width() {
         insta::assert_snapshot!("script-80x24", drawn(&mut dialog(), 80, 24));
         insta::assert_snapshot!("script-120x36", drawn(&mut dialog(), 120, 36));
         let mut small = dialog();

@@ -34,7 +34,7 @@ pub(super) enum Focus {
     Reference,
     Inputs,
     Button,
-    /// Beside the left part.
+    /// Next to the left part.
     Preview,
 }
 

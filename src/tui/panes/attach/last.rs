@@ -94,7 +94,7 @@ impl LastResult {
                 if let (Some(last), Ok(detail)) = (&mut self.outcome, answer)
                     && last.run() == Some(run)
                 {
-                    last.goes_on(detail);
+                    last.update_run(detail);
                 }
                 if again { self.request() } else { Vec::new() }
             }
@@ -168,7 +168,7 @@ impl LastAttachment {
     }
 
     /// Updates the state of its run, and the outcome of the control signal it sent.
-    pub fn goes_on(&mut self, detail: &RunDetail) {
+    pub fn update_run(&mut self, detail: &RunDetail) {
         let Self::Done(attached) = self else { return };
         let attached = Arc::make_mut(attached);
         attached.execution.clone_from(&detail.run);

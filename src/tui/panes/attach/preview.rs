@@ -450,8 +450,8 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
 fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
     let mut out = Vec::new();
     let mut row = String::new();
-    let push = |row: &str, goes_on: bool, out: &mut Vec<RichLine>| {
-        let text = if goes_on { format!("{row} \\") } else { row.to_owned() };
+    let push = |row: &str, continues: bool, out: &mut Vec<RichLine>| {
+        let text = if continues { format!("{row} \\") } else { row.to_owned() };
         for segs in break_code(&[Seg::new(text, Role::Text)], width) {
             out.push(RichLine::from_segs(segs));
         }

@@ -83,12 +83,12 @@ impl Reference {
 
     /// Returns whether a key accepts the completion that is shown after the text.
     fn takes_completion(&self, key: KeyEvent) -> bool {
-        let goes_on = matches!(
+        let continues = matches!(
             (key.code, key.modifiers),
             (KeyCode::Right | KeyCode::End, KeyModifiers::NONE)
                 | (KeyCode::Char('f' | 'e'), KeyModifiers::CONTROL)
         );
-        goes_on && self.field.cursor() == self.field.text().len() && self.completion().is_some()
+        continues && self.field.cursor() == self.field.text().len() && self.completion().is_some()
     }
 
     /// Returns the rest of the reference under the cursor if it begins with the entered text.
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn references_come_before_labels_and_stale_answers_are_dropped() {
+    fn references_precede_labels_and_stale_responses_are_dropped() {
         let mut choices = Choices::default();
         let old = choices.ask(AttachTarget::Run);
         let new = choices.ask(AttachTarget::Output);

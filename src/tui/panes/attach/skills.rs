@@ -77,7 +77,7 @@ impl Skills {
         self.offered.iter().position(|skill| Some(&skill.id) == self.id.as_ref())
     }
 
-    /// Returns the skill beside the selected one in the list.
+    /// Returns the skill next to the selected one in the list.
     pub fn neighbor(&self, by: isize) -> Option<SkillId> {
         let last = self.offered.len().saturating_sub(1);
         let next = self.position().map_or(0, |at| at.saturating_add_signed(by).min(last));

@@ -189,7 +189,7 @@ mod tests {
     use skills_session::{Allowance, Fill};
 
     #[test]
-    fn every_entry_that_gives_way_has_a_word_and_a_reason() {
+    fn every_truncated_entry_has_a_label_and_a_reason() {
         let entry = |name: &str, shown: Shown| {
             (Listed { name: name.into(), skill_id: Some(SkillId::new(name)), ..Listed::default() }, shown)
         };

@@ -155,7 +155,7 @@ impl Map {
         self.request_pair()
     }
 
-    /// Puts the cursor on the cell of the requested pair, if a cluster contains both.
+    /// Moves the cursor to the cell of the requested pair, if a cluster contains both.
     fn find_chosen(&mut self) {
         let found = self.chosen.as_ref().zip(self.complete()).and_then(|((row, column), report)| {
             let clusters = report.map.clusters.iter().enumerate();

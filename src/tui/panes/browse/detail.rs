@@ -34,7 +34,7 @@ pub enum Tab {
     /// The rendered body.
     #[default]
     Instructions,
-    /// The YAML, with findings at their lines.
+    /// The YAML, with inline findings.
     Frontmatter,
     /// Tree and preview.
     Files,

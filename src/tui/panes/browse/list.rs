@@ -123,7 +123,7 @@ pub fn rows(
     entries: &[Entry],
     order: &[usize],
     catalog: &Catalog,
-    wishes: &RowOptions<'_>,
+    options: &RowOptions<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
     let mut score = |entry: &Entry| {
@@ -139,9 +139,9 @@ pub fn rows(
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for (_, index) in matched {
-        let key = key_of(&entries[index], wishes);
+        let key = key_of(&entries[index], options);
         let place = *places.entry(key).or_insert_with(|| {
-            groups.push(group_of(key, catalog, wishes));
+            groups.push(group_of(key, catalog, options));
             groups.len() - 1
         });
         groups[place].members.push(index);
@@ -150,7 +150,7 @@ pub fn rows(
     let mut out = Vec::with_capacity(count + groups.len());
     for group in groups {
         let begins_folded = group.begins_folded && fuzzy.is_empty();
-        let folded = begins_folded != wishes.turned.contains(&group.key);
+        let folded = begins_folded != options.turned.contains(&group.key);
         if !group.label.is_empty() {
             let count = group.members.len();
             out.push(Row::Group { key: group.key, label: group.label, count, live: group.live, folded });
@@ -185,12 +185,12 @@ enum Key<'a> {
     Elsewhere,
 }
 
-fn key_of<'a>(entry: &'a Entry, wishes: &RowOptions<'_>) -> Key<'a> {
-    if wishes.client.is_some_and(|(_, unseen)| unseen.contains_key(&entry.id)) {
+fn key_of<'a>(entry: &'a Entry, options: &RowOptions<'_>) -> Key<'a> {
+    if options.client.is_some_and(|(_, unseen)| unseen.contains_key(&entry.id)) {
         return Key::Unseen;
     }
-    match (entry.exclusion, wishes.group) {
-        (ExclusionReason::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
+    match (entry.exclusion, options.group) {
+        (ExclusionReason::Shadowed(_), _) if options.client.is_none() => Key::Shadowed,
         (ExclusionReason::Refused(_), _) => Key::Refused,
         (ExclusionReason::Elsewhere, _) => Key::Elsewhere,
         (_, GroupBy::Root) => Key::Root(entry.root),
@@ -200,7 +200,7 @@ fn key_of<'a>(entry: &'a Entry, wishes: &RowOptions<'_>) -> Key<'a> {
     }
 }
 
-fn group_of(key: Key<'_>, catalog: &Catalog, wishes: &RowOptions<'_>) -> Group {
+fn group_of(key: Key<'_>, catalog: &Catalog, options: &RowOptions<'_>) -> Group {
     let mut live = false;
     let (name, label, kind, place) = match key {
         Key::Root(index) => {
@@ -221,11 +221,11 @@ fn group_of(key: Key<'_>, catalog: &Catalog, wishes: &RowOptions<'_>) -> Group {
         }
         Key::All => ("all".to_owned(), String::new(), 0, 0),
         Key::Unseen => {
-            let client = wishes.client.map_or("", |(name, _)| name);
+            let client = options.client.map_or("", |(name, _)| name);
             ("unseen".to_owned(), format!("not loaded by {}", shown(client)), 1, 0)
         }
         Key::Elsewhere => {
-            let client = wishes.client.map_or("", |(name, _)| name);
+            let client = options.client.map_or("", |(name, _)| name);
             ("elsewhere".to_owned(), format!("found by {}, outside the roots", shown(client)), 1, 0)
         }
         Key::Shadowed => ("shadowed".to_owned(), "shadowed".to_owned(), 2, 0),

@@ -405,7 +405,7 @@ mod tests {
     use crate::glyphs::UNICODE;
 
     #[test]
-    fn a_narrow_pane_shortens_the_words_and_not_the_numbers() {
+    fn narrow_pane_shortens_words_but_not_numbers() {
         for (skills, width, expected) in [
             ([310, 1_753], 40, "✗ 310 with errors  ! 1,753 with warnings"),
             ([310, 1_753], 39, "✗ 310 skills  ! 1,753 skills"),

@@ -130,12 +130,13 @@ impl SkillList {
     fn build(&mut self) {
         let name = self.client.view.as_ref().map(|c| c.name.clone());
         let client = name.as_deref().map(|name| (name, &self.client.unseen));
-        let wishes = RowOptions { group: self.group, turned: &self.turned, client };
+        let options = RowOptions { group: self.group, turned: &self.turned, client };
         let group = match self.rows.get(self.scroll.cursor) {
             Some(Row::Group { key, .. }) => Some(key.clone()),
             _ => None,
         };
-        let (rows, matched) = list::rows(&self.entries, &self.order, &self.catalog, &wishes, &mut self.fuzzy);
+        let (rows, matched) =
+            list::rows(&self.entries, &self.order, &self.catalog, &options, &mut self.fuzzy);
         (self.rows, self.matched) = (rows, matched);
         let found = match (&group, &self.selected) {
             _ if !self.moved => None,
@@ -275,7 +276,7 @@ impl SkillList {
         self.tokens.request(readable.map(|e| &e.id))
     }
 
-    /// Puts the cursor on the row at a position; returns whether there is one.
+    /// Moves the cursor to the row at a position; returns whether there is one.
     pub fn click(&mut self, at: Position) -> bool {
         let row = self.scroll.offset + usize::from(at.y - self.area.y);
         if row >= self.rows.len() {

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_asks_the_same_and_survives_a_shell() {
+    fn command_line_repeats_the_request_with_quotes() {
         let mut options = Options::default();
         assert_eq!(options.command_line("what's $HOME"), "skills discover 'what'\\''s $HOME' --explain");
         options.toggle_policy();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_failed_does_not_stand_above_the_ranking_of_another() {
+    fn failed_request_is_not_above_the_ranking_of_another() {
         let mut asking = PendingRequests::default();
         let (_, first) = asking.ask("book an invoice", false);
         let answer = Answer {

@@ -1,12 +1,12 @@
-//! Draws the third column: the selected skill compared with its nearest rival, and other close results.
+//! Draws the third column: the selected skill compared with the best other result, and other close results.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::ask::PendingRequests;
+use super::comparison::{compare, nearest};
 use super::measurements::Measurements;
 use super::result_list::ResultList;
-use super::rival::{compare, nearest};
 use super::why_view::{draw_description, draw_differences};
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -30,7 +30,7 @@ pub(super) fn draw(
     let answer = &shown_answer.answer;
     let Some(other) = nearest(answer, hit) else { return };
     let mut painter = Painter::new(buf, cx);
-    let mut title = Title::of("Against ", false).note("nearest rival");
+    let mut title = Title::of("Against ", false).note("other result");
     title.name.segs.push(Seg::new(shown(other.skill_id.as_str()), Role::Strong));
     title.draw(&mut painter, area.x, area.y, area.width);
 
@@ -71,7 +71,7 @@ pub(super) fn draw(
 }
 
 /// Returns the column at which the differences end, so that the lead is aligned below them.
-fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
+fn lead_column(comparison: &super::comparison::Comparison<'_>, width: u16) -> u16 {
     let longest = comparison.rows.iter().map(|r| crate::widgets::text_width::cells(&r.label)).max();
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
 }

@@ -3,6 +3,7 @@
 
 mod ask;
 mod commands;
+mod comparison;
 mod comparison_view;
 mod history;
 mod intent_view;
@@ -12,7 +13,6 @@ mod measurements;
 mod request_form;
 mod result_list;
 mod results_view;
-mod rival;
 mod rows;
 mod view;
 mod why_view;
@@ -22,13 +22,13 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 use self::ask::PendingRequests;
+pub(crate) use self::comparison::compare as compare_hits;
 pub(crate) use self::comparison_view::draw_scored;
 pub use self::history::History;
 pub use self::listing::Lookup;
 use self::measurements::Measurements;
 use self::request_form::RequestForm;
 use self::result_list::ResultList;
-pub(crate) use self::rival::compare as compare_hits;
 pub(crate) use self::why_view::draw_differences;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use skills_api::Event;

@@ -1,6 +1,6 @@
-//! The result list with its cursor, and the selection while answers change: the first result until the user selects another one, and then exactly that
-//! bundle, identified by its path if the catalog reports it. While roots are scanned, an id can pass from one bundle to
-//! another.
+//! The result list with its cursor, and the selection while answers change: the first result until the user selects
+//! another one, and then exactly that bundle, identified by its path if the catalog reports it. While roots are
+//! scanned, an id can pass from one bundle to another.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use skills_discovery::{Answer, Hit};
 use skills_registry::Catalog;
 use skills_skill::SkillId;
 
-/// What the user put the cursor on.
+/// What the user moved the cursor to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// A skill, and its path.
@@ -41,7 +41,7 @@ pub(super) struct ResultList {
     pub items: Vec<usize>,
     /// Index into `items`.
     pub cursor: usize,
-    /// What the user put the cursor on; `None` while it stays on the first result by itself.
+    /// What the user moved the cursor to; `None` while it stays on the first result by itself.
     pub chosen: Option<Selection>,
     /// The skill under the cursor after the last answer.
     last: Option<SkillId>,

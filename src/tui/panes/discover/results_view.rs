@@ -83,7 +83,7 @@ pub(super) fn draw(
     let body = Rect { height: body.height - foot, ..body };
     let layout = layout(list, body, answer);
     let lines = lines(list, &layout);
-    keep_in_sight(list, &lines, usize::from(body.height));
+    keep_cursor_visible(list, &lines, usize::from(body.height));
     let window = lines.iter().skip(list.scroll.offset).take(usize::from(body.height));
     let places = window.clone().filter_map(|line| match line {
         Line::Row(row, 0) => Some(list.rows[*row]),
@@ -257,7 +257,7 @@ fn cursor_row(list: &ResultList) -> Option<usize> {
     list.items.get(list.cursor).copied()
 }
 
-fn keep_in_sight(list: &mut ResultList, lines: &[Line], height: usize) {
+fn keep_cursor_visible(list: &mut ResultList, lines: &[Line], height: usize) {
     list.scroll.height = height;
     let cursor = cursor_row(list);
     let of_cursor = |line: &Line| matches!(line, Line::Row(row, _) if Some(*row) == cursor);

@@ -19,7 +19,7 @@ const FOLD: u16 = 80;
 const WIDE: u16 = 100;
 /// Minimum height for a request of more than three rows: that of the pane on a screen of 30 rows.
 const TALL_BAND: u16 = 27;
-/// Minimum width for a separate column for the nearest rival.
+/// Minimum width for a separate column for the other result.
 const THREE: u16 = 160;
 
 /// What this ranking is, shown on every screen.
@@ -87,10 +87,10 @@ impl Discover {
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
         let results = Rect { width: left, ..body };
-        let has_rival =
+        let has_other =
             self.asking.shown().is_some_and(|s| s.answer.results.len() > 1) && self.list.hit().is_some();
         let (middle, third) =
-            third_column(area.width, has_rival, Rect { y: body.y, height: body.height, ..right });
+            third_column(area.width, has_other, Rect { y: body.y, height: body.height, ..right });
         self.draw_results(results, buf, cx);
         self.draw_why(middle, wide, third.is_some(), buf, cx);
         let (left_heavy, right_heavy) = (self.focused(Focus::Results, cx), self.focused(Focus::Why, cx));
@@ -148,16 +148,16 @@ impl Discover {
         }
     }
 
-    fn draw_why(&mut self, area: Rect, airy: bool, with_rival: bool, buf: &mut Buffer, cx: &Draw<'_>) {
+    fn draw_why(&mut self, area: Rect, airy: bool, with_other: bool, buf: &mut Buffer, cx: &Draw<'_>) {
         self.why_area = area;
-        let look = WhyLayout { airy, with_rival, focused: self.focused(Focus::Why, cx) };
+        let look = WhyLayout { airy, with_other, focused: self.focused(Focus::Why, cx) };
         why_view::draw(&mut self.list, &self.asking, &mut self.measured, look, area, buf, cx);
     }
 }
 
-/// Divides the right part if there is a rival and enough space.
-fn third_column(width: u16, has_rival: bool, right: Rect) -> (Rect, Option<Rect>) {
-    if width < THREE || !has_rival {
+/// Divides the right part if there is another result and enough space.
+fn third_column(width: u16, has_other: bool, right: Rect) -> (Rect, Option<Rect>) {
+    if width < THREE || !has_other {
         return (right, None);
     }
     let third = right.width * 9 / 20;

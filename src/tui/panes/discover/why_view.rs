@@ -1,14 +1,14 @@
 //! Draws why the selected skill is ranked where it is: score breakdown, description with matches, the lead over its
-//! nearest rival, and limitations of the answer.
+//! best other result, and limitations of the answer.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::ask::PendingRequests;
+use super::comparison::{Comparison, LEVEL, compare, nearest};
 use super::measurements::Measurements;
 use super::result_list::ResultList;
 use super::results_view::description_marks;
-use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
 use crate::pane::Draw;
@@ -29,8 +29,8 @@ use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState, VerdictReason};
 pub(super) struct WhyLayout {
     /// Whether there is space for blank rows.
     pub airy: bool,
-    /// Whether the nearest rival has a separate column.
-    pub with_rival: bool,
+    /// Whether the best other result has a separate column.
+    pub with_other: bool,
     pub focused: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn draw(
     // Draw everything into a separate buffer, of which the window shows a part.
     let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
     sheet.set_style(sheet.area, cx.theme.style(Role::Base));
-    let used = draw_sheet(list, asking, measured, look, window, &mut sheet, cx);
+    let used = draw_report(list, asking, measured, look, window, &mut sheet, cx);
     list.why.height = usize::from(window);
     list.why.offset = list.why.offset.min(usize::from(used.saturating_sub(window)));
     let offset = list.why.offset as u16;
@@ -134,11 +134,11 @@ fn why_title(
 }
 
 /// Draws everything from the top of the buffer; returns the number of rows.
-fn draw_sheet(
+fn draw_report(
     list: &ResultList,
     asking: &PendingRequests,
     measured: &mut Measurements,
-    WhyLayout { airy, with_rival, .. }: WhyLayout,
+    WhyLayout { airy, with_other, .. }: WhyLayout,
     window: u16,
     sheet: &mut Buffer,
     cx: &Draw<'_>,
@@ -159,17 +159,17 @@ fn draw_sheet(
             let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
             y += draw_description(asking, measured, hit, lines, column, y, &mut painter) + 1;
             let notices = notices(asking, answer);
-            if !with_rival && let Some(rival) = nearest(answer, hit) {
+            if !with_other && let Some(other) = nearest(answer, hit) {
                 // The remaining space above the notices.
                 let available = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
-                let comparison = compare(hit, rival, &answer.words, usize::from(available.clamp(4, 8)));
+                let comparison = compare(hit, other, &answer.words, usize::from(available.clamp(4, 8)));
                 y += if airy {
                     draw_lead(&comparison, column, y, &mut painter)
                 } else {
                     draw_lead_line(&comparison, column, y, &mut painter)
                 } + 1;
             }
-            if with_rival {
+            if with_other {
                 y = draw_levels(asking, measured, hit, column, y, &mut painter);
             }
             y = draw_notices(&notices, column, y, &mut painter);
@@ -399,7 +399,7 @@ fn draw_card(
 
 /// Formats `ahead of xlsx by 1.22`: the name is truncated before the amount.
 fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) -> RichLine {
-    let rival = shown(comparison.rival.skill_id.as_str());
+    let other = shown(comparison.other.skill_id.as_str());
     let (word, by) = match comparison.lead {
         lead if lead.abs() < LEVEL => ("tied with ", String::new()),
         lead if lead > 0.0 => ("ahead of ", plain_score(lead, painter.glyphs)),
@@ -409,7 +409,7 @@ fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) ->
     let available = width.saturating_sub(cells(word) + cells(between) + cells(&by));
     RichLine::from_segs(vec![
         Seg::new(word, Role::Muted),
-        Seg::new(cut_end(&rival, available, painter.glyphs.ellipsis).into_owned(), Role::Strong),
+        Seg::new(cut_end(&other, available, painter.glyphs.ellipsis).into_owned(), Role::Strong),
         Seg::new(between, Role::Muted),
         Seg::new(by, Role::Strong),
     ])
@@ -432,10 +432,10 @@ pub(crate) fn draw_differences(
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let label = longest.clamp(9, 16).min(column.width / 4);
     let end = column.x + label + 7;
-    let rival = shown(comparison.rival.skill_id.as_str());
+    let other = shown(comparison.other.skill_id.as_str());
     let reasons =
-        comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, painter.glyphs.ellipsis)));
-    // Bars shrink before reasons are truncated, because reasons name the rival.
+        comparison.rows.iter().map(|r| cells(&r.reason.text(&other, u16::MAX, painter.glyphs.ellipsis)));
+    // Bars shrink before reasons are truncated, because reasons name the other result.
     let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
     let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
@@ -445,7 +445,7 @@ pub(crate) fn draw_differences(
         painter.right(end, y, &signed(difference.value, painter.glyphs), Role::Text);
         bars::difference(painter, end + 2, y, half, scale, difference.value);
         let available = column.right().saturating_sub(end + 2 * half + 4);
-        let reason = difference.reason.text(&rival, available, painter.glyphs.ellipsis);
+        let reason = difference.reason.text(&other, available, painter.glyphs.ellipsis);
         painter.right(column.right(), y, &reason, Role::Muted);
     }
     comparison.rows.len() as u16

@@ -77,7 +77,7 @@ impl QueryList {
         }
     }
 
-    /// Puts the cursor on a row; returns whether it is another one.
+    /// Moves the cursor to a row; returns whether it is another one.
     pub fn select(&mut self, row: usize) -> bool {
         let is_other = row != self.scroll.cursor;
         (self.scroll.cursor, self.is_followed) = (row, true);

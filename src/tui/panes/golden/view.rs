@@ -89,7 +89,7 @@ fn draw_error(error: &Error, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16
     y - area.y
 }
 
-/// Draws the pane without queries: its purpose, and how to begin.
+/// Draws the pane without queries: its purpose, and how to start.
 fn draw_empty(
     measured: Option<&GoldenMeasurement>,
     error: Option<&Error>,

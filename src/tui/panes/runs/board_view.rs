@@ -333,14 +333,14 @@ fn board_row(
         let end = if waits || ended { run.since_ms } else { line.now_ms };
         let (first, last) = (line.cell(run.created_ms), line.cell(end));
         let works = matches!(run.state, RunState::Running | RunState::Replaying);
-        let began = if works { line.cell(run.since_ms) } else { last };
+        let started = if works { line.cell(run.since_ms) } else { last };
         let past = if painter.glyphs.ascii { "." } else { "·" };
         if run.state != RunState::Pending {
             let least = u16::from(!works && !waits);
-            painter.run(first, row.y, past, (began - first).max(least), Role::Muted);
+            painter.run(first, row.y, past, (started - first).max(least), Role::Muted);
         }
         if works {
-            painter.run(began, row.y, work, (last - began).max(1), Role::Level1);
+            painter.run(started, row.y, work, (last - started).max(1), Role::Level1);
         }
         if waits {
             let until = line.cell(line.now_ms);
@@ -362,7 +362,7 @@ fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Ro
         return (left, urgency);
     }
     if run.expires_ms.is_some() || parts.len() > 1 {
-        // Beside others there is only space for the counts of approvals.
+        // Next to others there is only space for the counts of approvals.
         if let (Some(approvals), Some(part)) =
             (&run.approvals, parts.get_mut(usize::from(run.outcome_unknown)))
             && let Some((_, counts)) = approvals.rsplit_once(", ")
@@ -620,7 +620,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_its_cell_on_the_time_line() {
+    fn moment_maps_to_a_cell_of_the_timeline() {
         let line = TimeLine { x: 10, width: 11, from_ms: 0, now_ms: 1_000 };
         assert_eq!((line.cell(-5), line.cell(0), line.cell(500), line.cell(1_000)), (10, 10, 15, 20));
         assert_eq!(line.cell(9_000), 20);
@@ -641,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_signs_of_one_cell() {
+    fn counts_are_glyphs_of_one_cell() {
         assert_eq!((level(0, 5, false), level(1, 7, false), level(7, 7, true)), (" ", "▁", "7"));
     }
 }

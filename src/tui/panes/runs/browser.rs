@@ -206,7 +206,7 @@ impl RunBrowser {
                 }
             }
             Action::NextTab | Action::PreviousTab if self.detail.shows_other() => {
-                self.detail.neighbour_state(if action == Action::NextTab { 1 } else { -1 });
+                self.detail.adjacent_state(if action == Action::NextTab { 1 } else { -1 });
                 Vec::new()
             }
             Action::AttachThis => {

@@ -237,7 +237,7 @@ impl DetailState {
     }
 
     /// Shows the checkpoint before or after the current one.
-    pub fn neighbour_state(&mut self, by: isize) {
+    pub fn adjacent_state(&mut self, by: isize) {
         let Some(detail) = self.get().cloned() else { return };
         let (DetailView::State(number) | DetailView::Changes(_, number)) = self.showing.clone() else {
             return;

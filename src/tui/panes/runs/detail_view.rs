@@ -294,13 +294,19 @@ fn elsewhere_lines(detail: &RunDetail, making: &RowContext<'_>, out: &mut Vec<Li
 /// Appends control requests of sidecars on this run, or of this run as a sidecar, with their current outcome:
 /// newest first.
 fn control_lines(state: &DetailState, record: &RunRecord, making: &RowContext<'_>, out: &mut Vec<Line>) {
-    let wishes = control_requests(record, state.events());
-    let mut sentences: Vec<(bool, String)> =
-        wishes.iter().rev().map(|wish| (wish.is_active(), live::describe_control_request(wish))).collect();
+    let requests = control_requests(record, state.events());
+    let mut sentences: Vec<(bool, String)> = requests
+        .iter()
+        .rev()
+        .map(|request| (request.is_active(), live::describe_control_request(request)))
+        .collect();
     sentences.dedup();
-    for (stands, sentences) in sentences.into_iter().take(MAX_CONTROL_REQUESTS) {
-        let (sign, role) =
-            if stands { (making.cx.glyphs.warn, Role::Warning) } else { (making.cx.glyphs.dot, Role::Muted) };
+    for (is_pending, sentences) in sentences.into_iter().take(MAX_CONTROL_REQUESTS) {
+        let (sign, role) = if is_pending {
+            (making.cx.glyphs.warn, Role::Warning)
+        } else {
+            (making.cx.glyphs.dot, Role::Muted)
+        };
         let segs = [Seg::new(format!("{sign} {sentences}"), role)];
         let lines = wrap_to(&segs, making.width, 3, making.cx.glyphs.ellipsis);
         out.extend(lines.into_iter().map(|line| Line::of(line.segs)));

@@ -159,7 +159,7 @@ impl Dialogs {
     pub fn open_happened(&mut self, run: &RunId, list: &RunList, detail: &DetailState) -> Vec<Effect> {
         let sheet = detail.other(run).and_then(|detail| detail.sheet.clone());
         let (Some(record), Some(sheet)) = (list.runs.known.get(run).cloned(), sheet) else {
-            return vec![no_sheet(run, detail)];
+            return vec![dialog_unavailable(run, detail)];
         };
         let draft = self.typed.of(&name_of_decision(run));
         let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -180,7 +180,7 @@ impl Dialogs {
         }
         detail.sheet_wanted = false;
         let there = detail.get().is_some_and(|detail| detail.sheet.is_some());
-        if there { self.decide(list, detail) } else { vec![no_sheet(run, detail)] }
+        if there { self.decide(list, detail) } else { vec![dialog_unavailable(run, detail)] }
     }
 
     /// Discards the drafts of a completed decision or launch, because they were submitted with it.
@@ -224,7 +224,7 @@ impl Dialogs {
             state == Some(RunState::WaitingForHuman)
         };
         let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
-        let mut names: Vec<&String> = self.typed.sheets().filter(alive).collect();
+        let mut names: Vec<&String> = self.typed.dialogs().filter(alive).collect();
         names.sort();
         let (what, of) = names.first()?.split_once(' ')?;
         let name = match known.get(&RunId(of.to_owned())) {
@@ -249,7 +249,7 @@ impl Dialogs {
 }
 
 /// Explains why the requested dialog does not open.
-fn no_sheet(run: &RunId, detail: &DetailState) -> Effect {
+fn dialog_unavailable(run: &RunId, detail: &DetailState) -> Effect {
     let read = detail.other(run).is_some();
     let error = detail.error().filter(|_| detail.is_of(run));
     Effect::Toast(match error {

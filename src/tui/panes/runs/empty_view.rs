@@ -1,4 +1,4 @@
-//! Draws the pane without runs: its purpose, how to begin, and the sandbox of scripts on this machine.
+//! Draws the pane without runs: its purpose, how to start, and the sandbox of scripts on this machine.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -204,10 +204,10 @@ impl RunPages {
     /// because there are none.
     pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
         self.found = filter.map(|text| Found { text: text.trim().to_owned(), ..Found::default() });
-        self.ask_for_found()
+        self.request_found()
     }
 
-    fn ask_for_found(&mut self) -> Option<Effect> {
+    fn request_found(&mut self) -> Option<Effect> {
         let found = self.found.as_ref()?;
         let (r#where, cursor) = (Some(found.text.clone()), found.next.clone());
         let filter = RunFilter { r#where, cursor, limit: MAX_REFRESHED_RUNS, ..RunFilter::default() };
@@ -225,7 +225,7 @@ impl RunPages {
         if found.pending.is_some() || found.loaded >= MAX_FOUND_RUNS {
             return None;
         }
-        self.ask_for_found()
+        self.request_found()
     }
 
     /// Returns whether the filter may match more runs than are loaded.
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn news_while_a_page_is_under_way_ask_once_more_after_it() {
+    fn events_during_a_page_request_cause_one_more() {
         let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let first = feeds.refresh(false, &known);
         assert_eq!(first.len(), 1);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_beyond_the_first_page_are_asked_for_on_demand() {
+    fn matches_beyond_the_first_page_are_loaded_on_demand() {
         let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         let outdated = feeds.find(Some("state:open")).unwrap();
         let first = feeds.find(Some("state:failed")).unwrap();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn older_runs_are_asked_for_one_page_at_a_time() {
+    fn older_runs_are_loaded_one_page_at_a_time() {
         let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
         assert_eq!(feeds.older(), None, "nothing is known to be older yet");
         let requests = feeds.refresh_all(&known);

@@ -24,8 +24,8 @@ impl Filter {
     /// the text is invalid, the last valid query stays active.
     pub fn read(&mut self) -> bool {
         let text = self.field.text();
-        let begun = text.get(last_part(text, char::is_whitespace)..).filter(|word| is_begun(word));
-        let text = begun.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
+        let started = text.get(last_part(text, char::is_whitespace)..).filter(|word| is_begun(word));
+        let text = started.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
         match RunQuery::parse(text) {
             Ok(query) => {
                 let is_changed = query != self.query;
@@ -143,7 +143,7 @@ impl Filter {
     }
 
     /// Returns the line below the field, an error or the completions, and whether it is an error. While the last term
-    /// is typed, its completions say more than what is wrong with its beginning.
+    /// is typed, its completions are shown instead of its error.
     pub fn hint(&self, known: &KnownRuns, is_typing: bool) -> (String, bool) {
         let text = self.field.text();
         let is_last = || {

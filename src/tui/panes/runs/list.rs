@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_goes_from_run_to_run_over_headings() {
+    fn cursor_moves_between_runs_and_skips_headings() {
         let rows = [Row::Heading(Group::You), run(1), Row::Blank, Row::Heading(Group::Done), run(2), run(3)];
         assert_eq!(moved(&rows, 1, 1), 4);
         assert_eq!(moved(&rows, 4, -1), 1);

@@ -19,7 +19,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::tell_apart;
+use skills_api::distinguishing_texts;
 use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -42,7 +42,7 @@ struct Columns {
 
 /// Maximum width of the text for a state; a third of the name in a wide list.
 const MAX_WORD: u16 = 15;
-/// Minimum width of a text for a state beside a long name, and of a name beside a text that is not cut.
+/// Minimum width of a text for a state next to a long name, and of a name next to a text that is not truncated.
 const MIN_WORD: u16 = 6;
 const MIN_NAME: u16 = 24;
 
@@ -156,7 +156,7 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
     let runs: Vec<&RunRecord> = in_sight.filter_map(|row| list.runs.known.get(row.run()?)).collect();
     let has_titles = runs.iter().any(|run| run.title().is_some());
     let by_deadline = runs.iter().any(|run| Group::of(run) == Group::You && run.expires_ms.is_some());
-    let mut distinctions = tell_apart(&runs, "  ").into_iter();
+    let mut distinctions = distinguishing_texts(&runs, "  ").into_iter();
     let now_ms = cx.clock_ms;
     let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
     let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
@@ -244,7 +244,7 @@ fn draw_filter(list: &mut RunList, focus: Focus, row: Rect, buf: &mut Buffer, cx
     let mut painter = Painter::new(buf, cx);
     painter.band(row, Role::Field);
     painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
-    let note = matches_in_words(list);
+    let note = match_summary(list);
     let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
     let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
     list.drawn.filter = row;
@@ -306,7 +306,7 @@ fn draw_run(
     painter.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
 }
 /// Describes how many runs match the filter, and how many of them are loaded.
-fn matches_in_words(list: &RunList) -> String {
+fn match_summary(list: &RunList) -> String {
     if list.filter.is_invalid() {
         return "not applied".to_owned();
     }
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_cut_only_for_a_text_that_cannot_be() {
+    fn name_is_truncated_only_for_a_fixed_text() {
         let columns = Columns::of(Rect::new(0, 0, 46, 20), true, 12);
         let (x, available) = columns.name;
         assert_eq!(available, 29);

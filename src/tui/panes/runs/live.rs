@@ -100,7 +100,7 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
         }
         EventKind::ArtifactKept => (format!("left {}", text("name")), Role::Info),
         EventKind::ControlApplied | EventKind::ControlRefused => (controlled(data), Role::Warning),
-        EventKind::RunClaimed if taken_over(data) => {
+        EventKind::RunClaimed if is_takeover(data) => {
             let number = |key: &str| data.get(key).and_then(Value::as_u64);
             let attempt = match (number("attempt"), number("attempts")) {
                 (Some(attempt), Some(all)) => format!(", attempt {attempt} of {all},"),
@@ -201,16 +201,16 @@ pub fn completed_by_decision(detail: &RunDetail, step: &str) -> Option<String> {
 
 /// Describes a sidecar's control request in its current state.
 #[must_use]
-pub fn describe_control_request(wish: &ControlRequest) -> String {
+pub fn describe_control_request(request: &ControlRequest) -> String {
     let named = |skill: Option<&str>, run: &RunId| {
         let end = super::list::tail(run);
         skill.map_or_else(|| format!("run {end}"), |skill| format!("{} {end}", shown(skill)))
     };
-    shown(&wish.sentence(named, time_of_day))
+    shown(&request.sentence(named, time_of_day))
 }
 
 /// Returns whether a worker claimed the run from one that was lost.
-fn taken_over(data: &Value) -> bool {
+fn is_takeover(data: &Value) -> bool {
     data.get("takeover").and_then(Value::as_bool) == Some(true)
 }
 
@@ -219,7 +219,7 @@ fn taken_over(data: &Value) -> bool {
 pub fn is_listed(event: &RunEvent) -> bool {
     match &event.event.kind {
         EventKind::StepStarted => false,
-        EventKind::RunClaimed => taken_over(&event.event.data),
+        EventKind::RunClaimed => is_takeover(&event.event.data),
         _ => true,
     }
 }

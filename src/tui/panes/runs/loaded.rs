@@ -80,7 +80,7 @@ impl LoadedRuns {
         effects
     }
 
-    /// Announces runs that began to wait since the last announcement, whichever response reported them.
+    /// Announces runs that started to wait since the last announcement, whichever response reported them.
     pub fn announce_waiting(&mut self) -> Vec<Effect> {
         // Runs that already wait when the workbench opens are not announced, whichever part of the list is loaded
         // first.
@@ -88,12 +88,12 @@ impl LoadedRuns {
             return Vec::new();
         }
         let Some(before) = self.told_waiting.replace(self.known.waiting()) else { return Vec::new() };
-        let began = self.known.began_to_wait(&before);
+        let started = self.known.began_to_wait(&before);
         let deliver = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
             let name = shown(run.title_or_skill());
             Effect::Awaited(format!("{name} {} waits for approval{step}", tail(&run.id)))
         };
-        began.into_iter().map(deliver).collect()
+        started.into_iter().map(deliver).collect()
     }
 }

@@ -36,7 +36,7 @@ impl Axis {
         self.busy.iter().map(|(start, end)| at.clamp(*start, *end) - start).sum()
     }
 
-    /// Returns the first cell and the number of cells of a step within a width; `None` for a step that has not begun.
+    /// Returns the first cell and the number of cells of a step within a width; `None` for a step that has not started.
     pub fn bar(&self, step: &StepView, now_ms: i64, width: u16) -> Option<(u16, u16)> {
         let (start, end) = span(step, now_ms)?;
         if width == 0 {
@@ -116,9 +116,9 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
         }
     };
     row("uses", &step.uses);
-    if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
+    if let (StepState::Interrupted, Some(started)) = (step.state, step.started_ms) {
         let summary = step.summary.as_deref().unwrap_or_default();
-        row("begun", &format!("{}, {summary}", time_of_day(began)));
+        row("started", &format!("{}, {summary}", time_of_day(started)));
     }
     if let Some(usual) = step.p95_ms {
         row(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_of_waiting_takes_no_room_and_every_step_shows() {
+    fn long_wait_is_compressed_and_every_step_visible() {
         let night = 12 * 3_600_000;
         let steps = [
             step(0, Some(900), StepState::Completed),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_step_reaches_to_now_and_one_that_has_no_end_yet_has_no_bar() {
+    fn bar_of_a_running_step_ends_now() {
         let running = step(1_000, None, StepState::Running);
         let waiting = step(1_000, None, StepState::WaitingForHuman);
         let axis = Axis::of(&[running.clone(), waiting.clone()], 3_000);

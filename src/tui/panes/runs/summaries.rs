@@ -112,7 +112,7 @@ impl Summaries {
             return Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number));
         }
         let list = self.responses.get(filter)?;
-        Some((in_words(list), list.runs))
+        Some((run_count(list), list.runs))
     }
 
     /// Returns the facets of a filter that the service computes, or those of the loaded runs until it answers.
@@ -136,12 +136,12 @@ impl Summaries {
     /// Returns how many runs match a filter, as the service counted them, if they are more than the listed ones.
     pub fn matches(&self, filter: Option<&str>, listed: u64) -> Option<String> {
         let total = filter.and_then(|filter| self.responses.get(filter))?;
-        (total.runs > listed).then(|| in_words(total))
+        (total.runs > listed).then(|| run_count(total))
     }
 }
 
 /// Returns the number of runs, with a `+` if there are more.
-fn in_words(list: &FacetList) -> String {
+fn run_count(list: &FacetList) -> String {
     let more = if list.truncated { "+" } else { "" };
     format!("{}{more}", count(usize::try_from(list.runs).unwrap_or(usize::MAX)))
 }

@@ -13,7 +13,7 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
-use skills_api::{deadline_text, run_cell, tell_apart};
+use skills_api::{deadline_text, distinguishing_texts, run_cell};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -51,7 +51,7 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         .take(height)
         .filter_map(|index| Some((index, list.runs.known.get(list.rows[index].run()?)?.clone())))
         .collect();
-    let distinctions = tell_apart(&records.iter().map(|(_, run)| run).collect::<Vec<_>>(), "  ");
+    let distinctions = distinguishing_texts(&records.iter().map(|(_, run)| run).collect::<Vec<_>>(), "  ");
     for ((_, run), distinction) in records.iter_mut().zip(&distinctions).filter(|row| !row.1.is_empty()) {
         run.options.title = Some(format!("{}  {distinction}", run.title_or_skill()));
     }
@@ -238,7 +238,7 @@ fn columns(settings: &RunSettings, area: Rect, records: &[(usize, RunRecord)], n
         RunColumn::Error,
     ] {
         if expendable == RunColumn::Worker {
-            // An error cut to its beginning says more than none.
+            // A truncated error is more informative than none.
             let excess = sum(&names, cut).saturating_sub(available);
             let has_notes = records.iter().any(|(_, run)| run.wait_notes().next().is_some());
             let least = if has_notes { MIN_NOTE } else { MIN_ERROR };

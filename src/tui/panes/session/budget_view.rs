@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_count_stands_by_its_weight_and_what_has_no_row_is_summed_up() {
+    fn counts_are_next_to_weights_and_hidden_rows_summed() {
         let made = BudgetResult { complete: 39, name_only: 116, omitted: 491, ..BudgetResult::default() };
         let group = |why: &str, skills| HiddenSkills { why: why.into(), skills, names: Vec::new() };
         let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);

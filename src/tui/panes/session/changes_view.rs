@@ -98,17 +98,17 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut entries: BTreeMap<String, (bool, bool)> = BTreeMap::new();
     let (mut order, mut lines, mut within) = (Vec::new(), (0_usize, 0_usize), (false, false));
     // Whether a description of several lines continues, in the new text and in the old one.
-    let mut goes_on = (false, false);
+    let mut continues = (false, false);
     for line in diff {
         let (added, text) = match line {
             DiffLine::Added(text) => (true, text),
             DiffLine::Removed(text) => (false, text),
             DiffLine::Same(text) => {
-                goes_on = (described(goes_on.0, text), described(goes_on.1, text));
+                continues = (described(continues.0, text), described(continues.1, text));
                 continue;
             }
         };
-        let side = if added { &mut goes_on.0 } else { &mut goes_on.1 };
+        let side = if added { &mut continues.0 } else { &mut continues.1 };
         let before = *side;
         *side = described(before, text);
         if before && (*side || text.ends_with("</description>")) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_neither_body_nor_entry_are_counted_beside_them_and_those_of_a_cut_entry_are_not() {
+    fn lines_outside_bodies_and_entries_are_counted_separately() {
         let new = |text: &str| DiffLine::Added(text.to_owned());
         let gone = |text: &str| DiffLine::Removed(text.to_owned());
         let cut = [gone("<description>Reads pages</description>"), new("<description>Reads</description>")];

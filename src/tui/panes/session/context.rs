@@ -179,7 +179,7 @@ impl ModelContext {
     }
 
     /// Collapses or expands the first visible section.
-    pub fn fold_in_sight(&mut self) {
+    pub fn fold_visible(&mut self) {
         if let Some((_, fold)) = self.folds.first().cloned() {
             self.toggle(fold);
         }

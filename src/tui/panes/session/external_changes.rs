@@ -144,7 +144,7 @@ mod tests {
     use skills_api::{Code, Error};
 
     #[test]
-    fn a_session_that_could_not_be_fetched_is_fetched_when_calls_get_through_again() {
+    fn failed_session_request_is_repeated_after_reconnect() {
         let refused = |code| SessionResponse::Session(Err(Error::new(code, "the core cannot be reached")));
         let following = Message::Run(RunResponse::Following);
         let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionRequest::Latest)]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn while_something_was_asked_for_here_nobody_looks() {
+    fn external_changes_are_not_checked_during_a_request() {
         let (mut others, now) = (ExternalChanges::default(), Instant::now());
         assert_eq!(others.due(now), Some(now), "at once when the pane is entered");
         others.looked = Some(now);

@@ -201,7 +201,7 @@ impl SessionPane {
         match action {
             Action::Back => self.focus = Focus::Active,
             Action::Open if self.context.tab == Tab::Payload => return Some(self.state.next_api()),
-            Action::Open | Action::Fold => self.context.fold_in_sight(),
+            Action::Open | Action::Fold => self.context.fold_visible(),
             other => self.context.move_by(other)?,
         }
         Some(Vec::new())

@@ -106,7 +106,7 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
         (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
         (None, Some(fill), Some(client)) => left_out(client, fill),
         (None, None, Some(client)) => {
-            format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
+            format!("no entry: {client} does not list it; skills budget --client {client} --all shows why")
         }
         (None, _, None) => "no entry: hidden from the model".to_owned(),
     };
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_below_the_other_the_body_has_the_most_room_and_nothing_overlaps() {
+    fn stacked_levels_do_not_overlap_and_body_is_largest() {
         for (height, files) in [(16, 0), (16, 9), (12, 2), (9, 1), (40, 30)] {
             let [first, body, last] = stacked(Rect::new(0, 0, 50, height), files);
             assert!(body.height >= first.height && body.height >= last.height, "{first} {body} {last}");

@@ -119,12 +119,12 @@ fn draw_objections(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
         return area;
     };
     let width = area.width.saturating_sub(6);
-    let begun = matches!(
+    let started = matches!(
         session.transcript.first().map(|entry| &entry.turn),
         Some(Turn::Message { speaker: MessageRole::User, .. })
     );
     let help = match session.transcript.len() {
-        _ if begun => "",
+        _ if started => "",
         0 => "Press s: ",
         _ => "Press n, then s: ",
     };

@@ -191,7 +191,7 @@ impl SessionState {
     }
 
     /// Returns the dialog before a script runs: its arguments and its sandbox; "Cancel" comes first.
-    fn script_sheet(&self, path: &str) -> Option<Effect> {
+    fn script_dialog(&self, path: &str) -> Option<Effect> {
         let session = self.session.as_ref()?;
         let skill = self.selected()?.name.clone();
         let typed = self.typed.of(&name_of_script(&skill, path));
@@ -411,7 +411,7 @@ impl SessionState {
                 let skill = self.selected().map(|skill| skill.name.clone());
                 self.call("skills.read", json!({"path": value, "skill": skill}))
             }
-            PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
+            PickerKind::ScriptToRun => self.script_dialog(value).into_iter().collect(),
             PickerKind::Session => vec![Effect::Session(SessionRequest::Open(value.to_owned()))],
             PickerKind::NewSession => vec![self.begin(value == SAME_SETTINGS)],
             PickerKind::Agent => {

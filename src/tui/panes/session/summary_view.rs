@@ -141,10 +141,10 @@ fn draw_active(
         y += 1;
         // The session's id distinguishes similar sessions.
         let short = short_id(&session.session_id);
-        let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
+        let (started, changed) = (moment(session.created_ms), moment(session.changed_ms));
         let all = [
-            format!("session {short}  created {begun}, changed {changed}"),
-            format!("session {short}, created {}", span(&begun, &changed)),
+            format!("session {short}  created {started}, changed {changed}"),
+            format!("session {short}, created {}", span(&started, &changed)),
             format!("id {short}  {changed}"),
             short.to_owned(),
         ];
@@ -220,12 +220,12 @@ fn drift_text(drift: SkillDrift) -> Option<String> {
 }
 
 /// Formats when something was created and changed, with the day once: `22 Nov 12:04, changed 12:31`.
-fn span(begun: &str, changed: &str) -> String {
-    let days = (begun.rsplit_once(' '), changed.rsplit_once(' '));
+fn span(started: &str, changed: &str) -> String {
+    let days = (started.rsplit_once(' '), changed.rsplit_once(' '));
     match days {
-        _ if begun == changed => begun.to_owned(),
-        (Some((day, _)), Some((same, time))) if day == same => format!("{begun}, changed {time}"),
-        _ => format!("{begun}, changed {changed}"),
+        _ if started == changed => started.to_owned(),
+        (Some((day, _)), Some((same, time))) if day == same => format!("{started}, changed {time}"),
+        _ => format!("{started}, changed {changed}"),
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_day_is_said_once_where_a_session_is_of_one_day() {
+    fn date_is_shown_once_for_a_session_of_one_day() {
         assert_eq!(span("22 Nov 12:04", "22 Nov 12:31"), "22 Nov 12:04, changed 12:31");
         assert_eq!(span("22 Nov 12:04", "23 Nov 01:00"), "22 Nov 12:04, changed 23 Nov 01:00");
         assert_eq!(span("22 Nov 12:04", "22 Nov 12:04"), "22 Nov 12:04");

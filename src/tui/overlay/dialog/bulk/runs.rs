@@ -374,7 +374,7 @@ impl RunRows {
             }
             return out;
         };
-        let whose = if self.sheets_are_same() { "all runs" } else { &id };
+        let whose = if self.previews_are_equal() { "all runs" } else { &id };
         labeled(whose, vec![Seg::new(shown(&sheet.headline), Role::Strong)], &mut out);
         if let Some(warning) = &sheet.irreversible {
             labeled("", vec![Seg::new(shown(warning), Role::Danger)], &mut out);
@@ -406,7 +406,7 @@ impl RunRows {
     }
 
     /// Returns whether the same would be executed for all runs.
-    fn sheets_are_same(&self) -> bool {
+    fn previews_are_equal(&self) -> bool {
         let sheets = || self.rows.iter().filter(|row| row.included).map(|row| row.sheet.as_ref());
         let key = |sheet: &'_ DecisionPreview| {
             (

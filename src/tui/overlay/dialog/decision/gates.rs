@@ -46,7 +46,7 @@ impl PendingGate {
     }
 }
 
-/// What the dialog tells after an event.
+/// What the dialog shows after an event.
 pub(super) struct Notice {
     pub text: String,
     /// Whether the dialog scrolls to it.
@@ -287,7 +287,7 @@ impl Gates {
             return None;
         }
         let Some(sheet) = &detail.sheet else {
-            let (what, said) = meanwhile(detail, &one.sheet);
+            let (what, said) = decided_since(detail, &one.sheet);
             one.send_state = SendState::Past(what);
             one.marked = false;
             return Some(Notice::aside(said));
@@ -346,7 +346,7 @@ pub fn outlook(sheet: &DecisionPreview, clock: i64) -> Vec<(&'static str, Vec<Se
 }
 
 /// Describes the outcome of a gate that was decided while the dialog was open: short, and in full.
-fn meanwhile(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String) {
+fn decided_since(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;
         decision.step == sheet.step && decision.inputs_digest == sheet.inputs_digest

@@ -1,11 +1,11 @@
-//! What goes wrong, and what is said then: text or JSON on standard error, and the exit code.
+//! Errors: text or JSON on standard error, and the exit code.
 
 use crate::binary;
 
 use binary::Home;
 
 #[test]
-fn an_unknown_skill_offers_near_names_and_exits_with_3() {
+fn unknown_skill_suggests_similar_names_and_exits_with_3() {
     let home = Home::with_skills();
     let answer = home.run(&["describe", "pdf-tabels"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
@@ -47,7 +47,7 @@ fn wrong_usage_exits_with_2_in_text_and_json() {
 }
 
 #[test]
-fn a_limit_beyond_what_is_allowed_is_wrong_usage() {
+fn limit_out_of_range_is_wrong_usage() {
     let home = Home::with_skills();
     for limit in ["0", "1001", "999999999999", "many"] {
         let answer = home.run(&["discover", "x", "--limit", limit]);
@@ -70,7 +70,7 @@ fn an_intent_beyond_the_limits_is_wrong_usage() {
 }
 
 #[test]
-fn control_sequences_in_an_intent_are_no_words() {
+fn control_sequences_in_an_intent_are_not_words() {
     let home = Home::with_skills();
     let words = |intent: &str| home.json(&["discover", intent])["words"].as_array().unwrap().len();
     assert_eq!(words("\u{1b}[31mextract\u{1b}[0m tables"), words("extract tables"));
@@ -229,7 +229,7 @@ fn config_check_prints_no_control_characters_of_a_file() {
 }
 
 #[test]
-fn a_service_that_is_not_there_exits_with_69() {
+fn unreachable_service_exits_with_69() {
     let home = Home::with_skills();
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -257,7 +257,7 @@ fn one_fault_has_one_exit_code() {
 }
 
 #[test]
-fn unknown_filter_values_offer_near_ones() {
+fn unknown_filter_values_suggest_similar_ones() {
     let home = Home::with_skills();
     let status = home.run(&["list", "--status", "stabel"]);
     assert_eq!(status.code, 0);
@@ -275,7 +275,7 @@ fn unknown_filter_values_offer_near_ones() {
 }
 
 #[test]
-fn a_pipe_gets_names_whole() {
+fn names_are_not_truncated_in_a_pipe() {
     let home = Home::empty();
     let long = "a-skill-with-a-name-of-sixty-four-letters-which-is-the-most-64ch";
     home.skill(long, "description: Counts the words of a text.\n", "B.\n");
@@ -301,7 +301,7 @@ fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
 }
 
 #[test]
-fn without_any_skills_the_shipped_ones_are_shown() {
+fn shipped_skills_are_shown_without_other_skills() {
     let home = Home::empty();
     let list = home.run_bare(&["list", "--json"]).json();
     let skills = list["skills"].as_array().unwrap();
@@ -320,7 +320,7 @@ fn a_refused_bundle_is_listed_with_its_reason() {
 }
 
 #[test]
-fn damaged_store_is_refused_and_left_as_it_is() {
+fn damaged_store_is_rejected_and_not_changed() {
     let home = Home::with_skills();
     let store = home.path().join("store.db");
     let damaged = "no database at all, and longer than the header of one would be ".repeat(80);

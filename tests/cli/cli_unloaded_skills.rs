@@ -8,14 +8,14 @@ use serde_json::json;
 
 #[test]
 fn runs_of_unread_skills_can_only_be_denied() {
-    let desk = RunsFixture::new();
-    let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
-    let signalled = desk.run(&["run", "later", "--json"]).json()["run"]["id"].as_str().unwrap().to_owned();
-    let other = desk.home.path().join("other");
+    let fixture = RunsFixture::new();
+    let (first, second) = (fixture.waiting_mail(), fixture.waiting_mail());
+    let signalled = fixture.run(&["run", "later", "--json"]).json()["run"]["id"].as_str().unwrap().to_owned();
+    let other = fixture.home.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let elsewhere =
-        |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
-    let why = format!("use --root {}", desk.home.skills().display());
+        |args: &[&str]| fixture.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
+    let why = format!("use --root {}", fixture.home.skills().display());
 
     let show = elsewhere(&["runs", "show", &first]).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -24,11 +24,11 @@ fn runs_of_unread_skills_can_only_be_denied() {
         show.contains(" runs deny ") && !show.contains(" runs approve "),
         "only a denial is possible: {show}"
     );
-    let digest = desk.digest(&first);
+    let digest = fixture.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();
     assert!(yes.code != 0 && error["message"].as_str().unwrap().contains(&why), "{error}");
-    assert_eq!(desk.json(&["runs", "show", &first])["decisions"], json!([]), "no decision made");
+    assert_eq!(fixture.json(&["runs", "show", &first])["decisions"], json!([]), "no decision made");
     assert_eq!(
         elsewhere(&["runs", "deny", &second, "--step", "send", "--yes"]).code,
         0,
@@ -43,24 +43,24 @@ fn runs_of_unread_skills_can_only_be_denied() {
     let pending = elsewhere(&["runs", "show", &signalled, "--json"]).json();
     assert!(pending["elsewhere"].as_str().unwrap().contains(&why), "{}", pending["elsewhere"]);
 
-    assert_eq!(desk.run(&["runs", "work"]).code, 0);
-    assert_eq!(desk.json(&["runs", "show", &signalled])["elsewhere"], json!(null));
-    assert_eq!(desk.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes"]).code, 0);
+    assert_eq!(fixture.run(&["runs", "work"]).code, 0);
+    assert_eq!(fixture.json(&["runs", "show", &signalled])["elsewhere"], json!(null));
+    assert_eq!(fixture.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes"]).code, 0);
 }
 
 #[test]
-fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
-    let desk = RunsFixture::new();
-    let store = format!("sqlite:{}", desk.home.path().join("shipped.db").display());
-    let demo = |args: &[&str]| desk.home.run_bare(&[&["--demo", "--store", &store], args].concat());
+fn run_of_shipped_skills_continues_in_another_version() {
+    let fixture = RunsFixture::new();
+    let store = format!("sqlite:{}", fixture.home.path().join("shipped.db").display());
+    let demo = |args: &[&str]| fixture.home.run_bare(&[&["--demo", "--store", &store], args].concat());
     let waits = demo(&["run", "invoice-intake", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let run = waits.json()["run"].clone();
     assert_eq!(run["options"]["place"], "shipped", "no folder of one version");
     // An earlier version named the folder that it had unpacked its skills to.
-    let earlier = unpacked(desk.home.path()).join("00000000000000ff");
+    let earlier = unpacked(fixture.home.path()).join("00000000000000ff");
     std::fs::create_dir_all(&earlier).unwrap();
-    let connection = rusqlite::Connection::open(desk.home.path().join("shipped.db")).unwrap();
+    let connection = rusqlite::Connection::open(fixture.home.path().join("shipped.db")).unwrap();
     let changed = connection
         .execute(
             "UPDATE runs SET options = json_set(options, '$.place', ?1)",
@@ -70,11 +70,11 @@ fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
     assert_eq!(changed, 1);
     drop(connection);
     // A process that reads other skills gets the complete command.
-    let other = desk.home.path().join("other");
+    let other = fixture.home.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let show =
         ["--root", other.to_str().unwrap(), "--store", &store, "runs", "show", run["id"].as_str().unwrap()];
-    let show = desk.home.run_bare(&show).stdout;
+    let show = fixture.home.run_bare(&show).stdout;
     let words = show.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&format!("use --demo --store {store}")), "{show}");
     let id = run["id"].as_str().unwrap();

@@ -42,7 +42,7 @@ fn waived() -> bool {
     std::env::var_os("SKILLS_TEST_WITHOUT_ISOLATION").is_some()
 }
 
-/// A bundle with some scripts of `tests/fixtures/attacks`, notes, and a link that leads out.
+/// A bundle with some scripts of `tests/fixtures/attacks`, notes, and a link that points outside.
 pub struct Bundle {
     folder: TempDir,
 }
@@ -92,7 +92,7 @@ pub fn open_folder() -> TempDir {
 /// What one try needs: arguments, what must stay alive, and a way to see from outside whether it succeeded.
 pub struct AttackSetup {
     pub args: Vec<String>,
-    /// Whether the attack had its effect; asked once, after the script has ended.
+    /// Whether the attack had its effect; checked once, after the script has ended.
     pub happened: Box<dyn FnMut(&Outcome) -> bool + Send>,
     pub keep: Vec<Box<dyn Any + Send>>,
 }
@@ -206,7 +206,7 @@ impl Drop for Victim {
     }
 }
 
-/// Asks again until it is so; false after a while.
+/// Polls until it holds; false after a timeout.
 pub fn soon(mut so: impl FnMut() -> bool) -> bool {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while !so() {

@@ -1,4 +1,4 @@
-//! A service over a place with bundles that run, and a caller that knows every byte it sends.
+//! A service over a folder with executable bundles, and a caller that controls every byte it sends.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl TestServer {
         (Self::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -112,7 +112,7 @@ impl TestServer {
     /// Sends bytes as they are and reads until the connection ends.
     pub async fn send(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect().await;
-        // A service that has heard enough may close while more is sent.
+        // A service may close the connection while more is sent.
         let _ = stream.write_all(bytes).await;
         let mut received = Vec::new();
         let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut received))
@@ -151,7 +151,7 @@ impl TestServer {
         json!({ "run_id": run, "step": sheet["step"], "inputs_digest": sheet["inputs_digest"], "notes": "sum is right" })
     }
 
-    /// A run of `ledger` that waits for a person.
+    /// A run of `ledger` that waits for approval.
     pub async fn waiting(&self) -> String {
         let launched = self
             .call("skill.execute_async", json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } }));

@@ -1,4 +1,4 @@
-//! A caller that does what a test says, and a bench that launches, claims, decides and counts.
+//! A caller whose behavior a test defines, and a fixture that launches, claims, decides and counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 pub const LEASE: u64 = 30_000;
 
-/// What one call answers.
+/// The result of one call.
 pub type Answer = Result<Value, CallError>;
 type Act = Arc<dyn Fn(RecordedCall, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync>;
 
@@ -44,12 +44,12 @@ pub struct Fake {
     /// Calls whose cancellation was seen.
     pub canceled: AtomicUsize,
     changed: tokio::sync::Notify,
-    /// What stands for the content of the script behind every capability.
+    /// The simulated content of the script of every capability.
     pub script: Mutex<String>,
 }
 
 impl Fake {
-    /// Answers with a function of the inputs and of how often it was called.
+    /// Returns a function of the inputs and of the number of calls.
     pub fn on(&self, capability: &str, act: impl Fn(RecordedCall) -> Answer + Send + Sync + 'static) {
         self.does(capability, move |made, _, _| {
             let answer = act(made);
@@ -65,8 +65,8 @@ impl Fake {
         self.acts.lock().unwrap().insert(capability.to_owned(), Arc::new(act));
     }
 
-    /// Never answers; ends when it is canceled.
-    pub fn hangs(&self, capability: &str) {
+    /// Never returns; ends when it is canceled.
+    pub fn block_forever(&self, capability: &str) {
         self.does(capability, |_, _, cancel| {
             Box::pin(async move {
                 cancel.cancelled().await;
@@ -75,7 +75,7 @@ impl Fake {
         });
     }
 
-    /// As any other capability: answers its inputs.
+    /// As any other capability: returns its inputs.
     pub fn heals(&self, capability: &str) {
         self.acts.lock().unwrap().remove(capability);
     }
@@ -113,7 +113,7 @@ impl Drop for Inside {
     }
 }
 
-/// The caller of a bench.
+/// The caller of a fixture.
 pub struct FakeCaller {
     pub fake: Arc<Fake>,
     me: std::sync::Weak<FakeCaller>,
@@ -224,7 +224,7 @@ impl Bench {
         Self::with(|clock| Sqlite::open(&path, clock).unwrap().store)
     }
 
-    /// With a clock that moves whenever it is looked at, so that each transaction has its own moment.
+    /// With a clock that advances whenever it is read, so that each transaction has its own time.
     pub fn ticking() -> Self {
         Self::timed(|clock| Sqlite::in_memory(clock).unwrap(), 1)
     }
@@ -256,7 +256,7 @@ impl Bench {
         }
     }
 
-    /// Declares a capability; those of no declaration are harmless and take anything.
+    /// Declares a capability; undeclared ones have no side effects and accept any input.
     pub fn declare(&mut self, id: &str, shape: Value) -> &mut Self {
         self.capabilities.insert(id.to_owned(), Arc::new(capability(id, shape)));
         self
@@ -287,7 +287,7 @@ impl Bench {
         self.launch_plan(self.plan(text).to_value(), inputs).await
     }
 
-    /// Launches a run of a plan as it is kept.
+    /// Launches a run of a stored plan.
     pub async fn launch_plan(&self, plan: Value, inputs: Value) -> RunId {
         let digest = skills_runs::digest_of(&plan);
         let plan = Plan::from_value(&plan, &digest).unwrap();
@@ -314,7 +314,7 @@ impl Bench {
         claimed.unwrap_or_else(|| panic!("{run} cannot be claimed"))
     }
 
-    /// Claims a run and executes it as far as it goes.
+    /// Claims a run and executes it until it waits or ends.
     pub async fn work(&self, run: &RunId) -> ExecutionEnd {
         let claimed = self.claim(run).await;
         self.engine.execute(claimed, CancellationToken::new()).await
@@ -335,7 +335,7 @@ impl Bench {
         }
     }
 
-    /// Executes until a step was called `times` times, then loses the worker: nothing more is recorded.
+    /// Executes until a step was called `times` times, then abandons the worker: nothing more is recorded.
     pub async fn work_until(&self, run: &RunId, step: &str, times: usize) {
         let claimed = self.claim(run).await;
         tokio::select! {
@@ -382,7 +382,7 @@ impl Bench {
         self.store.command(run, decision, None, None, None).await.unwrap().run
     }
 
-    /// Says that the step whose outcome is unknown happened, and what it gave.
+    /// Marks the step of unknown outcome as completed, with its result.
     pub async fn happened(&self, run: &RunId, result: Value) {
         let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
             panic!("no question is open")
@@ -430,7 +430,7 @@ pub fn failed(executed: &ExecutionEnd) -> (String, String) {
     (text("code"), text("message"))
 }
 
-/// The step that asks a person, and why as JSON.
+/// The step that waits for approval, and the reason as JSON.
 pub fn pending_step(executed: &ExecutionEnd) -> (String, Value) {
     let ExecutionEnd::Waiting(run) = executed else { panic!("not waiting: {executed:?}") };
     match run.gate.clone() {

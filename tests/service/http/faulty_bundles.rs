@@ -1,4 +1,4 @@
-//! Bundles that come to every kind of grief, written beside the fixtures.
+//! Bundles with faults of every kind, in addition to the fixtures.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use skills_skill::contract::{Endpoint, ServiceTarget};
 
 use crate::runs_place::Place;
 
-/// The fixtures and the troubles; `mute` takes connections and never answers.
+/// The fixtures and the faulty bundles; `mute` accepts connections and never responds.
 pub fn place(mute: &TcpListener) -> Place {
     let mut place = Place::new();
     let said_no = "printf '{\"allowed\": false, \"reason\": \"two addresses\"}\\n'";

@@ -1,4 +1,4 @@
-//! The lead over the nearest rival by words, with a short reason for each.
+//! The lead over another result by words, with a short reason for each.
 
 use crate::widgets::breakdown::is_stop_word;
 use crate::widgets::text_width::{cells, cut_end, shown};
@@ -15,31 +15,31 @@ const STOP_WORDS: &str = "stop words";
 pub struct Difference {
     /// The word, pair, or `rules`.
     pub label: String,
-    /// The difference to the rival; negative if the rival has more.
+    /// The difference to the other hit; negative if that has more.
     pub value: f64,
     /// The reason.
     pub reason: Reason,
 }
 
-/// Why a word made a difference, in a few words that name the skill to which they apply: the rival's name, if any, is
+/// Why a word made a difference, in a few words that name the skill to which they apply: the other skill's name, if any, is
 /// between the two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reason {
     before: &'static str,
-    /// The text after the rival's name; `None` if the reason concerns the selected skill.
+    /// The text after the other skill's name; `None` if the reason concerns the selected skill.
     after: Option<&'static str>,
 }
 
 impl Reason {
-    /// Formats the reason in at most `available` cells, truncating the rival's name; a name that would be truncated to
-    /// a few letters is replaced by *rival*.
+    /// Formats the reason in at most `available` cells, truncating the other skill's name; a name that would be truncated
+    /// to a few letters is replaced by *other*.
     #[must_use]
-    pub fn text(self, rival: &str, available: u16, ellipsis: &str) -> String {
-        const RIVAL: &str = "rival";
+    pub fn text(self, other: &str, available: u16, ellipsis: &str) -> String {
+        const OTHER: &str = "other";
         let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };
         let width = available.saturating_sub(cells(self.before) + cells(after));
-        let is_legible = width >= cells(rival) || width > cells(RIVAL) + 2;
-        let name = if is_legible { cut_end(rival, width, ellipsis) } else { RIVAL.into() };
+        let is_legible = width >= cells(other) || width > cells(OTHER) + 2;
+        let name = if is_legible { cut_end(other, width, ellipsis) } else { OTHER.into() };
         let text = format!("{}{name}{after}", self.before);
         cut_end(&text, available, ellipsis).into_owned()
     }
@@ -49,8 +49,8 @@ impl Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'a> {
     /// The other hit.
-    pub rival: &'a Hit,
-    /// Score of the selected hit minus that of the rival.
+    pub other: &'a Hit,
+    /// Score of the selected hit minus that of the other hit.
     pub lead: f64,
     /// Differences, those in favor of the selected hit first; they add up to the lead.
     pub rows: Vec<Difference>,
@@ -65,12 +65,12 @@ pub fn nearest<'a>(answer: &'a Answer, selected: &Hit) -> Option<&'a Hit> {
 /// Compares two hits in at most `max` rows; the smallest differences are summed in the last one, and stop words of the
 /// request in one.
 #[must_use]
-pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usize) -> Comparison<'a> {
+pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usize) -> Comparison<'a> {
     fn of<'r>(row: &'r WordRow, words: &[QueryWord]) -> &'r str {
         if is_stop_word(row, words) { STOP_WORDS } else { &row.label }
     }
     let mut labels: Vec<&str> = Vec::new();
-    for row in selected.breakdown.words.iter().chain(&rival.breakdown.words) {
+    for row in selected.breakdown.words.iter().chain(&other.breakdown.words) {
         let label = of(row, words);
         if !labels.contains(&label) {
             labels.push(label);
@@ -87,7 +87,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usi
     };
     let mut rows: Vec<Difference> = Vec::new();
     for label in labels {
-        let (ours, theirs) = (sums(selected, label), sums(rival, label));
+        let (ours, theirs) = (sums(selected, label), sums(other, label));
         let value = ours.iter().sum::<f64>() - theirs.iter().sum::<f64>();
         if value.abs() >= 0.005 {
             rows.push(Difference { label: shown(label), value, reason: reason(label, &ours, &theirs) });
@@ -96,7 +96,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usi
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     let rest = if rows.len() > max && max > 0 { rows.split_off(max - 1) } else { Vec::new() };
     // The decisive rows come first: for a lead those in favor, else those against.
-    let lead = selected.score - rival.score;
+    let lead = selected.score - other.score;
     if lead > -LEVEL {
         rows.sort_by(|a, b| b.value.total_cmp(&a.value));
     } else {
@@ -107,7 +107,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usi
         let label = format!("{} more", rest.len());
         rows.push(Difference { label, value, reason: Reason::default() });
     }
-    Comparison { rival, lead, rows }
+    Comparison { other, lead, rows }
 }
 
 /// Returns which signal made the difference, and in favor of which of the two.

@@ -1,4 +1,4 @@
-//! Bytes that are not requests, bodies that are not JSON, clients that do not read: each one is answered or
+//! Bytes that are not requests, bodies that are not JSON, clients that do not read: each one gets a response or is
 //! disconnected, without effect on others.
 
 use std::collections::BTreeSet;
@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 use super::connections::hasty;
+use super::errors::is;
 use super::events::Stream;
-use super::house::{TestServer, WAIT_TIMEOUT};
-use super::mistakes::is;
+use super::test_server::{TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 /// The method and the path of an operation, with something in the place of each parameter.
@@ -24,8 +24,8 @@ fn somewhere(operation: &Operation) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_operation_takes_a_body_that_is_no_json_object() {
-    let house = TestServer::open().await;
+async fn operations_reject_bodies_that_are_not_objects() {
+    let test_server = TestServer::open().await;
     let deep = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     let bodies: Vec<&[u8]> = vec![
         b"{",
@@ -56,7 +56,7 @@ async fn no_operation_takes_a_body_that_is_no_json_object() {
             )
             .into_bytes();
             request.extend_from_slice(body);
-            let answer = house.send(&request).await;
+            let answer = test_server.send(&request).await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
             assert_eq!(answer.status, 400, "{method} {path} {shown}: {}", answer.body);
             is(&answer, 400, "invalid_request");
@@ -64,16 +64,16 @@ async fn no_operation_takes_a_body_that_is_no_json_object() {
         }
     }
     assert!(tried > 300, "{tried}");
-    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_refused_and_smuggles_nothing() {
-    let house = TestServer::with(hasty()).await;
+async fn invalid_http_is_rejected_without_smuggling() {
+    let test_server = TestServer::with(hasty()).await;
     let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
     let far = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1 << 20));
-    // Two lengths, or a length beside pieces, mean one thing to a proxy and another one to us.
+    // Two lengths, or a length with chunked encoding, are interpreted differently by a proxy and by the service.
     let within = "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let post = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let two = format!("{post}content-length: 2\r\ncontent-length: 40\r\n\r\n{{}}{within}");
@@ -96,7 +96,7 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
         negative.as_bytes(),
     ];
     for bytes in rough {
-        let mut stream = house.connect().await;
+        let mut stream = test_server.connect().await;
         let _ = stream.write_all(bytes).await;
         let mut received = Vec::new();
         // Rejected or closed; either way the connection ends, and what followed is not a request.
@@ -113,12 +113,12 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
             usize::from(!received.is_empty()),
             "{shown}: {received}"
         );
-        assert_eq!(house.get("/livez").await.status, 200, "after {shown}");
+        assert_eq!(test_server.get("/livez").await.status, 200, "after {shown}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_operation_asks_for_a_key_and_for_its_scope() {
+async fn every_operation_requires_a_key_and_its_scope() {
     let (place, mut ring) = (Place::new(), KeyRing::default());
     let other = |name: &str, scope| {
         let (key, stored) = new_key(name, BTreeSet::from([scope])).unwrap();
@@ -129,7 +129,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
     place.write("keys.yaml", &format!("keys:\n{one}{two}"));
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(
+    let test_server = TestServer::over(
         place,
         core,
         Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() },
@@ -141,7 +141,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
         for (method, path) in
             routes.map(|route| (route.method.to_string(), route.path.replace(['{', '}'], "")))
         {
-            let anonymous = house.ask(&method, &path, &[], "").await;
+            let anonymous = test_server.ask(&method, &path, &[], "").await;
             if anonymous.status != 401 {
                 open.insert(path);
                 continue;
@@ -150,8 +150,8 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
             // A key with other scopes, and the same key truncated.
             let key = if operation.scope == Some(Scope::Read) { &decider } else { &reader };
             let half = &key[..key.len() - 1];
-            is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
-            let known = house.ask(&method, &path, &[("x-api-key", key)], "{}").await;
+            is(&test_server.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
+            let known = test_server.ask(&method, &path, &[("x-api-key", key)], "{}").await;
             let received = known.json()["error"]["message"].clone();
             assert!(
                 known.status == 403 && received.as_str().is_some_and(|received| received.contains("scope")),
@@ -164,24 +164,29 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
-    let house = TestServer::open().await;
+async fn slow_monitor_blocks_no_other_and_misses_nothing() {
+    let test_server = TestServer::open().await;
     // A small receive buffer, so that unread data soon fills the server's send buffer.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut lazy =
-        Stream::over(socket.connect(house.address).await.unwrap(), &house, "/v1/events?after=0", "").await;
-    let mut awake = Stream::open(&house, "/v1/events?after=0", None).await;
+    let mut lazy = Stream::over(
+        socket.connect(test_server.address).await.unwrap(),
+        &test_server,
+        "/v1/events?after=0",
+        "",
+    )
+    .await;
+    let mut awake = Stream::open(&test_server, "/v1/events?after=0", None).await;
     let mut seen = 0;
     while seen < 200 {
-        house.waiting().await;
-        let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
+        test_server.waiting().await;
+        let newest = test_server.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
         while seen < newest {
             seen += 1;
             assert_eq!(awake.run().await.id, Some(seen), "a client that reads gets events at once");
         }
     }
-    let mut back = Stream::open(&house, "/v1/events", Some(1)).await;
+    let mut back = Stream::open(&test_server, "/v1/events", Some(1)).await;
     for number in 2..=seen {
         assert_eq!(back.run().await.id, Some(number));
     }
@@ -212,7 +217,7 @@ fn nest(folder: &std::path::Path) {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn deeply_nested_folders_harm_nobody() {
+async fn deeply_nested_folders_are_handled() {
     for (trusted, code) in [(true, "invalid_request"), (false, "untrusted")] {
         let mut place = Place::new();
         nest(&place.path("skills/ledger/references"));
@@ -220,13 +225,13 @@ async fn deeply_nested_folders_harm_nobody() {
             place.config.trust.clear();
         }
         let core = place.open_with(CoreParts::Index).await;
-        let house = TestServer::over(place, core, Settings::default()).await;
-        assert_eq!(house.get("/v1/skills/governance").await.status, 200);
-        assert_eq!(house.get("/v1/skills/ledger/describe").await.status, 200);
+        let test_server = TestServer::over(place, core, Settings::default()).await;
+        assert_eq!(test_server.get("/v1/skills/governance").await.status, 200);
+        assert_eq!(test_server.get("/v1/skills/ledger/describe").await.status, 200);
         let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
-        let launched = house.call("skill.execute", ledger).await;
+        let launched = test_server.call("skill.execute", ledger).await;
         assert_eq!(launched.code(), code, "{}", launched.body);
-        assert_eq!(house.get("/livez").await.status, 200);
+        assert_eq!(test_server.get("/livez").await.status, 200);
     }
 }
 
@@ -238,9 +243,9 @@ fn threads() -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn measurements_of_callers_that_are_gone_take_no_threads() {
-    let house = TestServer::open().await;
-    let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
+async fn measurements_of_disconnected_callers_use_no_threads() {
+    let test_server = TestServer::open().await;
+    let service = Service { core: test_server.core.clone() as _, sessions: test_server.core.clone() as _ };
     let fit = operation("skill.budget.fit").unwrap();
     let query =
         |n: usize| json!({ "query": format!("read the tables of invoice {n}"), "expect": ["ledger"] });

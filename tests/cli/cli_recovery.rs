@@ -1,5 +1,4 @@
-//! What an operator meets on the command line when things are not as they were: a script that was edited, trust that was
-//! taken back, time that ran out, a store with damaged pages.
+//! Commands of an operator after changes: an edited script, revoked trust, an expired wait, a store with damaged pages.
 
 use crate::cli_runs_fixture;
 
@@ -8,45 +7,45 @@ use serde_json::json;
 
 #[test]
 fn a_decision_after_the_deadline_is_rejected() {
-    let desk = RunsFixture::new();
-    let waiting = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
+    let fixture = RunsFixture::new();
+    let waiting = fixture.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
     let id = waiting["run"]["id"].as_str().unwrap().to_owned();
     let over = waiting["run"]["expires_ms"].as_i64().unwrap();
     while jiff::Timestamp::now().as_millisecond() <= over {
         std::thread::yield_now();
     }
-    let late = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    let late = fixture.run(&["runs", "approve", &id, "--yes", "--json"]);
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
-    assert_eq!(desk.mails(), Vec::<String>::new());
+    assert_eq!(fixture.mails(), Vec::<String>::new());
     let message = late.error()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("cannot approve the run: it was canceled; expired at "), "{message}");
-    for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
+    for shown in [fixture.run(&["runs", "list"]).stdout, fixture.run(&["runs", "show", &id]).stdout] {
         assert!(shown.contains("canceled: expired at "), "{shown}");
     }
-    let error = desk.json(&["runs", "show", &id])["run"]["error"].clone();
+    let error = fixture.json(&["runs", "show", &id])["run"]["error"].clone();
     assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");
-    let events = desk.json(&["runs", "show", &id])["events"].clone();
+    let events = fixture.json(&["runs", "show", &id])["events"].clone();
     let last = events.as_array().unwrap().last().unwrap();
     assert_eq!(last["kind"], "gate.waiting", "what only reads records nothing: {events}");
 }
 
 #[test]
 fn an_edited_script_requires_new_approval() {
-    let desk = RunsFixture::new();
-    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+    let fixture = RunsFixture::new();
+    let waits = fixture.run(&["run", "send", "--input", "to=ana", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let edited = "import json, sys\nto = json.load(sys.stdin)['inputs']['to']\nprint(json.dumps({'sent': 'elsewhere'}))\n";
-    desk.home.file("send/scripts/send.py", edited);
+    fixture.home.file("send/scripts/send.py", edited);
     let launched = waits.json()["run"]["gate"]["human"]["inputs_digest"].as_str().unwrap().to_owned();
-    let unconfirmed = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    let unconfirmed = fixture.run(&["runs", "approve", &id, "--yes", "--json"]);
     let error = unconfirmed.error()["error"].clone();
     assert_eq!((unconfirmed.code, &error["code"]), (5, &json!("confirmation_required")), "{error}");
     let changed = error["reason"]["decision"]["changed"].as_str().unwrap();
     assert!(changed.contains("changed since the launch"), "{changed}");
-    let stale = desk.run(&["runs", "approve", &id, "--inputs-digest", &launched, "--yes", "--json"]);
+    let stale = fixture.run(&["runs", "approve", &id, "--inputs-digest", &launched, "--yes", "--json"]);
     assert_eq!((stale.code, stale.error()["error"]["code"].clone()), (5, json!("confirmation_required")));
-    let shown = desk.json(&["runs", "show", &id]);
+    let shown = fixture.json(&["runs", "show", &id]);
     let kinds = |shown: &serde_json::Value| -> Vec<String> {
         let events = shown["events"].as_array().unwrap().iter();
         events.map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
@@ -57,9 +56,9 @@ fn an_edited_script_requires_new_approval() {
     assert!(why.contains("always requires approval"), "the other reason is listed too: {why}");
     assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
     let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
-    let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
+    let once = fixture.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
     assert_eq!(once.code, 0, "one change is one question: {}{}", once.stdout, once.stderr);
-    let shown = desk.json(&["runs", "show", &id]);
+    let shown = fixture.json(&["runs", "show", &id]);
     assert_eq!(shown["run"]["outputs"], json!({ "sent": "elsewhere" }));
     let decided: Vec<String> = kinds(&shown).into_iter().filter(|kind| kind.starts_with("gate.")).collect();
     assert_eq!(decided, ["gate.waiting", "gate.changed", "gate.approved"]);
@@ -67,11 +66,11 @@ fn an_edited_script_requires_new_approval() {
 
 #[test]
 fn an_approval_that_must_fail_is_rejected() {
-    let desk = RunsFixture::new();
-    let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
-    let digest = desk.digest(&first);
+    let fixture = RunsFixture::new();
+    let (first, second) = (fixture.waiting_mail(), fixture.waiting_mail());
+    let digest = fixture.digest(&first);
     let refused = |why: &str, code: &str| {
-        let yes = desk.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
+        let yes = fixture.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
         let error = yes.error()["error"].clone();
         let message = error["message"].as_str().unwrap();
         assert_eq!(
@@ -80,68 +79,68 @@ fn an_approval_that_must_fail_is_rejected() {
             "{message}"
         );
         assert!(yes.code != 0 && message.contains(why) && message.contains("keeps waiting"), "{message}");
-        let shown = desk.json(&["runs", "show", &first]);
+        let shown = fixture.json(&["runs", "show", &first]);
         assert_eq!((&shown["run"]["state"], &shown["decisions"]), (&json!("waiting_for_human"), &json!([])));
         assert!(shown["sheet"]["blocked"].as_str().unwrap().contains(why), "{}", shown["sheet"]);
     };
-    desk.home.config("trust: []\n");
+    fixture.home.config("trust: []\n");
     refused("skills trust", "untrusted");
-    assert!(desk.run(&["runs", "show", &first]).stdout.contains("an approval would make it fail"));
-    desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
-    std::fs::remove_dir_all(desk.home.skills().join("send/bindings")).unwrap();
+    assert!(fixture.run(&["runs", "show", &first]).stdout.contains("an approval would make it fail"));
+    fixture.home.config(&format!("trust: [\"{}\"]\n", fixture.home.skills().display()));
+    std::fs::remove_dir_all(fixture.home.skills().join("send/bindings")).unwrap();
     refused("no binding implements", "invalid_configuration");
-    let no = desk.run(&["runs", "deny", &second, "--step", "send", "--yes", "--json"]);
+    let no = fixture.run(&["runs", "deny", &second, "--step", "send", "--yes", "--json"]);
     assert_eq!(no.code, 0, "{}{}", no.stdout, no.stderr);
-    assert!(desk.mails().is_empty());
+    assert!(fixture.mails().is_empty());
 }
 
 #[test]
-fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
-    let desk = RunsFixture::new();
-    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
+fn waiting_run_shows_its_deadline_and_the_effect() {
+    let fixture = RunsFixture::new();
+    let waits = fixture.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
-    let list = desk.run(&["runs", "list"]).stdout;
+    let list = fixture.run(&["runs", "list"]).stdout;
     assert!(list.contains("expires in 1 h: send waits for approval (then denied and canceled)"), "{list}");
-    let show = desk.run(&["runs", "show", &id]).stdout;
+    let show = fixture.run(&["runs", "show", &id]).stdout;
     assert_eq!(show.matches("in 1 h, at ").count(), 2, "among the facts and on the sheet: {show}");
 }
 
 #[test]
-fn an_untouched_script_is_asked_about_no_second_time() {
-    let desk = RunsFixture::new();
-    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+fn unchanged_script_needs_no_second_approval() {
+    let fixture = RunsFixture::new();
+    let waits = fixture.run(&["run", "send", "--input", "to=ana", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
-    let digest = desk.digest(&id);
-    let approved = desk.run(&["runs", "approve", &id, "--inputs-digest", &digest, "--yes", "--json"]);
+    let digest = fixture.digest(&id);
+    let approved = fixture.run(&["runs", "approve", &id, "--inputs-digest", &digest, "--yes", "--json"]);
     assert_eq!(approved.code, 0, "{}{}", approved.stdout, approved.stderr);
 }
 
 #[test]
 fn an_expired_wait_needs_no_worker() {
-    let desk = RunsFixture::new();
-    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
+    let fixture = RunsFixture::new();
+    let waits = fixture.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
-    let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
-    let began = std::time::Instant::now();
+    let state = || fixture.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
+    let started = std::time::Instant::now();
     while state() == "waiting_for_human" {
-        assert!(began.elapsed().as_secs() < 60, "it is listed as waiting for ever");
+        assert!(started.elapsed().as_secs() < 60, "it is listed as waiting for ever");
     }
     assert_eq!(state(), "canceled", "as it was not approved");
 }
 
 #[test]
-fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
-    let desk = RunsFixture::new();
-    let long = desk.home.path().join("long.txt");
+fn doctor_reports_damaged_pages_with_available_remedies() {
+    let fixture = RunsFixture::new();
+    let long = fixture.home.path().join("long.txt");
     std::fs::write(&long, "a ".repeat(60_000)).unwrap();
     let text = format!("text=@{}", long.display());
     for _ in 0..3 {
-        assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
+        assert_eq!(fixture.run(&["run", "words", "--input", &text, "--json"]).code, 0);
     }
-    let sound = desk.run(&["doctor"]).stdout;
+    let sound = fixture.run(&["doctor"]).stdout;
     assert!(sound.contains("3 runs: 3 completed; integrity check passed"), "{sound}");
-    // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
-    let store = desk.store();
+    // Pages in the middle of the file: the header, and what lists read, are not changed.
+    let store = fixture.store();
     let connection = rusqlite::Connection::open(&store).unwrap();
     let page = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     page("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -155,7 +154,7 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
     }
     std::fs::write(&store, &bytes).unwrap();
     let place = format!("sqlite:{}", store.display());
-    let doctor = desk.run(&["--store", &place, "doctor"]);
+    let doctor = fixture.run(&["--store", &place, "doctor"]);
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
     let message = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -163,15 +162,15 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
         "{message}"
     );
     assert!(message.contains(&format!("--store {place} db check` shows where")), "{message}");
-    let checks = desk.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
+    let checks = fixture.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
     let mut found = checks.as_array().unwrap().iter().filter_map(|check| check["found"].as_str());
     let listed = found.find_map(|found| found.split_once("damaged: ")).unwrap().1;
-    let health = desk.run(&["db", "check", "--json"]).json();
+    let health = fixture.run(&["db", "check", "--json"]).json();
     for line in listed.split("; ") {
         assert!(health["damage"].as_array().unwrap().contains(&json!(line)), "{line}: {health}");
         assert!(line.to_lowercase().contains("page"), "it says where: {line}");
     }
-    let check = desk.run(&["db", "check"]);
+    let check = fixture.run(&["db", "check"]);
     assert_eq!(check.code, 1, "{}{}", check.stdout, check.stderr);
     assert!(check.stdout.contains("damaged:") && check.stdout.contains("3 runs"), "{}", check.stdout);
 }

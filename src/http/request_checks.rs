@@ -1,5 +1,6 @@
-//! Protects a service without authentication from web pages in a browser on its machine: they could send requests to
-//! loopback, directly or under a name that resolves to it (DNS rebinding).
+//! Checks of a request before its authentication: line endings, a single `Host`, and its origin. The origin check protects
+//! a service without authentication from web pages in a browser on its machine: they could send requests to loopback,
+//! directly or under a name that resolves to it (DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -22,7 +23,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 ///
 /// # Errors
 /// Returns `invalid_request` otherwise.
-pub(super) fn line_ends(activity: &Activity) -> Result<(), ErrorResponse> {
+pub(super) fn ensure_crlf(activity: &Activity) -> Result<(), ErrorResponse> {
     if activity.has_bare_line_feed() {
         let message = "a line of the request header ends with LF only; use CR LF";
         return Err(ErrorResponse::new(Code::InvalidRequest, message).header(header::CONNECTION, "close"));
@@ -39,16 +40,16 @@ const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("x-api-key"), "X-API-Key"),
 ];
 
-/// Stands for a host that is not ASCII.
+/// Placeholder for a host that is not ASCII.
 const INVALID_HOST: &str = "?";
 
 /// Accepts a request that states its host exactly once and consistently
 /// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
 ///
 /// # Errors
-/// Returns `invalid_request` for duplicates of a header that must be unique, for a `Host` that is missing in HTTP/1.1 or
-/// is not one host, and for a target with another host or a scheme other than `http` and `https`.
-pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
+/// Returns `invalid_request` for duplicates of a header that must be unique, for a `Host` that is missing in HTTP/1.1
+/// or is not one host, and for a target with another host or a scheme other than `http` and `https`.
+pub(super) fn ensure_single_host(request: &Request) -> Result<(), ErrorResponse> {
     let wrong = |message: &str| Err(ErrorResponse::new(Code::InvalidRequest, message));
     for (name, shown) in SINGLE_HEADERS {
         if request.headers().get_all(name).iter().nth(1).is_some() {
@@ -78,7 +79,7 @@ pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
 ///
 /// # Errors
 /// Returns `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
-pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), ErrorResponse> {
+pub(super) fn ensure_same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), ErrorResponse> {
     let foreign = |site: &HeaderValue| {
         ["cross-site", "same-site"].iter().any(|name| site.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
     };
@@ -94,7 +95,11 @@ pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), E
 ///
 /// # Errors
 /// Returns `forbidden` for another `Origin`, and on loopback for a `Host` that is a public name.
-pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<(), ErrorResponse> {
+pub(super) fn ensure_allowed_origin(
+    headers: &HeaderMap,
+    loopback: bool,
+    named: bool,
+) -> Result<(), ErrorResponse> {
     let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
         let message = format!(
@@ -156,11 +161,11 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        admit(&headers, true, false).is_ok()
+        ensure_allowed_origin(&headers, true, false).is_ok()
     }
 
     #[test]
-    fn programs_and_our_own_pages_come_through_and_others_do_not() {
+    fn only_programs_and_own_pages_are_admitted() {
         for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "app.localhost", "LOCALHOST."] {
             assert!(is_allowed(host, None), "{host}");
             assert!(is_allowed(host, Some(&format!("http://{host}"))), "{host}");

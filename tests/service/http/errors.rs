@@ -1,11 +1,11 @@
-//! What callers do wrong, and the error that each of it comes to.
+//! Invalid requests, and the error of each.
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
 use skills_http::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::house::{Answer, TestServer};
+use super::test_server::{Answer, TestServer};
 use crate::runs_place::Place;
 
 /// Fails unless the response is this error, in the envelope of every interface and as a problem document.
@@ -21,8 +21,8 @@ pub fn is(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_requests_are_reported_with_location() {
-    let house = TestServer::open().await;
-    let post = |body: &'static str| house.ask("POST", "/v1/skills/discover", &[], body);
+    let test_server = TestServer::open().await;
+    let post = |body: &'static str| test_server.ask("POST", "/v1/skills/discover", &[], body);
     let cut = post("{\"intent\":").await;
     is(&cut, 400, "invalid_request");
     assert!(cut.message().contains("line 1 column 10"), "{}", cut.message());
@@ -41,76 +41,76 @@ async fn invalid_requests_are_reported_with_location() {
         assert!(answer.message().contains(said), "{body}: {}", answer.message());
     }
     let deep = format!("{{\"intent\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
-    is(&house.ask("POST", "/v1/skills/discover", &[], &deep).await, 400, "invalid_request");
+    is(&test_server.ask("POST", "/v1/skills/discover", &[], &deep).await, 400, "invalid_request");
     let form = [("content-type", "application/x-www-form-urlencoded")];
     is(
-        &house.ask("POST", "/v1/skills/discover", &form, "{\"intent\": \"a\"}").await,
+        &test_server.ask("POST", "/v1/skills/discover", &form, "{\"intent\": \"a\"}").await,
         415,
         "unsupported_media_type",
     );
-    let unknown = house.get("/v1/runs?stats=failed").await;
+    let unknown = test_server.get("/v1/runs?stats=failed").await;
     is(&unknown, 400, "invalid_request");
     assert_eq!(unknown.json()["error"]["suggestions"], json!(["states"]));
-    is(&house.get("/v1/runs?states=asleep").await, 400, "invalid_request");
-    is(&house.get("/v1/events?wait_ms=60001").await, 400, "invalid_request");
-    is(&house.get("/v1/runs?limit=%zz").await, 400, "invalid_request");
+    is(&test_server.get("/v1/runs?states=asleep").await, 400, "invalid_request");
+    is(&test_server.get("/v1/events?wait_ms=60001").await, 400, "invalid_request");
+    is(&test_server.get("/v1/runs?limit=%zz").await, 400, "invalid_request");
     // On every store: PostgreSQL has no texts with a NUL character.
     for nul in
         ["runs/a%00b", "runs/a%00b/events", "sessions/a%00b", "runs?where=a%00b", "runs?skill_id=a%00b"]
     {
-        is(&house.get(&format!("/v1/{nul}")).await, 400, "invalid_request");
+        is(&test_server.get(&format!("/v1/{nul}")).await, 400, "invalid_request");
     }
-    is(&house.get("/v1/runs?text=a%00b").await, 400, "invalid_request");
+    is(&test_server.get("/v1/runs?text=a%00b").await, 400, "invalid_request");
     let long = "a".repeat(60_000);
-    is(&house.get(&format!("/v1/runs?text={long}")).await, 400, "invalid_request");
-    is(&house.get(&format!("/v1/runs/{long}")).await, 404, "not_found");
+    is(&test_server.get(&format!("/v1/runs?text={long}")).await, 400, "invalid_request");
+    is(&test_server.get(&format!("/v1/runs/{long}")).await, 404, "not_found");
     for list in ["/v1/runs", "/v1/skills/list", "/v1/skills/governance", "/v1/sessions"] {
         for limit in ["0", "1001"] {
-            is(&house.get(&format!("{list}?limit={limit}")).await, 400, "invalid_request");
+            is(&test_server.get(&format!("{list}?limit={limit}")).await, 400, "invalid_request");
         }
     }
     for list in ["/v1/runs", "/v1/skills/list", "/v1/skills/governance"] {
-        is(&house.get(&format!("{list}?cursor=")).await, 400, "invalid_request");
+        is(&test_server.get(&format!("{list}?cursor=")).await, 400, "invalid_request");
     }
-    is(&house.get("/v1/skills/ledger/lines?intent=a&limit=1001").await, 400, "invalid_request");
-    is(&house.get("/v1/events?limit=10001").await, 400, "invalid_request");
-    is(&house.get("/v1/skills/%ff/describe").await, 400, "invalid_request");
-    is(&house.ask("POST", "/v1/skills/discover?intent=a", &[], "").await, 400, "invalid_request");
-    is(&house.ask("GET", "/v1/runs", &[("x-trace-id", "a b")], "").await, 400, "invalid_request");
+    is(&test_server.get("/v1/skills/ledger/lines?intent=a&limit=1001").await, 400, "invalid_request");
+    is(&test_server.get("/v1/events?limit=10001").await, 400, "invalid_request");
+    is(&test_server.get("/v1/skills/%ff/describe").await, 400, "invalid_request");
+    is(&test_server.ask("POST", "/v1/skills/discover?intent=a", &[], "").await, 400, "invalid_request");
+    is(&test_server.ask("GET", "/v1/runs", &[("x-trace-id", "a b")], "").await, 400, "invalid_request");
     // A value for an object must be one, even if the items of a list would fit its members.
     let launch = "/v1/skills/ledger/execute/async";
-    is(&house.post(launch, &json!({ "options": [true, "t-1"] })).await, 400, "invalid_request");
-    let settings = house.ask("PATCH", "/v1/sessions/0198", &[], "{\"settings\": [null, null]}").await;
+    is(&test_server.post(launch, &json!({ "options": [true, "t-1"] })).await, 400, "invalid_request");
+    let settings = test_server.ask("PATCH", "/v1/sessions/0198", &[], "{\"settings\": [null, null]}").await;
     is(&settings, 400, "invalid_request");
     assert!(settings.message().contains("`settings`") && settings.message().contains("an object"));
     let blank = [("x-idempotency-key", "")];
-    is(&house.ask("POST", "/v1/skills/watch/attach/preview", &blank, "").await, 400, "invalid_request");
-    let both = house.ask("POST", "/v1/runs/a1/cancel", &[], "{\"run_id\": \"b2\"}").await;
+    is(&test_server.ask("POST", "/v1/skills/watch/attach/preview", &blank, "").await, 400, "invalid_request");
+    let both = test_server.ask("POST", "/v1/runs/a1/cancel", &[], "{\"run_id\": \"b2\"}").await;
     assert!(both.message().contains("different values"), "{}", both.message());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_routes_suggest_similar_ones() {
-    let house = TestServer::open().await;
-    let slip = house.ask("POST", "/v1/runs/0198/aprove", &[], "").await;
+    let test_server = TestServer::open().await;
+    let slip = test_server.ask("POST", "/v1/runs/0198/aprove", &[], "").await;
     is(&slip, 404, "not_found");
     assert_eq!(slip.json()["error"]["suggestions"][0], "POST /v1/runs/{run_id}/approve");
-    let method = house.ask("DELETE", "/v1/runs", &[], "").await;
+    let method = test_server.ask("DELETE", "/v1/runs", &[], "").await;
     is(&method, 405, "method_not_allowed");
     assert_eq!(method.header("allow"), Some("get, head"));
-    let skill = house.get("/v1/skills/ledgr/describe").await;
+    let skill = test_server.get("/v1/skills/ledgr/describe").await;
     is(&skill, 404, "not_found");
     assert_eq!(skill.json()["error"]["suggestions"], json!(["ledger"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
-    let house = TestServer::open().await;
+    let test_server = TestServer::open().await;
     let large = format!("{{\"intent\": \"{}\"}}", "x".repeat(2 * 1024 * 1024));
-    is(&house.ask("POST", "/v1/skills/discover", &[], &large).await, 413, "payload_too_large");
+    is(&test_server.ask("POST", "/v1/skills/discover", &[], &large).await, 413, "payload_too_large");
     let stated = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                   content-length: 99999999999\r\n\r\n";
-    is(&house.send(stated.as_bytes()).await, 413, "payload_too_large");
+    is(&test_server.send(stated.as_bytes()).await, 413, "payload_too_large");
     // In chunks without a total length.
     let mut chunked = b"POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -121,16 +121,16 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    is(&house.send(&chunked).await, 413, "payload_too_large");
+    is(&test_server.send(&chunked).await, 413, "payload_too_large");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
-    let house = TestServer::open().await;
+async fn oversized_request_receives_its_error() {
+    let test_server = TestServer::open().await;
     let send = async |head: &str, status: u16| {
-        let mut stream = house.connect().await;
+        let mut stream = test_server.connect().await;
         let head =
-            format!("{head} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", house.address);
+            format!("{head} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", test_server.address);
         let length = 5 << 20;
         stream.write_all(format!("{head}content-length: {length}\r\n\r\n").as_bytes()).await.unwrap();
         // Like a program that writes a complete request before it reads: a reset connection fails here.
@@ -145,12 +145,12 @@ async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
     }
     send("POST /v1/nowhere", 404).await;
     send("POST /v1/skills/list", 405).await;
-    // Nothing of it is kept, and the place is free for others.
-    assert_eq!(house.get("/livez").await.status, 200);
+    // It is not stored, and its slot is free for others.
+    assert_eq!(test_server.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_name_no_place_of_the_services_machine() {
+async fn errors_contain_no_path_of_the_server() {
     let mut place = Place::new();
     place.config.trust.clear();
     place.write("skills/broken/SKILL.md", "---\nname: broken\n---\n");
@@ -158,7 +158,7 @@ async fn errors_name_no_place_of_the_services_machine() {
     place.write("skills/odd/skill.yaml", "id: [\n");
     let root = place.path("skills");
     let core = place.open_with(CoreParts::Index).await;
-    let house = TestServer::over(place, core, Settings::default()).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
     let folder = root.parent().unwrap().display().to_string();
     for (name, arguments, code) in [
         ("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } }), "untrusted"),
@@ -166,19 +166,20 @@ async fn errors_name_no_place_of_the_services_machine() {
         ("skill.describe", json!({ "skill_id": "broken" }), "invalid_configuration"),
         ("skill.file", json!({ "skill_id": "ledger", "path": "scripts/none.sh" }), "not_found"),
     ] {
-        let answer = house.call(name, arguments).await;
+        let answer = test_server.call(name, arguments).await;
         assert_eq!(answer.code(), code, "{}", answer.body);
         assert!(!answer.body.contains(&folder), "{name}: {}", answer.body);
     }
-    let untrusted =
-        house.call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })).await;
+    let untrusted = test_server
+        .call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } }))
+        .await;
     assert!(untrusted.message().contains("`skills trust ledger`"), "{}", untrusted.message());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_requests_have_a_code() {
-    let house = TestServer::open().await;
-    let call = |name: &'static str, arguments: Value| house.call(name, arguments);
+    let test_server = TestServer::open().await;
+    let call = |name: &'static str, arguments: Value| test_server.call(name, arguments);
     is(
         &call("skill.file", json!({ "skill_id": "ledger", "path": "../notes/SKILL.md" })).await,
         400,
@@ -220,20 +221,20 @@ async fn impossible_requests_have_a_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
+async fn untrusted_skill_does_not_run_and_changes_are_reported() {
     let mut place = Place::new();
     place.config.trust.clear();
     let core = place.open().await;
-    let house = TestServer::over(place, core, Settings::default()).await;
+    let test_server = TestServer::over(place, core, Settings::default()).await;
     let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
-    is(&house.call("skill.execute", ledger).await, 403, "untrusted");
+    is(&test_server.call("skill.execute", ledger).await, 403, "untrusted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
-    let house = TestServer::open().await;
+async fn invalid_message_is_rejected_with_a_json_rpc_error() {
+    let test_server = TestServer::open().await;
     let headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")];
-    let post = |body: &'static str| house.ask("POST", "/mcp", &headers, body);
+    let post = |body: &'static str| test_server.ask("POST", "/mcp", &headers, body);
     for (body, code, id) in [
         ("{\"jsonrpc\": \"2.0\",", -32_700, Value::Null),
         ("not json at all", -32_700, Value::Null),
@@ -248,38 +249,38 @@ async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
     let cut = post("{\"jsonrpc\":").await.message();
     assert!(cut.contains("line 1 column 11"), "{cut}");
     let form = [headers[0], ("content-type", "text/plain")];
-    is(&house.ask("POST", "/mcp", &form, "{}").await, 415, "unsupported_media_type");
+    is(&test_server.ask("POST", "/mcp", &form, "{}").await, 415, "unsupported_media_type");
     let large = "x".repeat((2 << 20) + 1);
-    assert_eq!(house.ask("POST", "/mcp", &headers, &large).await.status, 413);
+    assert_eq!(test_server.ask("POST", "/mcp", &headers, &large).await.status, 413);
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
         "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     assert_eq!(post(hello).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is_answered_as_done() {
-    let house = TestServer::open().await;
+async fn transport_errors_have_the_common_shape() {
+    let test_server = TestServer::open().await;
     let form = ("accept", "application/json, text/event-stream");
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
         "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    let opened = house.ask("POST", "/mcp", &[form], hello).await;
+    let opened = test_server.ask("POST", "/mcp", &[form], hello).await;
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     let old = ("mcp-protocol-version", "2025-06-18");
     let of = |id| [form, old, ("mcp-session-id", id)];
     let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
     let refused = [
-        (house.ask("POST", "/mcp", &[("accept", "text/html")], ping).await, 406, "invalid_request"),
-        (house.ask("POST", "/mcp", &of("never-began"), ping).await, 404, "not_found"),
-        (house.ask("DELETE", "/mcp", &of("never-began"), "").await, 404, "not_found"),
-        (house.ask("PUT", "/mcp", &[form], ping).await, 405, "method_not_allowed"),
+        (test_server.ask("POST", "/mcp", &[("accept", "text/html")], ping).await, 406, "invalid_request"),
+        (test_server.ask("POST", "/mcp", &of("never-began"), ping).await, 404, "not_found"),
+        (test_server.ask("DELETE", "/mcp", &of("never-began"), "").await, 404, "not_found"),
+        (test_server.ask("PUT", "/mcp", &[form], ping).await, 405, "method_not_allowed"),
         // The newest revision keeps no sessions.
         (
-            house.ask("DELETE", "/mcp", &[("mcp-protocol-version", "2026-07-28")], "").await,
+            test_server.ask("DELETE", "/mcp", &[("mcp-protocol-version", "2026-07-28")], "").await,
             405,
             "method_not_allowed",
         ),
         (
-            house.ask("POST", "/mcp", &[form, ("origin", "https://evil.example")], ping).await,
+            test_server.ask("POST", "/mcp", &[form, ("origin", "https://evil.example")], ping).await,
             403,
             "forbidden",
         ),
@@ -291,14 +292,14 @@ async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is
         assert_eq!((&parsed["instance"], parsed["trace_id"].is_string()), (&json!("/mcp"), true), "{parsed}");
         assert_eq!(answer.header("allow").is_some(), status == 405, "{}", answer.head);
     }
-    let ended = house.ask("DELETE", "/mcp", &of(&session), "").await;
+    let ended = test_server.ask("DELETE", "/mcp", &of(&session), "").await;
     assert_eq!((ended.status, ended.body.as_str()), (204, ""));
-    is(&house.ask("POST", "/mcp", &of(&session), ping).await, 404, "not_found");
+    is(&test_server.ask("POST", "/mcp", &of(&session), ping).await, 404, "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name_it() {
-    let house = TestServer::open().await;
+async fn stateless_tool_error_explains_how_to_name_a_session() {
+    let test_server = TestServer::open().await;
     let call = |arguments: Value| {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -307,7 +308,7 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
         });
         let params = json!({ "name": "skills.read", "arguments": arguments, "_meta": meta });
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }).to_string();
-        let house = &house;
+        let test_server = &test_server;
         async move {
             let headers = [
                 ("accept", "application/json, text/event-stream"),
@@ -315,7 +316,7 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
                 ("mcp-method", "tools/call"),
                 ("mcp-name", "skills.read"),
             ];
-            let answer = house.ask("POST", "/mcp", &headers, &body).await;
+            let answer = test_server.ask("POST", "/mcp", &headers, &body).await;
             let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
             let parsed = events
                 .chain([answer.body.as_str()])
@@ -334,10 +335,10 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nul_in_what_a_run_keeps_is_refused_by_field() {
-    let house = TestServer::open().await;
-    let run = house.waiting().await;
-    let decision = house.decision(&run).await;
+async fn nul_in_run_data_is_rejected_by_field() {
+    let test_server = TestServer::open().await;
+    let run = test_server.waiting().await;
+    let decision = test_server.decision(&run).await;
     let mut noted = decision.clone();
     noted["notes"] = json!("yes\0");
     let launch = json!({ "skill_id": "ledger", "inputs": { "amounts": [1], "account": "\0" } });
@@ -355,7 +356,7 @@ async fn nul_in_what_a_run_keeps_is_refused_by_field() {
         ("run.assign", json!({ "run_id": run, "to": "kim", "note": "\0" }), "`note`"),
         ("run.resume", json!({ "run_id": run, "inputs": { "account": "\0" } }), "`inputs.account`"),
     ] {
-        let refused = house.call(operation, arguments).await;
+        let refused = test_server.call(operation, arguments).await;
         assert_eq!(
             (refused.status, refused.code().as_str()),
             (400, "invalid_request"),
@@ -366,7 +367,7 @@ async fn nul_in_what_a_run_keeps_is_refused_by_field() {
     }
     // The escape of NUL is a text like any other.
     let assigned =
-        house.call("run.assign", json!({ "run_id": run, "to": "kim", "note": "\\u0000" })).await.json();
+        test_server.call("run.assign", json!({ "run_id": run, "to": "kim", "note": "\\u0000" })).await.json();
     assert_eq!(assigned["run"]["options"]["assigned"]["note"], "\\u0000");
-    assert_eq!(house.call("run.approve", decision).await.status, 200);
+    assert_eq!(test_server.call("run.approve", decision).await.status, 200);
 }
