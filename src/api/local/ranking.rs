@@ -50,7 +50,7 @@ pub(super) struct Ranking {
 }
 
 /// Time after which a measurement ends if others wait: principals with many long measurements leave time to others.
-const TURN: Duration = Duration::from_secs(30);
+const TIME_SLICE: Duration = Duration::from_secs(30);
 
 /// Limits how many measurements run concurrently.
 struct Lane {
@@ -69,10 +69,10 @@ impl Lane {
         permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))
     }
 
-    /// Starts the turn of a measurement. One without limits for its principal, such as that of a workbench, has no end.
-    fn turn(&self) -> Turn {
-        let end = work::is_limited().then(|| Instant::now() + TURN);
-        Turn { end, waiting: Arc::clone(&self.waiting), was_ended: Arc::default() }
+    /// Starts the time slice of a measurement. One without limits for its principal, such as that of a workbench, has no end.
+    fn time_slice(&self) -> TimeSlice {
+        let end = work::is_limited().then(|| Instant::now() + TIME_SLICE);
+        TimeSlice { end, waiting: Arc::clone(&self.waiting), was_ended: Arc::default() }
     }
 }
 
@@ -94,13 +94,13 @@ impl Drop for Waiting<'_> {
 
 /// The time of a measurement.
 #[derive(Clone)]
-struct Turn {
+struct TimeSlice {
     end: Option<Instant>,
     waiting: Arc<AtomicUsize>,
     was_ended: Arc<AtomicBool>,
 }
 
-impl Turn {
+impl TimeSlice {
     /// Returns whether the measurement has to end, because its time is over and others wait.
     fn is_over(&self) -> bool {
         let is_over =
@@ -112,7 +112,7 @@ impl Turn {
     fn error(&self) -> Option<Error> {
         let message = format!(
             "the measurement was stopped after {} s, because others wait; send fewer queries, or repeat it later",
-            TURN.as_secs()
+            TIME_SLICE.as_secs()
         );
         self.was_ended.load(Ordering::Relaxed).then(|| Error::new(Code::RateLimited, message))
     }
@@ -333,14 +333,14 @@ impl Ranking {
         let permit = lane.acquire().await?;
         let canceled = CancellationToken::new();
         let _cancel = canceled.clone().drop_guard();
-        let turn = lane.turn();
+        let time_slice = lane.time_slice();
         let shared = Arc::clone(&self.shared);
         run_blocking(move || {
             let _permit = permit;
-            let is_over = turn.clone();
+            let is_over = time_slice.clone();
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let router = router.cancelable(Arc::new(move || canceled.is_cancelled() || is_over.is_over()));
-            work(router).map_err(|error| turn.error().unwrap_or(error))
+            work(router).map_err(|error| time_slice.error().unwrap_or(error))
         })
         .await
     }
@@ -375,26 +375,26 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_measurement_ends_after_its_turn_if_others_wait() {
+    async fn measurement_ends_after_its_time_slice_if_others_wait() {
         let lane = Lane::new(1);
-        let over = |end| Turn { end, waiting: Arc::clone(&lane.waiting), was_ended: Arc::default() };
+        let over = |end| TimeSlice { end, waiting: Arc::clone(&lane.waiting), was_ended: Arc::default() };
         let (running, unlimited) = (over(Some(Instant::now())), over(None));
         let _slot = lane.acquire().await.unwrap();
-        assert!(!running.is_over() && running.error().is_none(), "nobody waits");
+        assert!(!running.is_over() && running.error().is_none(), "no other one waits");
         let mut waiting = Box::pin(lane.acquire());
         assert!(futures::poll!(&mut waiting).is_pending());
-        assert!(!over(Some(Instant::now() + TURN)).is_over(), "its time is not over");
+        assert!(!over(Some(Instant::now() + TIME_SLICE)).is_over(), "its time is not over");
         assert!(running.is_over() && !unlimited.is_over());
         drop(waiting);
-        assert!(running.is_over(), "what was skipped after the end of the turn is not made up for");
+        assert!(running.is_over(), "an ended measurement stays ended");
         assert_eq!(running.error().unwrap().code, Code::RateLimited);
-        assert!(!over(Some(Instant::now())).is_over(), "nobody waits any more");
+        assert!(!over(Some(Instant::now())).is_over(), "no other one waits any more");
     }
 
     #[tokio::test]
-    async fn only_calls_with_limits_have_turns() {
-        assert!(Lane::new(1).turn().end.is_none());
-        let permit = work::with_permit(Some(Vec::new().into()), async { Lane::new(1).turn().end });
+    async fn only_calls_with_limits_have_a_time_slice() {
+        assert!(Lane::new(1).time_slice().end.is_none());
+        let permit = work::with_permit(Some(Vec::new().into()), async { Lane::new(1).time_slice().end });
         assert!(permit.await.is_some());
     }
 }
