@@ -136,8 +136,8 @@ pub struct VisibilityCell {
     /// Why it is not shown in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is shown of the description, if one skill is requested and it is not all of it; another text in place of
-    /// the description always.
+    /// What is shown of the description, if one skill is requested and it is not all of it; another text in place of the
+    /// description always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// Whether the skill is in no folder of the client and is shown as if it were.

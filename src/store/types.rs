@@ -140,8 +140,8 @@ pub struct RunOptions {
     pub on_expiry: Expiry,
     /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Digests of its bindings and scripts at the launch, by binding, without those that ship with this program: what
-    /// was edited or added since then requires approval. Absent if an earlier version launched it without them.
+    /// Digests of its bindings and scripts at the launch, by binding, without those that ship with this program: what was
+    /// edited or added since then requires approval. Absent if an earlier version launched it without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pins: Option<BTreeMap<String, String>>,
     /// Files handed to scripts: name in the work directory to absolute path.
@@ -200,8 +200,7 @@ pub struct PolicySubject {
     pub location: String,
     /// The label of its root.
     pub root: String,
-    /// A capability that is called and that the bundle of this skill contains: only `deny` and `require_approval`
-    /// apply.
+    /// A capability that is called and that the bundle of this skill contains: only `deny` and `require_approval` apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
 }
