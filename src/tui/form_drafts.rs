@@ -10,18 +10,18 @@ pub struct FormDrafts(BTreeMap<String, Map<String, Value>>);
 
 impl FormDrafts {
     /// Stores the fields of a closed dialog; empty fields remove its draft.
-    pub fn keep(&mut self, sheet: &str, fields: &Map<String, Value>) {
+    pub fn keep(&mut self, dialog: &str, fields: &Map<String, Value>) {
         if fields.is_empty() {
-            self.0.remove(sheet);
+            self.0.remove(dialog);
         } else {
-            self.0.insert(sheet.to_owned(), fields.clone());
+            self.0.insert(dialog.to_owned(), fields.clone());
         }
     }
 
     /// Returns the initial fields of a dialog.
     #[must_use]
-    pub fn of(&self, sheet: &str) -> Map<String, Value> {
-        self.0.get(sheet).cloned().unwrap_or_default()
+    pub fn of(&self, dialog: &str) -> Map<String, Value> {
+        self.0.get(dialog).cloned().unwrap_or_default()
     }
 
     /// Returns the dialogs that have a draft.

@@ -91,7 +91,7 @@ impl Pane for SessionPane {
 
     fn unsaved(&self) -> Option<String> {
         let typed = |sheet: &&String| sheet.as_str() != NAME_OF_EXPORT;
-        let what = match self.state.typed.sheets().find(typed)?.as_str() {
+        let what = match self.state.typed.dialogs().find(typed)?.as_str() {
             "say" => "A message was typed and not appended.",
             _ => "The arguments of a script were typed and not used.",
         };
