@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::answer::{Breakdown, BreakdownTerm, Signal, WordRow};
 use super::matcher::{Row, ScoreTerm};
+use super::ranking::QueryContext;
 use super::reading::Reading;
 
 /// Returns the index of a signal in every array over signals.
@@ -18,7 +19,8 @@ pub(crate) fn column(signal: Signal) -> usize {
 }
 
 /// Groups terms into rows: exact matches, words by size, pairs by size, general wording, rules, policy.
-pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
+pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, query: &QueryContext<'_>) -> Breakdown {
+    let reading = query.reading;
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];
     let mut terms = Vec::with_capacity(score_terms.len());
@@ -49,7 +51,7 @@ pub(crate) fn breakdown(score_terms: Vec<ScoreTerm>, reading: &Reading) -> Break
             signal: a.signal,
             kind: a.kind,
             field: a.field.map(Cow::Borrowed),
-            label: a.label,
+            label: a.label.into_text(reading, query.cx),
             value: a.value,
         })
         .collect();

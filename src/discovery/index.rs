@@ -354,11 +354,6 @@ impl Index {
         &self.facts
     }
 
-    /// Returns the number of the segment that contains a slot's document.
-    pub fn home(&self, slot: usize) -> u32 {
-        self.homes[slot]
-    }
-
     /// Removes documents, and inserts or replaces others.
     pub fn change(&mut self, upserts: Vec<Analysis>, removed: &[SkillId], weights: &Weights) {
         for id in removed {
@@ -595,6 +590,7 @@ impl Index {
 
     /// Recomputes norms and mean after a change of the sums.
     pub fn derive(&mut self, weights: &Weights) {
+        self.forms.settle();
         self.derived = Derived::new(&self.sums, &self.lengths, &self.vectors, weights);
     }
 }

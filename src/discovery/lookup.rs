@@ -30,6 +30,20 @@ struct Part<'a> {
     number: u32,
     segment: &'a Segment,
     postings: Postings<'a>,
+    /// Positions of the postings of dead documents, in order.
+    dead: Vec<usize>,
+}
+
+impl Part<'_> {
+    /// Calls `take` with each run of postings of live documents.
+    fn live(&self, mut take: impl FnMut(&[u32])) {
+        let mut from = 0;
+        for dead in &self.dead {
+            take(&self.postings[from..*dead]);
+            from = dead + 1;
+        }
+        take(&self.postings[from..]);
+    }
 }
 
 /// The postings of a key in all segments.
@@ -48,8 +62,12 @@ impl<'a> Found<'a> {
         let parts: Vec<Part<'a>> = index
             .segments()
             .iter()
-            .map(|(number, segment)| Part { number: *number, segment, postings: segment.range(key) })
-            .filter(|part| !part.postings.is_empty())
+            .map(|(number, segment)| (*number, segment, segment.range(key)))
+            .filter(|(.., postings)| !postings.is_empty())
+            .map(|(number, segment, postings)| {
+                let dead = segment.dead_among(&postings);
+                Part { number, segment, postings, dead }
+            })
             .collect();
         let mut found = Self { index, parts, view, documents: 0 };
         found.documents = found.count();
@@ -58,7 +76,7 @@ impl<'a> Found<'a> {
 
     fn count(&self) -> usize {
         if self.view == View::All {
-            return self.parts.iter().map(|p| p.postings.len() - p.segment.dead_among(&p.postings)).sum();
+            return self.parts.iter().map(|p| p.postings.len() - p.dead.len()).sum();
         }
         let mut n = 0;
         self.each(|_, _| n += 1);
@@ -68,26 +86,23 @@ impl<'a> Found<'a> {
     /// Calls `take` with each live document and its counts.
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
         for part in &self.parts {
-            let checked = part.segment.has_dead();
-            // The usual case, without checks of each posting.
-            if !checked && self.view == View::All {
-                for bits in &*part.postings {
-                    let posting = Posting::unpack(*bits);
-                    take(part.segment.slot(posting.local), posting.counts);
+            let slot = |posting: Posting| part.segment.slot(posting.local);
+            // Two loops: the one over all fields, without a check, is the usual one.
+            part.live(|postings| match self.view {
+                View::All => {
+                    for posting in postings.iter().map(|bits| Posting::unpack(*bits)) {
+                        take(slot(posting), posting.counts);
+                    }
                 }
-                continue;
-            }
-            for bits in &*part.postings {
-                let posting = Posting::unpack(*bits);
-                let slot = part.segment.slot(posting.local);
-                if checked && self.index.home(slot) != part.number {
-                    continue;
+                View::Short => {
+                    for posting in postings.iter().map(|bits| Posting::unpack(*bits)) {
+                        let counts = self.view.of(posting.counts);
+                        if !counts.is_empty() {
+                            take(slot(posting), counts);
+                        }
+                    }
                 }
-                let counts = self.view.of(posting.counts);
-                if !counts.is_empty() {
-                    take(slot, counts);
-                }
-            }
+            });
         }
     }
 

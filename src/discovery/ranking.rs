@@ -26,6 +26,9 @@ use skills_skill::SkillId;
 /// Number of candidates beyond the limit that are scored exactly, because the columns have single precision.
 const SLACK: usize = 2;
 
+/// Usual number of score terms of a candidate.
+const TERMS: usize = 64;
+
 /// The data of one request that its processing steps share.
 pub(crate) struct QueryContext<'a> {
     pub router: &'a Router,
@@ -309,15 +312,15 @@ fn score<'a>(
 
 /// Collects all score terms of one slot. A matcher that fails to explain its terms contributes none and is reported.
 fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) -> Vec<ScoreTerm> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(TERMS);
     for matcher in running {
-        let mut part = Vec::new();
+        let before = out.len();
         let done = contained(&mut reports[matcher.matcher], || {
-            matcher.scorer.explain(slot, &mut part);
+            matcher.scorer.explain(slot, &mut out);
             Ok(())
         });
-        if done.is_some() {
-            out.append(&mut part);
+        if done.is_none() {
+            out.truncate(before);
         }
     }
     out

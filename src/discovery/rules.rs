@@ -3,7 +3,7 @@
 
 use super::answer::{Signal, TermKind};
 use super::index::Facts;
-use super::matcher::{Row, ScoreTerm};
+use super::matcher::{Label, Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::sorting::Ranked;
 use super::weights::Rules;
@@ -61,13 +61,14 @@ pub(crate) fn add(query: &QueryContext<'_>, candidate: &Ranked, score_terms: &mu
         signal: Signal::Rule,
         kind: TermKind::Policy,
         field: None,
-        label: label.clone(),
+        label: Label::Text(label.clone()),
         value: *value,
     }));
     let Some(facts) = index.facts()[candidate.slot].filter(|_| !strict(query.request)) else { return };
     let values = terms(&query.cx.weights.rules, facts, query.read_only);
     let kinds = [TermKind::RuleRole, TermKind::RuleStatus, TermKind::RuleReadOnly];
-    let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
+    let status = Label::Text(d.status.as_str().to_owned());
+    let labels = [Label::Fixed(d.role.into()), status, Label::Fixed("read only")];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {
         if value != 0.0 {
             score_terms.push(ScoreTerm {

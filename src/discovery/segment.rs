@@ -61,10 +61,14 @@ impl Posting {
         Self { local: (bits >> 16) as u16, counts: Counts(bits as u16) }
     }
 
+    /// Finds the position of one document among postings.
+    fn position(postings: &[u32], local: u16) -> Option<usize> {
+        postings.binary_search_by_key(&local, |bits| (bits >> 16) as u16).ok()
+    }
+
     /// Finds the counts of one document among postings.
     pub fn search(postings: &[u32], local: u16) -> Option<Counts> {
-        let at = postings.partition_point(|bits| ((bits >> 16) as u16) < local);
-        postings.get(at).map(|bits| Self::unpack(*bits)).filter(|p| p.local == local).map(|p| p.counts)
+        Self::position(postings, local).map(|at| Self::unpack(postings[at]).counts)
     }
 }
 
@@ -120,9 +124,13 @@ impl Segment {
         !self.dead.is_empty()
     }
 
-    /// Counts the postings of dead documents.
-    pub fn dead_among(&self, postings: &[u32]) -> usize {
-        self.dead.iter().filter(|local| Posting::search(postings, **local).is_some()).count()
+    /// Returns the positions of the postings of dead documents, in order.
+    pub fn dead_among(&self, postings: &[u32]) -> Vec<usize> {
+        let mut dead: Vec<usize> =
+            self.dead.iter().filter_map(|local| Posting::position(postings, *local)).collect();
+        dead.sort_unstable();
+        dead.dedup();
+        dead
     }
 
     /// Returns the slot of a document.
@@ -218,7 +226,7 @@ mod tests {
         let mut segment = Segment::build(entries, (0..10).collect());
         segment.bury(3);
         segment.bury(9);
-        assert_eq!(segment.dead_among(&segment.range(Key(5))), 2);
+        assert_eq!(segment.dead_among(&segment.range(Key(5))), [3, 9]);
         assert_eq!(segment.alive(), 8);
     }
 }

@@ -1,6 +1,9 @@
 //! All written forms of the indexed words, as candidates for corrections.
 
-use super::fast_hash::{FastSet, hash};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::fast_hash::{FastMap, FastSet, hash};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
@@ -37,6 +40,45 @@ pub(crate) struct Forms {
     parts: Vec<bool>,
     /// Stems of words with an apostrophe, which other words may share: `we'll` and `wells`.
     contracted: FastSet<StemId>,
+    near: Arc<NearForms>,
+}
+
+/// The forms close to the words of earlier requests, among the first forms. Forms are only appended, so copies of the
+/// forms share them.
+#[derive(Debug, Default)]
+struct NearForms {
+    /// Number of the forms that were searched.
+    searched: usize,
+    /// Number and distance of the close forms, by word and number of edits.
+    found: Mutex<FastMap<(String, usize), Arc<[(u32, usize)]>>>,
+}
+
+impl NearForms {
+    /// Maximum number of words.
+    const MAX_WORDS: usize = 4_096;
+    /// Number of appended forms from which all are searched anew.
+    const MAX_APPENDED: usize = 1_024;
+
+    /// Returns the close forms of a word; `search` finds them the first time.
+    fn of(
+        &self,
+        word: &str,
+        edits: usize,
+        search: impl FnOnce() -> Vec<(u32, usize)>,
+    ) -> Arc<[(u32, usize)]> {
+        let key = (word.to_owned(), edits);
+        let known = || self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&key) {
+            return Arc::clone(found);
+        }
+        let found: Arc<[(u32, usize)]> = search().into();
+        let mut words = known();
+        if words.len() >= Self::MAX_WORDS {
+            words.clear();
+        }
+        words.insert(key, Arc::clone(&found));
+        found
+    }
 }
 
 /// A form close to a word.
@@ -197,17 +239,33 @@ impl Forms {
 
     /// Calls `take` with each form within `edits` edits of a word, in insertion order.
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(SpellingCandidate<'a>)) {
+        let searched = self.near.searched;
+        let first = self.near.of(word, edits, || self.search(word, edits, 0..searched));
+        let appended = self.search(word, edits, searched..self.letters.len());
+        for (at, distance) in first.iter().chain(&appended) {
+            let at = *at as usize;
+            take(SpellingCandidate { distance: *distance, form: self.form(at), stem: self.stems[at] });
+        }
+    }
+
+    /// Returns the numbers and distances of the forms in a range within `edits` edits of a word.
+    fn search(&self, word: &str, edits: usize, range: Range<usize>) -> Vec<(u32, usize)> {
         let (bits, length) = (letter_bits(word), word.chars().count());
-        for (at, (other, letters)) in self.letters.iter().enumerate() {
+        let close = |(at, (other, letters)): (usize, &(u32, u8))| {
             // A substitution changes at most two letters of the set, an insertion or deletion one.
             let added = usize::from(*letters).abs_diff(length);
             if added > edits || (bits ^ other).count_ones() as usize + added > 2 * edits {
-                continue;
+                return None;
             }
-            let form = self.form(at);
-            if let Some(distance) = distance(word, form, edits) {
-                take(SpellingCandidate { distance, form, stem: self.stems[at] });
-            }
+            Some((at as u32, distance(word, self.form(at), edits)?))
+        };
+        range.clone().zip(&self.letters[range]).filter_map(close).collect()
+    }
+
+    /// Prepares searches after a change.
+    pub fn settle(&mut self) {
+        if self.letters.len() - self.near.searched > NearForms::MAX_APPENDED {
+            self.near = Arc::new(NearForms { searched: self.letters.len(), ..NearForms::default() });
         }
     }
 
@@ -271,6 +329,28 @@ mod tests {
         assert!(forms.is_shared(0, "several"));
         assert!(!forms.is_shared(1, "planned") && !forms.is_shared(2, "testing"));
         assert!(forms.is_shared(2, "testament"), "the word of the request is another one");
+    }
+
+    #[test]
+    fn close_forms_are_remembered_without_those_appended_to_a_copy() {
+        let mut forms = Forms::default();
+        let number = |at: usize| -> String { format!("{at:010b}").replace('0', "x").replace('1', "y") };
+        for at in 0..=NearForms::MAX_APPENDED {
+            forms.insert(&number(at), at as u32, false);
+        }
+        forms.settle();
+        let near = |forms: &Forms| {
+            let mut out = Vec::new();
+            forms.near("xxyyxxyyxz", 1, |near| out.push((near.distance, near.form.to_owned(), near.stem)));
+            out
+        };
+        let before = near(&forms);
+        assert_eq!(before.iter().map(|near| near.2).collect::<Vec<_>>(), [0b1100_1100, 0b1100_1101]);
+        let mut copy = forms.clone();
+        copy.insert("xxyyxxyyz", 9, false);
+        copy.settle();
+        assert_eq!(near(&copy), [before.clone(), vec![(1, "xxyyxxyyz".to_owned(), 9)]].concat());
+        assert_eq!(near(&forms), before);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::super::answer::{Signal, TermKind};
 use super::super::labels::normalize_label;
 use super::super::reading::Reading;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
+use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched};
 
 /// Scores requests that are or contain an id, a name or a tag.
 pub(super) struct Exact;
@@ -139,7 +139,7 @@ impl Scorer for Prepared {
                 signal: Signal::Rule,
                 kind: TermKind::Exact,
                 field: None,
-                label: label.clone(),
+                label: Label::Text(label.clone()),
                 value: *value,
             });
         }

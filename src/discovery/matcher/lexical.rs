@@ -8,7 +8,7 @@ use super::super::field::{self, Counts};
 use super::super::lookup::Found;
 use super::super::reading::Reading;
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
+use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
 
 /// Scores stems and pairs of adjacent stems with BM25F.
 pub(super) struct Lexical;
@@ -21,7 +21,7 @@ struct Term<'a> {
     weight: f64,
     content: bool,
     row: Row,
-    label: String,
+    label: Label,
 }
 
 /// The score of one key of a term in a skill.
@@ -96,8 +96,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
             None => {}
         }
         if !keys.is_empty() {
-            let label = read.word.text.clone();
-            out.push(Term { keys, weight, content, row: Row::Word(at), label });
+            out.push(Term { keys, weight, content, row: Row::Word(at), label: Label::Word(at) });
         }
     }
     (out, ideal)
@@ -137,7 +136,7 @@ fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
         let Some(found) = cx.index.find(key, cx.view) else { continue };
         let idf = rarity(n, found.documents);
         let row = Row::Pair(reading.row(two[0]), reading.row(two[1]));
-        let label = format!("{}+{}", first.text, second.text);
+        let label = Label::Pair(two[0], two[1]);
         out.push(Term { keys: vec![(Rc::new(found), idf)], weight: 1.0, content: true, row, label });
     }
     out

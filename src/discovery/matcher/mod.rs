@@ -236,6 +236,37 @@ pub(crate) enum Row {
     Policy,
 }
 
+/// The label of a score term. Most terms are never shown, so their texts are not copied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Label {
+    /// A word of the request, as it was read.
+    Word(usize),
+    /// Two adjacent words of the request, as they were read.
+    Pair(usize, usize),
+    /// A word piece of the embedding.
+    Piece(u16),
+    /// A fixed text.
+    Fixed(&'static str),
+    /// Any other text.
+    Text(String),
+}
+
+impl Label {
+    /// Returns its text.
+    pub fn into_text(self, reading: &Reading, cx: &Context<'_>) -> String {
+        let word = |at: usize| reading.words[at].word.text.as_str();
+        match self {
+            Self::Word(at) => word(at).to_owned(),
+            Self::Pair(first, second) => format!("{}+{}", word(first), word(second)),
+            Self::Piece(token) => {
+                cx.model.as_ref().map_or_else(|_| String::new(), |m| m.text(token).to_owned())
+            }
+            Self::Fixed(text) => text.to_owned(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
 /// One term of a score, before terms are grouped by word.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScoreTerm {
@@ -243,7 +274,7 @@ pub(crate) struct ScoreTerm {
     pub signal: Signal,
     pub kind: TermKind,
     pub field: Option<&'static str>,
-    pub label: String,
+    pub label: Label,
     pub value: f64,
 }
 

@@ -5,7 +5,7 @@ use super::super::answer::{Signal, TermKind};
 use super::super::lookup::{Found, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
+use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer};
 
 /// Scores the presence of word pieces.
 pub(super) struct Presence;
@@ -120,13 +120,12 @@ impl Scorer for Prepared<'_> {
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
-        let Ok(model) = self.cx.model.as_ref() else { return };
         let total = self.name_total(slot);
         for token in &self.pieces {
             let Some(counts) = token.found.counts(slot) else { continue };
             let in_name = counts.of(0) > 0;
             let mut give = |kind, signal, field, value| {
-                let label = model.text(token.token).to_owned();
+                let label = Label::Piece(token.token);
                 out.push(ScoreTerm { row: token.row, signal, kind, field, label, value });
             };
             let (signal, field) =

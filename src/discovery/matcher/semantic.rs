@@ -7,7 +7,7 @@ use super::super::analysis::UNIT;
 use super::super::answer::{Signal, TermKind};
 use super::super::embedding::{DIM, Embedding, dot, normalize};
 use super::super::reading::Reading;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
+use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched};
 
 /// Number of skills between two checks of the time limit.
 const CHUNK: usize = 1_024;
@@ -138,7 +138,7 @@ impl Scorer for Prepared<'_> {
                 signal: Signal::Semantic,
                 kind: TermKind::Meaning,
                 field: None,
-                label: self.model.text(token.token).to_owned(),
+                label: Label::Piece(token.token),
                 value: weight * product / self.sum_length,
             });
         }
@@ -147,7 +147,7 @@ impl Scorer for Prepared<'_> {
             signal: Signal::Semantic,
             kind: TermKind::GeneralWording,
             field: None,
-            label: "general wording".to_owned(),
+            label: Label::Fixed("general wording"),
             value: -weight * dot(&self.offset, &skill),
         });
     }

@@ -7,7 +7,7 @@ use super::super::index::ClausePosting;
 use super::super::lookup::{Found, View};
 use super::super::reading::Reading;
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, rarity};
+use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, rarity};
 
 /// Scores the main verb and complete clauses.
 pub(super) struct Task;
@@ -123,7 +123,7 @@ impl Scorer for Prepared<'_> {
                 signal: Signal::Description,
                 kind,
                 field: None,
-                label: self.reading.words[word].word.text.clone(),
+                label: Label::Word(word),
                 value,
             });
         };
