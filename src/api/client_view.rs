@@ -524,11 +524,14 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
     for same in names.into_values().filter(|same| same.len() > 1) {
         let Some((&winner, losers)) = same.split_first() else { continue };
         if rule == SameName::Undefined {
-            let paths = |of: usize| {
-                let others = same.iter().filter(|at| **at != of);
-                others.map(|at| candidates[*at].found.file.clone()).collect::<Vec<_>>()
+            // Two paths to one file differ in nothing.
+            let others = |of: usize| -> Vec<PathBuf> {
+                let others = same.iter().map(|at| &candidates[*at].found);
+                let others = others.filter(|other| other.real != candidates[of].found.real);
+                others.map(|other| other.file.clone()).collect()
             };
-            let states: Vec<_> = same.iter().map(|at| (*at, ClientViewState::Either(paths(*at)))).collect();
+            let others = same.iter().map(|at| (*at, others(*at))).filter(|(_, others)| !others.is_empty());
+            let states: Vec<_> = others.map(|(at, others)| (at, ClientViewState::Either(others))).collect();
             for (at, state) in states {
                 candidates[at].state = state;
             }

@@ -730,7 +730,8 @@ async fn ranked(
         checks.push(check);
     }
     if is_compared || clause.is_some() {
-        checks.push(exclusion_check(clause.as_deref(), wins));
+        let noted = hit.and_then(|hit| hit.exclusion_note.as_deref());
+        checks.push(exclusion_check(clause.as_deref(), noted, wins));
     }
     let has_advice = is_compared && !wins && !is_foreign;
     let advice = if has_advice { advice(core, &subject.id, intent).await } else { None };
@@ -768,10 +769,13 @@ fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
 }
 
 /// Returns the check of the exclusion clause that the request matches. A clause does not keep a skill from winning.
-fn exclusion_check(clause: Option<&str>, wins: bool) -> WhyCheck {
+/// `noted` is the clause that shares any word with the request, which the results of the request name.
+fn exclusion_check(clause: Option<&str>, noted: Option<&str>, wins: bool) -> WhyCheck {
     let kind = CheckKind::Exclusion;
     let Some(clause) = clause else {
-        return WhyCheck::pass(kind, "no exclusion clause matches the request");
+        let shared = |noted| format!("the request shares too few words with the exclusion clause “{noted}”");
+        let evidence = noted.map_or_else(|| "no exclusion clause matches the request".to_owned(), shared);
+        return WhyCheck::pass(kind, evidence);
     };
     let evidence = format!("the request matches an exclusion clause of the description: “{clause}”");
     let help = "narrow the clause if the skill is meant for this request";
@@ -1307,6 +1311,15 @@ fn description_check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_exclusion_clause_that_the_results_name_is_named() {
+        let check = exclusion_check(None, Some("Not for subscriptions."), true);
+        assert_eq!(check, WhyCheck::pass(CheckKind::Exclusion, check.evidence.clone()));
+        assert!(check.evidence.contains("Not for subscriptions."), "{check:?}");
+        let none = exclusion_check(None, None, true);
+        assert_eq!(none.evidence, "no exclusion clause matches the request");
+    }
 
     #[test]
     fn an_exclusion_clause_is_matched_by_its_own_subject() {

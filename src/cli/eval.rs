@@ -16,6 +16,10 @@ use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
 
+/// Printed in place of the figures of an empty golden set.
+pub(super) const NO_GOLDEN_QUERIES: &str =
+    "no golden queries; add one with `skills golden add QUERY --expect SKILL`";
+
 /// Maximum number of lost queries named.
 const MAX_LOST_QUERIES: usize = 30;
 
@@ -158,6 +162,9 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
 /// Renders the evaluation.
 fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
+    if report.queries + report.out_of_scope == 0 && report.near_misses.is_none() {
+        return format!("{NO_GOLDEN_QUERIES}\n");
+    }
     let mut out = String::new();
     let skills = counted(evaluation.skills, "skill");
     let others = match report.out_of_scope {

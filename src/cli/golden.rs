@@ -9,6 +9,7 @@ use super::args::{
     GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
 };
 use super::context::Backend;
+use super::eval::NO_GOLDEN_QUERIES;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut};
 use serde_json::json;
@@ -109,7 +110,7 @@ fn render(report: &GoldenReport, look: TerminalCaps) -> String {
     let muted = |text: &str| TextStyle::Muted.paint(text, look.color);
     let mut out = String::new();
     if report.sources.is_empty() && report.results.is_empty() {
-        return "no golden queries; add one with `skills golden add QUERY --expect SKILL`\n".to_owned();
+        return format!("{NO_GOLDEN_QUERIES}\n");
     }
     let figures = &report.figures;
     let queries = figures.queries + figures.out_of_scope;

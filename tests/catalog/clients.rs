@@ -490,6 +490,22 @@ async fn precedence_of_names_matches_each_client() {
     assert_eq!(gemini, ["twice", "outside", "within"]);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn two_links_to_one_file_are_one_skill_in_opencode() {
+    let scene = Scene::new();
+    scene.skill("checkout/linked", "linked", "Reads PDF files.");
+    for folder in ["repo/.claude/skills", "repo/.agents/skills"] {
+        fs::create_dir_all(scene.out.join(folder)).unwrap();
+        let link = scene.out.join(folder).join("linked");
+        std::os::unix::fs::symlink(scene.out.join("checkout/linked"), link).unwrap();
+    }
+    let view = scene.core("repo").await.client_view("opencode").await.unwrap();
+    assert_eq!(view.list.entries.iter().filter(|(entry, _)| entry.name == "linked").count(), 1);
+    let either = view.entries.iter().filter(|entry| matches!(&entry.state, ClientViewState::Either(_)));
+    assert_eq!(either.count(), 0, "{:?}", view.entries);
+}
+
 #[tokio::test]
 async fn claude_code_and_copilot_search_parent_folders_in_order() {
     let scene = Scene::new();

@@ -83,6 +83,34 @@ fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
     assert_eq!((unknown.code, unknown.stderr.contains("there is no skill `books`")), (0, true));
 }
 
+#[test]
+fn an_expectation_that_is_no_id_is_rejected() {
+    let home = Home::with_skills();
+    for (expect, hint) in [
+        ("none,pdf-tables", "--none"),
+        ("none", "--none"),
+        ("not pdf-tables", "--not"),
+        ("pdf-tables csv-tools", "commas"),
+        ("", "expected the id of a skill"),
+    ] {
+        let rejected = home.run(&["golden", "add", "read a pdf", "--expect", expect]);
+        assert_eq!(rejected.code, 2, "{expect}: {}", rejected.stdout);
+        assert!(rejected.stderr.contains(hint), "{expect}: {}", rejected.stderr);
+    }
+    assert_eq!(home.run(&["golden", "add", "read a pdf", "--not", ""]).code, 2);
+    assert!(!own(&home).exists(), "nothing is written");
+}
+
+#[test]
+fn an_empty_golden_set_has_no_figures() {
+    let home = Home::with_skills();
+    std::fs::create_dir_all(own(&home).parent().unwrap()).unwrap();
+    std::fs::write(own(&home), "[]\n").unwrap();
+    let answer = home.run(&["eval"]);
+    assert!(answer.stdout.contains("skills golden add"), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("P@1"), "{}", answer.stdout);
+}
+
 #[cfg(unix)]
 #[test]
 fn concurrent_additions_lose_nothing() {

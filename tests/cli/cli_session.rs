@@ -183,6 +183,7 @@ fn home_over_budget() -> Home {
     };
     skill("glyphs", "Extracts glyphs from cuneiform tablets. Works well on every machine. Not for runes.");
     skill("trebuchet-check", "Checks a trebuchet before it fires.");
+    skill("siege", "Inspects engines. Use to oil a ballista. Works in every weather.");
     for number in 0..30 {
         let filler = "Ponders the hydrology of glacial lakes and their sediments with care. ".repeat(5);
         skill(&format!("zz-lake-{number:02}"), &format!("Describes lake number {number}. {filler}"));
@@ -197,9 +198,11 @@ fn change_that_fits_is_proposed_and_written_on_request() {
     let without = home.run_bare(&fit);
     assert_eq!(without.code, 2, "{}", without.stdout);
     assert!(without.stderr.contains("skills golden add"), "{}", without.stderr);
-    for (query, skill) in
-        [("glyphs of cuneiform tablets", "glyphs"), ("check a trebuchet", "trebuchet-check")]
-    {
+    for (query, skill) in [
+        ("glyphs of cuneiform tablets", "glyphs"),
+        ("check a trebuchet", "trebuchet-check"),
+        ("oil a ballista", "siege"),
+    ] {
         assert_eq!(home.run_bare(&["golden", "add", query, "--expect", skill]).code, 0);
     }
     let planned = home.run_bare(&[&fit[..], &["--json"]].concat());
@@ -210,13 +213,16 @@ fn change_that_fits_is_proposed_and_written_on_request() {
         (&planned["fits"], &claude["fits_now"], &claude["fits"]),
         (&true.into(), &false.into(), &true.into())
     );
-    assert_eq!((&claude["expected"], &claude["lost"]), (&2.into(), &serde_json::json!([])), "{claude}");
+    assert_eq!((&claude["expected"], &claude["lost"]), (&3.into(), &serde_json::json!([])), "{claude}");
     assert!(claude["size"][1].as_u64() < claude["size"][0].as_u64(), "{claude}");
     let changed = planned["descriptions"].as_array().unwrap();
     let glyphs = changed.iter().find(|change| change["skill_id"] == "glyphs").unwrap();
     let after = "Extracts glyphs from cuneiform tablets. Not for runes.";
     assert_eq!(glyphs["after"], after, "an exclusion clause stays: {glyphs}");
     assert_eq!(glyphs["removed"], serde_json::json!(["Works well on every machine."]));
+    let siege = changed.iter().find(|change| change["skill_id"] == "siege").unwrap();
+    let after = "Inspects engines. Use to oil a ballista.";
+    assert_eq!(siege["after"], after, "the first sentence stays: {siege}");
     let file = home.path().join("home/.claude/skills/glyphs/SKILL.md");
     assert!(std::fs::read_to_string(&file).unwrap().contains("every machine"), "nothing is written unasked");
     let wide = home.run_bare(&[&fit[..], &["--window", "4000000000", "--json"]].concat());

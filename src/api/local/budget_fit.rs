@@ -272,13 +272,11 @@ impl Measure<'_> {
             let mut parts = clauses(&skill.description);
             let all = parts.len();
             let is_exclusion = exclusion_test(router, &skill.id);
+            // The first clause says what the skill does.
+            let first = parts.iter().position(|clause| !is_exclusion(clause)).unwrap_or(all);
             for at in (0..all).rev() {
-                if is_exclusion(&parts[at]) {
+                if at == first || is_exclusion(&parts[at]) {
                     continue;
-                }
-                // One clause says what the skill does.
-                if parts.iter().filter(|clause| !is_exclusion(clause)).count() < 2 {
-                    break;
                 }
                 let mut fewer = parts.clone();
                 fewer.remove(at);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::value_parsers::expected_skill;
+
 /// `skills golden`
 #[derive(Debug, Args)]
 pub struct GoldenArgs {
@@ -48,13 +50,14 @@ pub struct GoldenListArgs {
 #[derive(Debug, Args)]
 pub struct ExpectArgs {
     /// Expected skills, separated by commas (repeatable); any of them may rank first.
-    #[arg(long, value_name = "SKILL", value_delimiter = ',', conflicts_with_all = ["none", "not"])]
+    #[arg(long, value_name = "SKILL", value_delimiter = ',', value_parser = expected_skill,
+          conflicts_with_all = ["none", "not"])]
     pub expect: Vec<String>,
     /// No skill fits.
     #[arg(long, conflicts_with = "not")]
     pub none: bool,
     /// Skill that must not rank first.
-    #[arg(long, value_name = "SKILL")]
+    #[arg(long, value_name = "SKILL", value_parser = expected_skill)]
     pub not: Option<String>,
 }
 

@@ -36,6 +36,18 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
+/// Parses the id of a skill that a query expects; it may be unknown.
+pub(super) fn expected_skill(text: &str) -> Result<String, String> {
+    let id = text.trim();
+    match id.split_once(char::is_whitespace).map_or(id, |(word, _)| word) {
+        "" => Err("expected the id of a skill; if no skill fits, use --none".to_owned()),
+        "none" => Err("`none` is not a skill; if no skill fits, use --none".to_owned()),
+        "not" => Err("expected the id of a skill; if a skill must not rank first, use --not".to_owned()),
+        word if word != id => Err("ids of skills contain no white space; separate them by commas".to_owned()),
+        _ => Ok(id.to_owned()),
+    }
+}
+
 /// Parses a number from 0 to 1.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));

@@ -15,7 +15,7 @@ use crate::action::{Action, Context};
 use crate::form::Text;
 use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
-use crate::widgets::format::{signed_count, tokens};
+use crate::widgets::format::{count, signed_count};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
@@ -215,7 +215,7 @@ impl Fields {
             segs.push(Seg::new("   appended to the description by Claude Code", Role::Muted));
         } else {
             if let Some(report) = report {
-                segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
+                segs.push(Seg::new(format!("   {} tok", count(report.tokens as usize)), Role::Muted));
             }
             if when > 0 {
                 segs.push(Seg::new(format!("   when-to-use: {when} more"), Role::Muted));

@@ -178,7 +178,9 @@ pub fn right_items(
         }
         out.push(Item::Gap);
     }
-    let Some(golden) = &report.golden else {
+    let measured =
+        report.golden.as_ref().filter(|golden| golden.after.queries + golden.after.out_of_scope > 0);
+    let Some(golden) = measured else {
         out.push(Item::Title(
             "Golden set",
             if pending.golden { "measuring".to_owned() } else { String::new() },
