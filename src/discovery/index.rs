@@ -590,7 +590,7 @@ impl Index {
 
     /// Recomputes norms and mean after a change of the sums.
     pub fn derive(&mut self, weights: &Weights) {
-        self.forms.settle();
+        self.forms.prepare_search();
         self.derived = Derived::new(&self.sums, &self.lengths, &self.vectors, weights);
     }
 }

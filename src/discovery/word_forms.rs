@@ -56,7 +56,7 @@ struct NearForms {
 impl NearForms {
     /// Maximum number of words.
     const MAX_WORDS: usize = 4_096;
-    /// Number of appended forms from which all are searched anew.
+    /// Number of appended forms from which all are searched again.
     const MAX_APPENDED: usize = 1_024;
 
     /// Returns the close forms of a word; `search` finds them the first time.
@@ -263,7 +263,7 @@ impl Forms {
     }
 
     /// Prepares searches after a change.
-    pub fn settle(&mut self) {
+    pub fn prepare_search(&mut self) {
         if self.letters.len() - self.near.searched > NearForms::MAX_APPENDED {
             self.near = Arc::new(NearForms { searched: self.letters.len(), ..NearForms::default() });
         }
@@ -338,7 +338,7 @@ mod tests {
         for at in 0..=NearForms::MAX_APPENDED {
             forms.insert(&number(at), at as u32, false);
         }
-        forms.settle();
+        forms.prepare_search();
         let near = |forms: &Forms| {
             let mut out = Vec::new();
             forms.near("xxyyxxyyxz", 1, |near| out.push((near.distance, near.form.to_owned(), near.stem)));
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(before.iter().map(|near| near.2).collect::<Vec<_>>(), [0b1100_1100, 0b1100_1101]);
         let mut copy = forms.clone();
         copy.insert("xxyyxxyyz", 9, false);
-        copy.settle();
+        copy.prepare_search();
         assert_eq!(near(&copy), [before.clone(), vec![(1, "xxyyxxyyz".to_owned(), 9)]].concat());
         assert_eq!(near(&forms), before);
     }
