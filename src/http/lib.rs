@@ -17,6 +17,7 @@ mod origin_check;
 mod page;
 mod problem;
 mod revocation;
+mod serving;
 mod stream;
 mod trace;
 mod unread_body;
