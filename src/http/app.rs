@@ -23,7 +23,7 @@ use super::problem::ErrorResponse;
 use skills_api::Origin;
 
 use super::{
-    Authenticator, cors, dispatch, middleware, not_found, openapi, page, request_checks, revocation,
+    Authenticator, cors, dispatch, middleware, not_found, openapi, page, request_checks, revocation, serving,
 };
 use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
@@ -97,10 +97,12 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         .layer(from_fn(not_found::shaped));
     let router = router.merge(more).fallback(not_found::unknown);
     let router = router.layer(from_fn_with_state(Arc::clone(app), middleware::admit)).layer(compression());
-    if app.cors.is_empty() {
-        return router;
-    }
-    router.layer(from_fn_with_state(Arc::clone(&app.cors), cors::share))
+    let router = if app.cors.is_empty() {
+        router
+    } else {
+        router.layer(from_fn_with_state(Arc::clone(&app.cors), cors::share))
+    };
+    router.layer(from_fn(serving::serve))
 }
 
 /// Compresses large responses for clients that accept it; event streams are not compressed.

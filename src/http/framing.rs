@@ -1,6 +1,7 @@
-//! Checks the line ends of request heads. The HTTP parser accepts a bare LF as the end of a line, which intermediaries
+//! Checks the line ends of requests. The HTTP parser accepts a bare LF as the end of a line, which intermediaries
 //! may interpret differently (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so it has to be detected before.
-//! Heads are distinguished from bodies by their framing, which `httparse` reads.
+//! Heads are distinguished from bodies by their framing. Nothing is passed on behind what has no known framing, so that
+//! no request is served unchecked.
 
 /// Maximum size of a request head in bytes, as in other servers; a connection without a key uses no more memory than
 /// this.
@@ -16,8 +17,21 @@ pub(super) struct Framing {
     place: ParsePosition,
     /// Number of complete heads.
     heads: u64,
-    /// Whether the current head exceeds the limit.
-    pub head_is_too_large: bool,
+    /// Number, from 1, of the request whose head has a bare LF or no known end of its body; it is the last one.
+    pub refused: Option<u64>,
+    /// Why nothing more is passed on.
+    pub stop: Option<Stop>,
+}
+
+/// Why the rest of a connection is not passed on to the parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Behind the head of a refused request: the response closes the connection.
+    RefusedHead,
+    /// A head beyond the limit.
+    LargeHead,
+    /// Before the first malformed line of a chunked body.
+    MalformedBody,
 }
 
 /// The part of the request stream to which the next byte belongs.
@@ -31,10 +45,8 @@ enum ParsePosition {
     ChunkSize(Vec<u8>),
     /// A chunk with its line end, with the number of remaining bytes.
     Chunk(u64),
-    /// The trailers after the last chunk, with the number of bytes received of the current line.
-    Trailers(usize),
-    /// Unknown: the rest is left to the parser.
-    Opaque,
+    /// The trailers after the last chunk, with what was received of the current line.
+    Trailers(Vec<u8>),
 }
 
 impl Default for ParsePosition {
@@ -44,78 +56,99 @@ impl Default for ParsePosition {
 }
 
 impl Framing {
-    /// Checks the next bytes. Returns the number, from 1, of the request whose head has a bare LF; nothing after that
-    /// is checked.
-    pub fn check(&mut self, mut bytes: &[u8]) -> Option<u64> {
-        while !bytes.is_empty() {
+    /// Checks the next bytes. Returns how many of them may be passed on; if not all, `stop` is set.
+    pub fn check(&mut self, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while self.stop.is_none() && !rest.is_empty() {
             let taken = match &mut self.place {
-                ParsePosition::Opaque => return None,
                 ParsePosition::Head(head) => {
-                    let taken = through_line_end(bytes);
-                    head.extend_from_slice(&bytes[..taken]);
-                    if head.ends_with(b"\n") && !head.ends_with(b"\r\n") {
-                        self.place = ParsePosition::Opaque;
-                        return Some(self.heads + 1);
-                    }
-                    if head == b"\r\n" {
-                        // Empty lines before a request are skipped.
-                        head.clear();
-                    } else if head.ends_with(b"\r\n\r\n") {
-                        self.heads += 1;
-                        self.place = framing_behind(head);
-                    } else if head.len() > MAX_HEAD_BYTES {
-                        self.head_is_too_large = true;
-                        self.place = ParsePosition::Opaque;
-                    }
-                    taken
+                    let head = std::mem::take(head);
+                    self.read_head(head, rest)
                 }
                 ParsePosition::Body(left) => {
-                    let taken = take(left, bytes);
+                    let taken = take(left, rest);
                     if *left == 0 {
                         self.place = ParsePosition::default();
                     }
                     taken
                 }
                 ParsePosition::Chunk(left) => {
-                    let taken = take(left, bytes);
+                    let taken = take(left, rest);
                     if *left == 0 {
                         self.place = ParsePosition::ChunkSize(Vec::new());
                     }
                     taken
                 }
-                ParsePosition::ChunkSize(line) => {
-                    let taken = through_line_end(bytes);
-                    line.extend_from_slice(&bytes[..taken]);
-                    if line.ends_with(b"\n") {
-                        // The parser of the server accepts any number of leading zeros.
-                        let is_leading = |two: &&[u8]| two[0] == b'0' && two[1].is_ascii_hexdigit();
-                        let digits = &line[line.windows(2).take_while(is_leading).count()..];
-                        self.place = match httparse::parse_chunk_size(digits) {
-                            Ok(httparse::Status::Complete((_, 0))) => ParsePosition::Trailers(0),
-                            Ok(httparse::Status::Complete((_, size))) => {
-                                ParsePosition::Chunk(size.saturating_add(2))
-                            }
-                            _ => ParsePosition::Opaque,
-                        };
-                    } else if line.len() > MAX_CHUNK_LINE_BYTES {
-                        self.place = ParsePosition::Opaque;
+                ParsePosition::ChunkSize(line) | ParsePosition::Trailers(line) => {
+                    let taken = through_line_end(rest);
+                    line.extend_from_slice(&rest[..taken]);
+                    if line.ends_with(b"\r\n") {
+                        match self.place.behind_line() {
+                            Some(place) => self.place = place,
+                            None => self.stop = Some(Stop::MalformedBody),
+                        }
+                    } else if line.ends_with(b"\n") || line.len() > MAX_CHUNK_LINE_BYTES {
+                        self.stop = Some(Stop::MalformedBody);
                     }
-                    taken
-                }
-                ParsePosition::Trailers(line) => {
-                    let taken = through_line_end(bytes);
-                    *line += taken;
-                    if bytes[..taken].ends_with(b"\n") {
-                        // An empty line ends them.
-                        self.place =
-                            if *line <= 2 { ParsePosition::default() } else { ParsePosition::Trailers(0) };
-                    }
-                    taken
+                    // The parser might accept what is refused here.
+                    if self.stop.is_some() { 0 } else { taken }
                 }
             };
-            bytes = &bytes[taken..];
+            rest = &rest[taken..];
         }
-        None
+        bytes.len() - rest.len()
+    }
+
+    /// Returns the number of the request whose body is not complete; 0 if there is none.
+    pub fn unfinished(&self) -> u64 {
+        if matches!(self.place, ParsePosition::Head(_)) { 0 } else { self.heads }
+    }
+
+    fn read_head(&mut self, mut head: Vec<u8>, bytes: &[u8]) -> usize {
+        let taken = through_line_end(bytes);
+        head.extend_from_slice(&bytes[..taken]);
+        if head.len() > MAX_HEAD_BYTES {
+            self.stop = Some(Stop::LargeHead);
+            return 0;
+        }
+        if head.ends_with(b"\n") && !head.ends_with(b"\r\n") {
+            self.refused.get_or_insert(self.heads + 1);
+        }
+        if matches!(&*head, b"\r\n" | b"\n") {
+            // Empty lines before a request are skipped.
+            head.clear();
+        } else if head.ends_with(b"\n\r\n") || head.ends_with(b"\n\n") {
+            self.heads += 1;
+            let place = framing_behind(&head).filter(|_| self.refused.is_none());
+            if place.is_none() {
+                self.refused = Some(self.heads);
+                self.stop = Some(Stop::RefusedHead);
+            }
+            self.place = place.unwrap_or_default();
+            return taken;
+        }
+        self.place = ParsePosition::Head(head);
+        taken
+    }
+}
+
+impl ParsePosition {
+    /// Returns what follows a complete line of a chunked body; `None` if the line is malformed.
+    fn behind_line(&self) -> Option<Self> {
+        match self {
+            Self::ChunkSize(line) => {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let size = std::str::from_utf8(&line[..digits]).ok()?;
+                match u64::from_str_radix(size, 16).ok()? {
+                    0 => Some(Self::Trailers(Vec::new())),
+                    size => Some(Self::Chunk(size.saturating_add(2))),
+                }
+            }
+            // An empty line ends them.
+            Self::Trailers(line) if line == b"\r\n" => Some(Self::default()),
+            Self::Trailers(_) => Some(Self::Trailers(Vec::new())),
+            Self::Head(_) | Self::Body(_) | Self::Chunk(_) => None,
+        }
     }
 }
 
@@ -131,13 +164,11 @@ fn through_line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1)
 }
 
-/// Returns the framing of what follows a head.
-fn framing_behind(head: &[u8]) -> ParsePosition {
+/// Returns the framing of what follows a head; `None` if it is malformed.
+fn framing_behind(head: &[u8]) -> Option<ParsePosition> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) {
-        return ParsePosition::Opaque;
-    }
+    request.parse(head).ok().filter(httparse::Status::is_complete)?;
     let value = |name: &str| {
         request
             .headers
@@ -148,15 +179,13 @@ fn framing_behind(head: &[u8]) -> ParsePosition {
     // `CONNECT` and `Upgrade` are not treated separately: the service never switches protocols.
     if value("transfer-encoding").is_some() {
         // The parser accepts no coding other than a final `chunked`.
-        ParsePosition::ChunkSize(Vec::new())
-    } else if let Some(length) = value("content-length") {
-        match std::str::from_utf8(length).ok().and_then(|length| length.trim().parse().ok()) {
-            Some(0) => ParsePosition::default(),
-            Some(length) => ParsePosition::Body(length),
-            None => ParsePosition::Opaque,
-        }
-    } else {
-        ParsePosition::default()
+        return Some(ParsePosition::ChunkSize(Vec::new()));
+    }
+    let Some(length) = value("content-length") else { return Some(ParsePosition::default()) };
+    let length = std::str::from_utf8(length).ok().filter(|_| length.iter().all(u8::is_ascii_digit))?;
+    match length.parse().ok()? {
+        0 => Some(ParsePosition::default()),
+        length => Some(ParsePosition::Body(length)),
     }
 }
 
@@ -166,10 +195,13 @@ mod tests {
 
     use super::*;
 
-    /// Returns the request with a bare LF in its head when the bytes arrive in pieces.
+    /// Returns the refused request when the bytes arrive in pieces.
     fn refused(text: &str, chunk: usize) -> Option<u64> {
         let mut framing = Framing::default();
-        text.as_bytes().chunks(chunk).find_map(|chunk| framing.check(chunk))
+        text.as_bytes().chunks(chunk).find_map(|chunk| {
+            framing.check(chunk);
+            framing.refused
+        })
     }
 
     const SOUND: [&str; 8] = [
@@ -200,11 +232,10 @@ mod tests {
     fn endless_head_is_too_large() {
         let mut framing = Framing::default();
         let line = format!("x: {}\r\n", "y".repeat(1_000));
-        assert_eq!(framing.check(b"GET / HTTP/1.1\r\n"), None);
-        let lines =
-            (1..1_000).take_while(|_| framing.check(line.as_bytes()).is_none() && !framing.head_is_too_large);
+        assert_eq!(framing.check(b"GET / HTTP/1.1\r\n"), 16);
+        let lines = (1..1_000).take_while(|_| framing.check(line.as_bytes()) > 0);
         assert_eq!(lines.count(), MAX_HEAD_BYTES / line.len());
-        assert!(matches!(framing.place, ParsePosition::Opaque));
+        assert_eq!(framing.stop, Some(Stop::LargeHead));
     }
 
     proptest! {

@@ -17,6 +17,7 @@ mod page;
 mod problem;
 mod request_checks;
 mod revocation;
+mod serving;
 mod stream;
 mod trace;
 mod unread_body;

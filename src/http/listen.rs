@@ -1,5 +1,6 @@
 //! Connections with timeouts: a peer that does not complete its request, or does not read, is disconnected.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future as _;
 use std::io;
@@ -18,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::framing::Framing;
+use super::framing::{Framing, Stop};
 
 /// Timeouts and limits of connections.
 #[derive(Debug, Clone, Copy)]
@@ -29,18 +30,16 @@ pub struct Timeouts {
     pub body: Duration,
     /// With a response to send: until the peer reads some of it.
     pub write: Duration,
-    /// Maximum number of connections. At the limit, a new one replaces an idle one, or waits until one ends.
+    /// Maximum number of connections. At the limit, a new one replaces another one, or waits until one ends.
     pub connections: usize,
-    /// Maximum number of connections per address. At the limit, a new one replaces an idle one of the same address, or
-    /// is closed. If equal to `connections`, there is no separate limit.
+    /// Maximum number of connections per address. At the limit, a new one replaces another one of the same address, or is closed.
+    /// If equal to `connections`, there is no separate limit.
     pub per_address: usize,
 }
 
-/// After this time without a complete request, a connection may be evicted when there are too many.
-const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
-/// After this time since its last response, too; longer than the pauses in event streams.
-const MIN_IDLE: Duration = Duration::from_secs(20);
-/// How often an idle connection is searched while a new one waits.
+/// For this time, a connection without a request is treated like an authenticated one.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
+/// How often a connection to replace is searched while a new one waits.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a warning about too many connections is logged.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
@@ -70,18 +69,31 @@ pub(super) struct Activity {
     /// The rate-limit key of the peer: see [`neighborhood`].
     from: String,
     started: Instant,
-    /// Requests in progress.
+    /// Requests in progress, until their responses are sent.
     busy: AtomicUsize,
+    /// Whether the response of the current request is being sent.
+    is_sending: AtomicBool,
+    /// Whether the last request was authenticated, or needed no authentication because it is disabled.
+    pub is_authenticated: AtomicBool,
     /// Number of requests received.
     requests: AtomicU64,
-    /// Number of the first request with a bare LF in its head; 0 if there is none.
-    bare_line_feed: AtomicU64,
+    /// Number of the request whose head is malformed, e.g. by a bare LF; 0 if there is none.
+    refused: AtomicU64,
+    /// Number of the request whose body is not complete; 0 if there is none.
+    unfinished: AtomicU64,
     /// Whether part of its last request may be unread.
     pub owes: AtomicBool,
     /// Milliseconds from its start to the last time that part of a response was sent.
     moved_ms: AtomicU64,
     /// Fires when it is evicted.
-    evicted: CancellationToken,
+    pub evicted: CancellationToken,
+}
+
+/// The order in which connections are replaced: the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_authenticated: bool,
+    is_sending: bool,
 }
 
 impl Activity {
@@ -90,17 +102,20 @@ impl Activity {
             from,
             started: Instant::now(),
             busy: AtomicUsize::new(0),
+            is_sending: AtomicBool::new(false),
+            is_authenticated: AtomicBool::new(false),
             requests: AtomicU64::new(0),
-            bare_line_feed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            unfinished: AtomicU64::new(0),
             owes: AtomicBool::new(false),
             moved_ms: AtomicU64::new(0),
             evicted: CancellationToken::new(),
         }
     }
 
-    /// Returns whether the current request has a bare LF in its head: the requests of a connection are sequential.
-    pub fn has_bare_line_feed(&self) -> bool {
-        let first = self.bare_line_feed.load(Ordering::Relaxed);
+    /// Returns whether the head of the current request is malformed: the requests of a connection are sequential.
+    pub fn has_malformed_head(&self) -> bool {
+        let first = self.refused.load(Ordering::Relaxed);
         first > 0 && self.requests.load(Ordering::Relaxed) >= first
     }
 
@@ -113,13 +128,15 @@ impl Activity {
         self.moved_ms.store(since, Ordering::Relaxed);
     }
 
-    /// Returns the order of eviction: connections without any request first, then by idle time.
-    fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
-        let (has_requests, idle) = (self.requests.load(Ordering::Relaxed) > 0, now - self.moved());
-        let least = if has_requests { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
-        let gives_way =
-            self.busy.load(Ordering::Relaxed) == 0 && idle >= least && !self.evicted.is_cancelled();
-        gives_way.then_some((!has_requests, idle))
+    /// Returns how early the connection is replaced; `None` while a complete request is processed.
+    fn rank(&self) -> Option<Rank> {
+        let requests = self.requests.load(Ordering::Relaxed);
+        let is_busy = self.busy.load(Ordering::Relaxed) > 0;
+        let is_sending = is_busy && self.is_sending.load(Ordering::Relaxed);
+        let is_processing = is_busy && !is_sending && self.unfinished.load(Ordering::Relaxed) != requests;
+        let is_young = requests == 0 && self.started.elapsed() < FIRST_REQUEST_GRACE;
+        let is_authenticated = is_young || self.is_authenticated.load(Ordering::Relaxed);
+        (!is_processing && !self.evicted.is_cancelled()).then_some(Rank { is_authenticated, is_sending })
     }
 }
 
@@ -132,18 +149,24 @@ impl Connections {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Closes the most idle of the matching connections; returns whether there was one.
+    /// Closes one of the matching connections: of those of the least rank, the least recently used of the address with
+    /// the most. Returns whether there was one.
     fn evict_one(&self, of: impl Fn(&Activity) -> bool) -> bool {
-        let now = Instant::now();
         self.with(|all| {
             let all = all.values().filter(|one| of(one));
-            let idle = all.filter_map(|one| Some((one.idleness(now)?, one)));
-            let most = idle.max_by_key(|(idleness, _)| *idleness);
-            most.inspect(|(_, one)| one.evicted.cancel()).is_some()
+            let ranked: Vec<_> = all.filter_map(|one| Some((one.rank()?, one))).collect();
+            let Some(least) = ranked.iter().map(|(rank, _)| *rank).min() else { return false };
+            let least: Vec<_> = ranked.iter().filter(|(rank, _)| *rank == least).collect();
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for (_, one) in &least {
+                *counts.entry(&one.from).or_default() += 1;
+            }
+            let chosen = least.iter().min_by_key(|(_, one)| (Reverse(counts.get(&*one.from)), one.moved()));
+            chosen.inspect(|(_, one)| one.evicted.cancel()).is_some()
         })
     }
 
-    /// Returns whether a further connection from this address is allowed: within the limit, or by evicting an idle one.
+    /// Returns whether a further connection from this address is allowed: within the limit, or by evicting another one.
     fn admits(&self, from: &str, limit: usize) -> bool {
         let open = |one: &Activity| one.from == from && !one.evicted.is_cancelled();
         let count = self.with(|all| all.values().filter(|one| open(one)).count());
@@ -169,14 +192,21 @@ impl Connected<IncomingStream<'_, Acceptor>> for Peer {
     }
 }
 
-/// Counts a request of a peer until it is dropped.
+/// Counts a request of a peer until it is dropped, when the response is sent.
 pub(super) struct Busy(Arc<Activity>);
 
 impl Busy {
     pub fn with(peer: &Peer) -> Self {
-        peer.activity.busy.fetch_add(1, Ordering::Relaxed);
+        peer.activity.is_sending.store(false, Ordering::Relaxed);
+        peer.activity.is_authenticated.store(false, Ordering::Relaxed);
         peer.activity.requests.fetch_add(1, Ordering::Relaxed);
+        peer.activity.busy.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&peer.activity))
+    }
+
+    /// The request is processed; its response is being sent.
+    pub fn begin_response(&self) {
+        self.0.is_sending.store(true, Ordering::Relaxed);
     }
 }
 
@@ -217,16 +247,14 @@ impl Acceptor {
         }
     }
 
-    /// Returns a permit for a further connection, evicting an idle one if necessary.
+    /// Returns a permit for a further connection, evicting another one if necessary.
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
         }
         self.warn(|limits| {
             let limit = limits.connections;
-            format!(
-                "all {limit} connections are in use; idle ones are closed for new ones (--max-connections)"
-            )
+            format!("all {limit} connections are in use; others are closed for new ones (--max-connections)")
         });
         loop {
             self.connections.evict_one(|_| true);
@@ -345,6 +373,9 @@ impl Line {
     }
 
     fn wrote<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if self.evicted.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(late("replaced by another connection")));
+        }
         if polled.is_ready() {
             self.stuck = None;
             self.activity.move_on();
@@ -369,18 +400,20 @@ struct DrainLimits {
     left: usize,
 }
 
-/// Maximum total time.
+/// Maximum total time, if the request was authenticated.
 const LINGER: Duration = Duration::from_secs(30);
+/// Maximum total time otherwise.
+const LINGER_UNAUTHENTICATED: Duration = Duration::from_secs(3);
 /// Maximum time without incoming data.
 const LINGER_QUIET: Duration = Duration::from_secs(2);
 /// Maximum number of bytes drained.
 const LINGER_BYTES: usize = 64 << 20;
 
 impl DrainLimits {
-    fn begin() -> Self {
+    fn begin(is_authenticated: bool) -> Self {
         let now = Instant::now();
         Self {
-            end: now + LINGER,
+            end: now + if is_authenticated { LINGER } else { LINGER_UNAUTHENTICATED },
             alarm: Box::pin(tokio::time::sleep_until(now + LINGER_QUIET)),
             left: LINGER_BYTES,
         }
@@ -420,26 +453,36 @@ impl AsyncRead for Line {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let known = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if self.evicted.as_mut().poll(cx).is_ready() || self.idle_too_long(cx) {
+        let line = &mut *self;
+        if line.evicted.as_mut().poll(cx).is_ready() || line.idle_too_long(cx) {
             return Poll::Ready(Err(late("incomplete request")));
         }
-        if matches!(read, Poll::Ready(Ok(()))) {
-            let line = &mut *self;
-            if let Some(number) = line.framing.check(&buffer.filled()[known..]) {
-                line.activity.bare_line_feed.store(number, Ordering::Relaxed);
+        if line.framing.stop.is_none() {
+            let known = buffer.filled().len();
+            let read = Pin::new(&mut line.stream).poll_read(cx, buffer);
+            let received = &buffer.filled()[known..];
+            if !matches!(read, Poll::Ready(Ok(()))) || received.is_empty() {
+                return read;
             }
-            if line.framing.head_is_too_large {
-                // The connection ends here, so a response that the peer does not read is lost.
-                let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
-                return Poll::Ready(Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "the request header is too large",
-                )));
+            let checked = line.framing.check(received);
+            line.activity.refused.store(line.framing.refused.unwrap_or(0), Ordering::Relaxed);
+            line.activity.unfinished.store(line.framing.unfinished(), Ordering::Relaxed);
+            buffer.set_filled(known + checked);
+            if checked > 0 {
+                return read;
             }
         }
-        read
+        let message = match line.framing.stop {
+            // The response to the head closes the connection.
+            None | Some(Stop::RefusedHead) => return Poll::Pending,
+            Some(Stop::MalformedBody) => "a line of the body is malformed",
+            Some(Stop::LargeHead) => {
+                // The connection ends here, so a response that the peer does not read is lost.
+                let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
+                "the request header is too large"
+            }
+        };
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)))
     }
 }
 
@@ -472,13 +515,18 @@ impl AsyncWrite for Line {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let line = &mut *self;
+        if line.evicted.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
         if line.lingering.is_none() {
+            let is_unread = line.framing.stop.is_some() || line.activity.owes.load(Ordering::Relaxed);
             match Pin::new(&mut line.stream).poll_shutdown(cx) {
-                Poll::Ready(Ok(())) if line.activity.owes.load(Ordering::Relaxed) => {}
+                Poll::Ready(Ok(())) if is_unread => {}
                 other => return other,
             }
         }
-        let lingering = line.lingering.get_or_insert_with(DrainLimits::begin);
+        let is_authenticated = line.activity.is_authenticated.load(Ordering::Relaxed);
+        let lingering = line.lingering.get_or_insert_with(|| DrainLimits::begin(is_authenticated));
         lingering.poll(&mut line.stream, cx).map(Ok)
     }
 }

@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 
 use super::app::{App, OPEN};
 use super::keys::RequestCredentials;
-use super::listen::{Busy, Peer, neighborhood};
+use super::listen::{Peer, neighborhood};
 use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
 use super::unread_body::SharedBody;
@@ -31,7 +31,6 @@ pub(super) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let _busy = Busy::with(&peer);
     let body = (!request.body().is_end_stream()).then(|| SharedBody::new(mem::take(request.body_mut())));
     if let Some(body) = &body {
         *request.body_mut() = Body::new(body.clone());
@@ -58,6 +57,7 @@ pub(super) async fn admit(
         Ok(()) => known(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
+    peer.activity.is_authenticated.store(!open && admitted.is_ok(), Ordering::Relaxed);
     // Health checks are never rate-limited.
     let limited = match app.limiter.as_ref().filter(|_| !open) {
         Some(limiter) => {

@@ -24,7 +24,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// # Errors
 /// Returns `invalid_request` otherwise.
 pub(super) fn ensure_crlf(activity: &Activity) -> Result<(), ErrorResponse> {
-    if activity.has_bare_line_feed() {
+    if activity.has_malformed_head() {
         let message = "a line of the request header ends with LF only; use CR LF";
         return Err(ErrorResponse::new(Code::InvalidRequest, message).header(header::CONNECTION, "close"));
     }

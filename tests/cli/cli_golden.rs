@@ -84,7 +84,7 @@ fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
 }
 
 #[test]
-fn an_expectation_that_is_no_id_is_rejected() {
+fn expectation_without_a_valid_id_is_rejected() {
     let home = Home::with_skills();
     for (expect, hint) in [
         ("none,pdf-tables", "--none"),

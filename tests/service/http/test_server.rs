@@ -62,13 +62,23 @@ impl TestServer {
         limits: SessionLimits,
         names: [(&str, &[Scope]); N],
     ) -> (Self, [String; N]) {
+        Self::with_keys_and(place, Settings::default(), limits, names).await
+    }
+
+    /// The same with other settings.
+    pub async fn with_keys_and<const N: usize>(
+        place: Place,
+        settings: Settings,
+        limits: SessionLimits,
+        names: [(&str, &[Scope]); N],
+    ) -> (Self, [String; N]) {
         let made = names.map(|(name, scopes)| new_key(name, scopes.iter().copied().collect()).unwrap());
         let lines: Vec<String> = made.iter().map(|(_, stored)| format!("  {}\n", stored.line())).collect();
         place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
         let mut ring = KeyRing::default();
         ring.read(&place.path("keys.yaml")).unwrap();
         let core = place.open_with(CoreParts::Index).await;
-        let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+        let settings = Settings { authenticator: Some(Arc::new(ring)), ..settings };
         (Self::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
     }
 
