@@ -36,11 +36,11 @@ pub struct ServeArgs {
     /// none].
     #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
     pub cors: Vec<Origin>,
-    /// Maximum number of connections. At the limit, a new connection replaces an idle one, or waits.
+    /// Maximum number of connections. At the limit, a new connection replaces another one, or waits.
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// Maximum number of connections of one address (IPv6: of its /64 network). At the limit, a new connection replaces an idle
+    /// Maximum number of connections of one address (IPv6: of its /64 network). At the limit, a new connection replaces another
     /// connection of that address, or is closed [default: half of --max-connections].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections_per_address: Option<u32>,

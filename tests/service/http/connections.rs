@@ -251,7 +251,7 @@ async fn no_caller_keeps_others_out() {
     let post = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 1000000\r\n";
     let attacks = [
-        "".to_owned(),
+        String::new(),
         "GET /v1/hea".to_owned(),
         "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
         format!("GET /v1/caller HTTP/1.1\r\nhost: localhost\r\nx-api-key: {other}\r\n\r\n"),
@@ -296,7 +296,7 @@ async fn a_rejected_request_is_drained_for_a_few_seconds_only() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let closed = async {
         while stream.write_all(b"x").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(500)).await
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
     };
     let closed = tokio::time::timeout(Duration::from_secs(10), closed).await;
