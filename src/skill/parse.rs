@@ -25,7 +25,7 @@ pub const MAX_BYTES: u64 = 2 << 20;
 /// `modified_ms` is in milliseconds since 1970-01-01 UTC.
 ///
 /// The record's findings contain every repair and everything that follows from this file alone. What needs the disk is
-/// left to the caller, see [`Skill::set_neighbours`].
+/// left to the caller, see [`Skill::set_neighbors`].
 ///
 /// # Errors
 /// Returns a [`RejectedBundle`] for a file that is too large, not UTF-8 or at such a path, without valid frontmatter, or without a
