@@ -16,8 +16,10 @@ const OFFERED: usize = 3;
 /// Maximum size of a skill id, name or location in bytes, the maximum of a path on Linux: comparing one with the
 /// locations of all skills takes time in proportion to it.
 const MAX_NAME_BYTES: usize = 4096;
-/// Maximum size of a requested name that is compared with all names, in bytes; names of skills have at most 64.
-const MAX_COMPARED_BYTES: usize = 64;
+/// Maximum size of a requested name that is compared with others, in bytes.
+const MAX_COMPARED_BYTES: usize = 256;
+/// The same for names of skills, of which there are many; the specification allows 64.
+const MAX_COMPARED_SKILL_BYTES: usize = 64;
 
 /// Returns the skill that `wanted` names. `place` is `wanted` as an absolute path.
 ///
@@ -81,7 +83,8 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
         );
         return Err(Error::new(Code::NotFound, message));
     }
-    let skills = catalog.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    let compared = catalog.entries.iter().filter(|_| wanted.len() <= MAX_COMPARED_SKILL_BYTES);
+    let skills = compared.map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
         ..Error::new(Code::NotFound, format!("skill `{wanted}` not found"))

@@ -40,9 +40,9 @@ pub(super) struct Ranking {
     pub timeout: OnceLock<Duration>,
     rebuilding: tokio::sync::Mutex<()>,
     /// Limits concurrent measurements.
-    measurements: Lane,
+    measurements: MeasurementPool,
     /// Limits concurrent measurements that take minutes, so that the others do not wait for them.
-    long_measurements: Lane,
+    long_measurements: MeasurementPool,
     /// Limits concurrent rankings on other threads.
     rankings: Arc<Semaphore>,
     /// Until when requests wait for bodies; set by the first one that does.
@@ -53,12 +53,12 @@ pub(super) struct Ranking {
 const TIME_SLICE: Duration = Duration::from_secs(30);
 
 /// Limits how many measurements run concurrently.
-struct Lane {
+struct MeasurementPool {
     slots: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Lane {
+impl MeasurementPool {
     fn new(slots: usize) -> Self {
         Self { slots: Arc::new(Semaphore::new(slots)), waiting: Arc::default() }
     }
@@ -135,8 +135,8 @@ impl Ranking {
             operations: Arc::clone(operations),
             timeout: OnceLock::new(),
             rebuilding: tokio::sync::Mutex::default(),
-            measurements: Lane::new(processors.max(2)),
-            long_measurements: Lane::new(1),
+            measurements: MeasurementPool::new(processors.max(2)),
+            long_measurements: MeasurementPool::new(1),
             rankings: Arc::new(Semaphore::new(2 * processors)),
             bodies_deadline: OnceLock::new(),
         }
@@ -327,13 +327,13 @@ impl Ranking {
 
     async fn measure_within<T: Send + 'static>(
         &self,
-        lane: &Lane,
+        pool: &MeasurementPool,
         work: impl FnOnce(Router) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = lane.acquire().await?;
+        let permit = pool.acquire().await?;
         let canceled = CancellationToken::new();
         let _cancel = canceled.clone().drop_guard();
-        let time_slice = lane.time_slice();
+        let time_slice = pool.time_slice();
         let shared = Arc::clone(&self.shared);
         run_blocking(move || {
             let _permit = permit;
@@ -376,12 +376,12 @@ mod tests {
 
     #[tokio::test]
     async fn measurement_ends_after_its_time_slice_if_others_wait() {
-        let lane = Lane::new(1);
-        let over = |end| TimeSlice { end, waiting: Arc::clone(&lane.waiting), was_ended: Arc::default() };
+        let pool = MeasurementPool::new(1);
+        let over = |end| TimeSlice { end, waiting: Arc::clone(&pool.waiting), was_ended: Arc::default() };
         let (running, unlimited) = (over(Some(Instant::now())), over(None));
-        let _slot = lane.acquire().await.unwrap();
+        let _slot = pool.acquire().await.unwrap();
         assert!(!running.is_over() && running.error().is_none(), "no other one waits");
-        let mut waiting = Box::pin(lane.acquire());
+        let mut waiting = Box::pin(pool.acquire());
         assert!(futures::poll!(&mut waiting).is_pending());
         assert!(!over(Some(Instant::now() + TIME_SLICE)).is_over(), "its time is not over");
         assert!(running.is_over() && !unlimited.is_over());
@@ -393,8 +393,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_calls_with_limits_have_a_time_slice() {
-        assert!(Lane::new(1).time_slice().end.is_none());
-        let permit = work::with_permit(Some(Vec::new().into()), async { Lane::new(1).time_slice().end });
+        assert!(MeasurementPool::new(1).time_slice().end.is_none());
+        let permit =
+            work::with_permit(Some(Vec::new().into()), async { MeasurementPool::new(1).time_slice().end });
         assert!(permit.await.is_some());
     }
 }
