@@ -6,6 +6,9 @@ pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", 
 /// Number of fields.
 pub(crate) const COUNT: usize = NAMES.len();
 
+/// Index of the tags in every array over fields.
+pub(crate) const TAGS: usize = 2;
+
 /// Index of the body in every array over fields.
 pub(crate) const BODY: usize = COUNT - 1;
 

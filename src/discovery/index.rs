@@ -232,6 +232,13 @@ impl Index {
         self.slots.get(slot).and_then(Option::as_deref)
     }
 
+    /// Returns whether an exclusion clause of any skill has a stem.
+    pub fn excludes(&self, stem: &str) -> bool {
+        let Some(id) = self.vocabulary.find(stem) else { return false };
+        let mut exclusions = self.entries().flat_map(|(_, entry)| &entry.exclusions);
+        exclusions.any(|exclusion| exclusion.stems.binary_search(&id).is_ok())
+    }
+
     /// Iterates over all documents with their slots.
     pub fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
         self.slots.iter().enumerate().filter_map(|(slot, e)| e.as_deref().map(|e| (slot, e)))

@@ -209,9 +209,9 @@ mod tests {
         }
         let text = "Plans trips, but not for hotels (by train). For flights, see flight-finder. Does not book tours.";
         for (request, clause) in [
-            ("find hotels", Some("but not for hotels")),
+            ("find hotels", Some("but not for hotels (by train).")),
             ("plan trips", None),
-            ("by train", None),
+            ("by train", Some("but not for hotels (by train).")),
             ("cheap flights", Some("For flights, see flight-finder.")),
             ("book tours", Some("Does not book tours.")),
         ] {

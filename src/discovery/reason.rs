@@ -73,7 +73,10 @@ pub(crate) fn reason(
             };
             format!("the request is its {what} “{text}”")
         } else {
-            format!("the request names “{}”", part.label)
+            let document = &entry.document;
+            let names = [document.id.as_str(), &document.name];
+            let name = names.into_iter().find(|name| is_label(name)).unwrap_or(&part.label);
+            format!("the request names “{name}”")
         };
     }
     // The contribution of each content word through its occurrences.
@@ -163,7 +166,8 @@ pub(crate) fn reason(
     if clauses.is_empty() {
         clauses.push("only the meaning is similar".to_owned());
     }
-    let corrected = named.into_iter().filter(|word| reading.is_corrected(*word));
+    let mut seen = BTreeSet::new();
+    let corrected = named.into_iter().filter(|word| reading.is_corrected(*word) && seen.insert(*word));
     let read_as = |word| format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word));
     // First, because the other clauses quote what was read, and a list cuts the sentence.
     corrected.map(read_as).chain(clauses).collect::<Vec<_>>().join("; ")

@@ -123,8 +123,27 @@ fn is_path(text: &str, token: &Token<'_>) -> bool {
     word.contains(['/', '\\']) || word.rsplit_once('.').is_some_and(file)
 }
 
-/// Splits a text outside of code fences into sentences, which end at `. ! ?` before whitespace and at the end of a
-/// line.
+/// Returns the length of the quotes and brackets that close directly behind a full stop.
+fn closing_marks(rest: &str) -> usize {
+    rest.len() - rest.trim_start_matches(['"', '\'', '”', '’', ')', ']', '`']).len()
+}
+
+/// Returns whether a sentence may start here: after whitespace or at the end of the text. Where it is doubtful that the
+/// one before has ended, only with a capital letter.
+fn starts_sentence(rest: &str, is_doubtful: bool) -> bool {
+    let mut chars = rest.trim_start_matches([' ', '\t']).chars();
+    rest.chars().next().is_none_or(char::is_whitespace)
+        && (!is_doubtful || chars.next().is_none_or(|c| c.is_uppercase() || c == '\n'))
+}
+
+/// Returns whether a text ends with an abbreviation that does not end a sentence, without its full stop.
+fn is_abbreviated(before: &str) -> bool {
+    let last = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+    matches!(last, "e.g" | "i.e" | "vs" | "cf")
+}
+
+/// Splits a text outside of code fences into sentences, which end at `. ! ?` before whitespace, also if a quote or a
+/// bracket closes in between, and at the end of a line.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut fence: Option<&str> = None;
@@ -147,9 +166,13 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
         }
         let mut from = start;
         for (at, c) in line.char_indices() {
-            let next = start + at + c.len_utf8();
+            let after = start + at + c.len_utf8();
+            let next = after + closing_marks(slice(text, after..));
             let ends = match c {
-                '.' | '!' | '?' => slice(text, next..).chars().next().is_none_or(char::is_whitespace),
+                '.' | '!' | '?' => {
+                    let (before, rest) = (slice(text, from..start + at), slice(text, next..));
+                    starts_sentence(rest, next > after || before.ends_with("etc")) && !is_abbreviated(before)
+                }
                 '。' | '！' | '？' => true,
                 _ => false,
             };
@@ -276,32 +299,125 @@ pub(crate) struct ExclusionClause {
 
 /// Returns the clauses of a description that state what the skill is not for, in order.
 pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<ExclusionClause> {
-    let mut out = Vec::new();
-    for sentence in sentences(description) {
+    let mut out: Vec<ExclusionClause> = Vec::new();
+    for sentence in wrapped_sentences(description) {
+        if continues_list(description, &sentence, out.last()) {
+            out.push(ExclusionClause { clause: sentence.clone(), subject: sentence });
+            continue;
+        }
         if let Some(subject) = refers_elsewhere(description, &sentence) {
             out.push(ExclusionClause { clause: sentence, subject });
             continue;
         }
+        let mut done = sentence.start;
         for segment in segments(description, sentence.clone()) {
             let all = tokens(slice(description, segment.clone()), segment.start);
-            let mut tokens = all.as_slice();
-            while let Some(cue) = exclusion_cue(description, tokens, lexicon) {
+            if let Some(subject) = refers_elsewhere(description, &segment).filter(|_| done <= segment.start)
+                && !is_quoted(slice(description, sentence.start..segment.start))
+            {
+                done = segment.end;
+                out.push(ExclusionClause { clause: segment, subject });
+                continue;
+            }
+            loop {
+                let tokens = &all[all.partition_point(|token| token.start < done)..];
+                let Some(cue) = exclusion_cue(description, tokens, lexicon) else { break };
                 let (start, end) = (tokens[cue.start].start, tokens[cue.end - 1].end);
                 if is_quoted(slice(description, sentence.start..start)) {
                     break;
                 }
-                let ends = (cue.end..tokens.len())
-                    .find(|at| longest(&lexicon.exclusion_ends, tokens, *at).is_some());
-                let to = ends.map_or(segment.end, |at| tokens[at].start);
                 let is_first = all.first().is_some_and(|token| token.start == start);
                 let from = if is_first { segment.start } else { start };
-                out.push(ExclusionClause { clause: from..to, subject: end..to });
-                let Some(rest) = ends.and_then(|at| tokens.get(at..)) else { break };
-                tokens = rest;
+                done = exclude(description, from, end..sentence.end, lexicon, &mut out);
             }
         }
     }
     out
+}
+
+/// Splits a description into sentences; a line that ends with a comma or before a small letter continues on the next.
+fn wrapped_sentences(description: &str) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for line in sentences(description) {
+        let text = slice(description, line.clone()).trim_start();
+        let wrapped = out.last_mut().filter(|last| {
+            let before = slice(description, (*last).clone());
+            let is_open = !before.trim_end().ends_with(['.', '!', '?', ':', ';']);
+            let goes_on =
+                text.starts_with(|c: char| c.is_lowercase() || c == '(') || before.trim_end().ends_with(',');
+            last.end == line.start && before.ends_with('\n') && is_open && goes_on && !is_list_item(text)
+        });
+        if let Some(last) = wrapped {
+            last.end = line.end;
+        } else {
+            out.push(line);
+        }
+    }
+    out
+}
+
+/// Returns whether a line is an item of a list.
+fn is_list_item(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with(['-', '*', '•'])
+        || (line.starts_with(|c: char| c.is_ascii_digit())
+            && line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with([')', '.']))
+}
+
+/// Appends the clauses from `from` on whose cue ends where `rest` starts; returns where they end. Text in brackets is
+/// part of them, also if it says where else to go.
+fn exclude(
+    description: &str,
+    mut from: usize,
+    rest: Range<usize>,
+    lexicon: &Lexicon,
+    out: &mut Vec<ExclusionClause>,
+) -> usize {
+    let mut subject = rest.start;
+    let end = clause_end(description, rest);
+    loop {
+        let tokens = tokens(slice(description, subject..end), subject);
+        if tokens.is_empty() && from == subject {
+            return end;
+        }
+        let stop = (0..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, &tokens, *at).is_some());
+        let to = stop.map_or(end, |at| tokens[at].start);
+        out.push(ExclusionClause { clause: from..to, subject: subject..to });
+        // What brackets take out of a clause ends with them: "not for maps (except of towns) or plans".
+        let closing = clause_end(description, to..end);
+        if !slice(description, closing..end).starts_with([')', ']']) {
+            return to;
+        }
+        (from, subject) = (closing + 1, closing + 1);
+    }
+}
+
+/// Returns where a clause ends that continues at the start of `rest`: at a semicolon, a dash or a closing bracket
+/// outside of the brackets that open within it.
+fn clause_end(text: &str, rest: Range<usize>) -> usize {
+    let mut open: Vec<usize> = Vec::new();
+    for (at, c) in separators(text, rest.clone()) {
+        match c {
+            '(' | '[' => open.push(at),
+            ')' | ']' if open.pop().is_none() => return at,
+            ')' | ']' => {}
+            _ if open.is_empty() => return at,
+            _ => {}
+        }
+    }
+    open.first().copied().unwrap_or(rest.end)
+}
+
+/// Returns whether a line is an item of the list that an exclusion without a subject introduces, or follows one.
+fn continues_list(text: &str, line: &Range<usize>, last: Option<&ExclusionClause>) -> bool {
+    let item = |range: &Range<usize>| is_list_item(slice(text, range.clone()));
+    let is_heading = |range: &Range<usize>| !slice(text, range.clone()).contains(char::is_alphanumeric);
+    item(line)
+        && last.is_some_and(|last| {
+            let gap = text.get(last.clause.end..line.start);
+            gap.is_some_and(|gap| gap.trim().is_empty())
+                && (is_heading(&last.subject) || (last.clause == last.subject && item(&last.clause)))
+        })
 }
 
 /// Returns the tokens with which a segment begins to state what the skill is not for.
@@ -368,11 +484,13 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>>
     let tokens = tokens(slice(text, sentence.clone()), sentence.start);
     let first = tokens.first().filter(|token| token.text == "for")?;
     let last = tokens.windows(2).find(|two| {
-        matches!(two[1].text.as_str(), "see" | "use") && slice(text, two[0].end..two[1].start).contains(',')
+        matches!(two[1].text.as_str(), "see" | "use" | "prefer")
+            && slice(text, two[0].end..two[1].start).contains(',')
     })?;
     // The rest names another skill: no file of this one, nor this one itself.
     let target = slice(text, last[1].end..sentence.end).trim_matches(|c: char| c.is_whitespace() || c == '.');
     let target = target.to_lowercase();
+    let target = target.trim_end_matches("directly").trim_end_matches("instead").trim_end();
     let is_own = target.contains("this skill") || target.split_whitespace().any(is_file);
     let is_named = !target.contains(char::is_whitespace)
         || target.split_whitespace().any(|word| word.contains('-') || word.starts_with("skill"));
@@ -387,21 +505,25 @@ fn is_file(word: &str) -> bool {
         || (1..=5).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
+/// Returns the semicolons, dashes and brackets of a range, with their positions.
+fn separators(text: &str, range: Range<usize>) -> impl Iterator<Item = (usize, char)> {
+    let is_spaced = |from: usize, to: usize| {
+        slice(text, ..from).ends_with(char::is_whitespace)
+            && slice(text, to..).starts_with(char::is_whitespace)
+    };
+    let chars = slice(text, range.clone()).char_indices().map(move |(at, c)| (range.start + at, c));
+    chars.filter(move |(at, c)| {
+        matches!(c, ';' | '—' | '–' | '(' | ')' | '[' | ']') || (*c == '-' && is_spaced(*at, at + 1))
+    })
+}
+
 /// Splits a sentence at semicolons, dashes and brackets.
 pub(crate) fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut from = sentence.start;
-    for (at, c) in slice(text, sentence.clone()).char_indices() {
-        let at = sentence.start + at;
-        let next = at + c.len_utf8();
-        let spaced = || {
-            slice(text, ..at).ends_with(char::is_whitespace)
-                && slice(text, next..).starts_with(char::is_whitespace)
-        };
-        if matches!(c, ';' | '—' | '–' | '(' | ')' | '[' | ']') || (c == '-' && spaced()) {
-            out.push(from..at);
-            from = next;
-        }
+    for (at, c) in separators(text, sentence.clone()) {
+        out.push(from..at);
+        from = at + c.len_utf8();
     }
     out.push(from..sentence.end);
     out.retain(|range| !range.is_empty());
@@ -485,6 +607,12 @@ mod tests {
         assert_eq!(left("Plans trips. For hotels, see hotel-finder."), "Plans trips.");
         assert_eq!(left("Draws charts, not for maps"), "Draws charts,");
         assert_eq!(
+            left("Draws charts.\nNot for maps (use atlas), plans,\nor towns.\nFast."),
+            "Draws charts. Fast."
+        );
+        assert_eq!(left("Draws charts. Not for:\n- maps\n- plans\n\nFast."), "Draws charts. Fast.");
+        assert_eq!(left("- Fast.\n- Not for maps\n- Small"), "- Fast. - - Small");
+        assert_eq!(
             left("Use it even if the user does not say so."),
             "Use it even if the user does not say so."
         );
@@ -521,6 +649,21 @@ mod tests {
             ("Use it when porting programs, NOT for writing new ones.", "NOT for writing new ones."),
             ("A skill not intended for direct use", "skill not intended for direct use"),
             ("Draws maps. A skill that is not meant for plans.", "skill that is not meant for plans."),
+            (
+                "Draws. NOT FOR: maps (use atlas), plans or towns.",
+                "NOT FOR: maps (use atlas), plans or towns.",
+            ),
+            ("Draws. Not for (1) maps; fast", "Not for (1) maps"),
+            ("Draws (not for maps [of towns], plans) quickly.", "not for maps [of towns], plans"),
+            ("Draws. Not for maps, e.g. of towns. Fast.", "Not for maps, e.g. of towns."),
+            ("Draws \"plans.\" Not for maps.", "Not for maps."),
+            ("Draws \"plans.\" For maps, see atlas.", "For maps, see atlas."),
+            ("Draws plans. For maps, prefer the atlas skill.", "For maps, prefer the atlas skill."),
+            ("Draws plans. For maps, use atlas directly.", "For maps, use atlas directly."),
+            ("Draws plans - for maps, use atlas.", "for maps, use atlas."),
+            ("This skill isn't for maps.", "This skill isn't for maps."),
+            ("Draws plans. It doesn't support maps.", "It doesn't support maps."),
+            ("Draws plans; on paper, do not auto-draw maps.", "do not auto-draw maps."),
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
         }
@@ -562,6 +705,10 @@ mod tests {
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
         }
+        assert_eq!(
+            excluded("Not for maps (except of towns), plans (of any) or globes."),
+            ["Not for maps (", ", plans (of any) or globes."]
+        );
         assert_eq!(
             excluded("Not for maps, but also not for towns."),
             ["Not for maps,", "also not for towns."]
@@ -612,7 +759,7 @@ mod tests {
         let (_, lexicon) = tools();
         for join in [", not", ", and not", " and not", ", but not", ", also not", " NOT"] {
             for condition in ["", "if ", "when ", "whether "] {
-                for after in [". Fast.", "; fast", " (fast)", ""] {
+                for after in [". Fast.", "; fast", ""] {
                     for negation in ["for", "meant for", "suitable for"] {
                         let text = format!("Reads {condition}data{join} {negation} maps of towns{after}");
                         let left = without(&text, &exclusion_ranges(&text, &lexicon));

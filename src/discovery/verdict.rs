@@ -66,8 +66,10 @@ struct Evidence {
     corrected: f64,
     /// Sum of the preferences of the policy.
     preferred: f64,
-    /// Whether the request names the skill.
+    /// Whether the request names the skill, or is one of its tags.
     exact: bool,
+    /// Whether it is one of its tags only, which says little about what is wanted.
+    is_tag: bool,
     /// Number of words of the request that occur in name, description or tags.
     matched: usize,
     /// Extent of those that occur as written in the request, except function words of another language.
@@ -121,6 +123,7 @@ impl Evidence {
             corrected: sum(&corrected),
             preferred: preferred(terms),
             exact: terms.iter().any(|a| a.kind == TermKind::Exact),
+            is_tag: terms.iter().any(|a| a.kind == TermKind::Exact && a.field.is_some()),
             matched: matched.len(),
             matched_as_written: Extent::of(reading, matched.iter().copied().filter(|at| is_own(*at))),
             matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
@@ -217,6 +220,8 @@ pub(crate) fn verdict(
     let is_foreign = language.is_some() && !same_language;
     let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
+    } else if evidence.is_tag {
+        (Fit::Low, VerdictReason::Fits)
     } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
     } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced))
@@ -557,6 +562,34 @@ mod tests {
         let answer = ask(&router, "表の作成をお願いします");
         assert_eq!(answer.results[0].skill_id.as_str(), "nihongo");
         assert_ne!(answer.verdict.reason, VerdictReason::Language, "{}", answer.verdict.sentence);
+    }
+
+    #[test]
+    fn a_tag_alone_gives_low_confidence() {
+        let tagged = |n: usize| Document {
+            tags: vec!["kubernetes".to_owned()],
+            ..Document::new(format!("s{n}"), format!("pentest-{n}"), "Attacks kubernetes clusters.")
+        };
+        let others =
+            (0..50).map(|n| Document::new(format!("o{n}"), format!("o{n}"), format!("Draws map {n}.")));
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        router.update(others.chain([tagged(1), tagged(2)]).collect(), &[]);
+        let answer = ask(&router, "kubernetes");
+        assert_eq!((answer.fit, answer.verdict.reason), (Fit::Low, VerdictReason::Fits));
+        assert!(answer.results[0].reason.contains("the request is its tag “kubernetes”"));
+        assert_eq!(ask(&router, "pentest-1").fit, Fit::High);
+        let named = ask(&router, "use the pentest-1 skill").results.swap_remove(0).reason;
+        assert_eq!(named, "the request names “pentest-1”");
+    }
+
+    #[test]
+    fn a_word_of_an_exclusion_is_not_misspelled() {
+        let router = router(&[("dryer", "Dries coats. Not for zorbellas."), ("shop", "Sells a zorbelle.")]);
+        let answer = ask(&router, "dry coats and zorbellas");
+        let dryer = answer.results.iter().find(|hit| hit.skill_id.as_str() == "dryer");
+        let reason = &dryer.unwrap().reason;
+        assert!(!reason.contains("was read as"), "{reason}");
+        assert!(reason.contains("“zorbellas” only in an exclusion clause"), "{reason}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::super::answer::{Signal, TermKind};
+use super::super::field;
 use super::super::labels::normalize_label;
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched};
@@ -43,8 +44,17 @@ const DESCRIBING: [&str; 16] = [
 /// HTTP methods, before a path: `GET /orders`.
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
+/// A label of a skill that a request is or names.
+#[derive(Clone)]
+struct Reference {
+    value: f64,
+    label: String,
+    /// The field that has the label, unless it is the id or the name.
+    field: Option<&'static str>,
+}
+
 struct Prepared {
-    found: HashMap<usize, (f64, String)>,
+    found: HashMap<usize, Reference>,
 }
 
 impl Matcher for Exact {
@@ -61,27 +71,33 @@ impl Matcher for Exact {
         let weights = &cx.weights.exact;
         let request_label = normalize_label(reading.intent.trim().trim_start_matches(['/', '$', '@']));
         let mut found = HashMap::new();
-        let mut give = |slots: &[u32], value: f64, label: &str| {
+        let mut give = |slots: &[u32], value: f64, label: &str, field: Option<&'static str>| {
             for slot in slots.iter().map(|slot| *slot as usize) {
                 let by_id =
                     cx.index.entry(slot).is_some_and(|e| normalize_label(e.document.id.as_str()) == label);
                 let value = value + if by_id { weights.id } else { 0.0 };
-                let best = found.entry(slot).or_insert((value, label.to_owned()));
-                if value > best.0 {
-                    *best = (value, label.to_owned());
+                let reference = || Reference { value, label: label.to_owned(), field };
+                let best = found.entry(slot).or_insert_with(reference);
+                if value > best.value {
+                    *best = reference();
                 }
             }
         };
         if !request_label.is_empty() {
-            give(labels.named(&request_label), weights.full_match, &request_label);
+            give(labels.named(&request_label), weights.full_match, &request_label, None);
             // A request of stop words alone, such as “help”, does not mean the tag of that name.
             let is_marked = is_marked(reading.intent.trim());
             if !is_marked && !request_label.split(' ').all(|word| cx.words.is_stop(word)) {
-                give(labels.tagged(&request_label), weights.tag, &request_label);
+                give(
+                    labels.tagged(&request_label),
+                    weights.tag,
+                    &request_label,
+                    Some(field::NAMES[field::TAGS]),
+                );
             }
         }
         for name in named(&reading.intent) {
-            give(labels.named(&name), weights.named, &name);
+            give(labels.named(&name), weights.named, &name, None);
         }
         if found.is_empty() {
             return Ok(None);
@@ -125,20 +141,20 @@ fn is_marked(word: &str) -> bool {
 
 impl Scorer for Prepared {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
-        for (slot, (value, _)) in &self.found {
-            column.values[*slot] = *value as f32;
+        for (slot, reference) in &self.found {
+            column.values[*slot] = reference.value as f32;
             column.matched[*slot] = matched::EXACT | matched::CONTENT;
         }
         Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
-        if let Some((value, label)) = self.found.get(&slot) {
+        if let Some(Reference { value, label, field }) = self.found.get(&slot) {
             out.push(ScoreTerm {
                 row: Row::Exact,
                 signal: Signal::Rule,
                 kind: TermKind::Exact,
-                field: None,
+                field: *field,
                 label: Label::Text(label.clone()),
                 value: *value,
             });
