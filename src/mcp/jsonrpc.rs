@@ -175,16 +175,18 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
             "the body is a list: batches are not supported, send each message separately".to_owned()
         }
         Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
-            Ok(_) => {
+            Ok(parsed) => {
                 let name = message.get("method").and_then(Value::as_str);
                 if name == Some("initialize") && bytes.len() > MAX_INITIALIZE_BYTES {
                     let message = format!("`initialize` has more than {MAX_INITIALIZE_BYTES} bytes (16 KiB)");
                     return Err((INVALID_REQUEST, id, message));
                 }
-                return Ok(name.map(|name| Method {
-                    name: name.to_owned(),
-                    id: message.get("id").filter(|id| !id.is_null()).map(Value::to_string),
-                }));
+                // As the protocol reads it: `1e2` is the id 100.
+                let id = match parsed {
+                    ClientJsonRpcMessage::Request(request) => Some(json!(request.id).to_string()),
+                    _ => None,
+                };
+                return Ok(name.map(|name| Method { name: name.to_owned(), id }));
             }
             Err(error) => error.to_string(),
         },

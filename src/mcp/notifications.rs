@@ -6,8 +6,8 @@ use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::server::Server;
-use skills_api::{CoreParts, Event};
+use super::server::{Server, wait_for};
+use skills_api::{CoreParts, Event, SharedClient};
 
 /// Returns the supported notifications.
 pub fn supported_subscriptions() -> SubscriptionFilter {
@@ -15,10 +15,10 @@ pub fn supported_subscriptions() -> SubscriptionFilter {
 }
 
 /// Notifies a client with a handshake of every change until it disconnects.
-pub async fn forward(server: Server, peer: Peer<RoleServer>) {
-    let mut news = server.core().events();
+pub async fn forward(core: &SharedClient, peer: Peer<RoleServer>) {
+    let mut news = core.events();
     // The first scan is not a change: requests wait for it.
-    server.ready(CoreParts::Catalog).await;
+    wait_for(core, CoreParts::Catalog).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
         let results = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
         if let (Err(error), _) | (_, Err(error)) = results {

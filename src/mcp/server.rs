@@ -1,6 +1,6 @@
 //! The server of one connection: its capabilities, and the dispatch of requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -15,6 +15,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::caller::{Transport, limit_large_result};
@@ -80,6 +81,8 @@ pub(super) struct Inner {
     indexed: OnceCell<()>,
     /// A permit for each call in progress.
     places: Semaphore,
+    /// Notifies the client of changes.
+    forwarding: OnceLock<JoinSet<()>>,
 }
 
 impl Server {
@@ -89,7 +92,8 @@ impl Server {
         let session = Mutex::new(None);
         let places = Semaphore::new(MAX_CONCURRENT_CALLS as usize);
         let (scanned, indexed) = (OnceCell::new(), OnceCell::new());
-        Self { inner: Arc::new(Inner { service, settings, session, scanned, indexed, places }) }
+        let forwarding = OnceLock::new();
+        Self { inner: Arc::new(Inner { service, settings, session, scanned, indexed, places, forwarding }) }
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -109,16 +113,11 @@ impl Server {
     /// Waits until the skills are read, and for a ranking also indexed, so that the first call of a new process does
     /// not find nothing; after a timeout the call uses what is available.
     pub(super) async fn ready(&self, needs: CoreParts) {
-        let wait = async {
-            if tokio::time::timeout(SCAN_TIMEOUT, through(self.core(), needs)).await.is_err() {
-                tracing::warn!("the scan is incomplete; using the skills found so far");
-            }
-        };
         let cell = match needs {
             CoreParts::Catalog => &self.inner.scanned,
             CoreParts::Index => &self.inner.indexed,
         };
-        cell.get_or_init(|| wait).await;
+        cell.get_or_init(|| wait_for(self.core(), needs)).await;
     }
 
     /// Returns the core, once the skills are read, for a caller who may read them, and the permit of the call.
@@ -156,6 +155,13 @@ fn may_read(caller: &Caller) -> Result<(), Error> {
     }
     let message = format!("listing skills needs the scope `{}`", Scope::Read);
     Err(Error::new(Code::Forbidden, message))
+}
+
+/// Waits until a part of the core is complete; after a timeout the caller uses what is available.
+pub(super) async fn wait_for(core: &SharedClient, needs: CoreParts) {
+    if tokio::time::timeout(SCAN_TIMEOUT, through(core, needs)).await.is_err() {
+        tracing::warn!("the scan is incomplete; using the skills found so far");
+    }
 }
 
 async fn through(core: &SharedClient, needs: CoreParts) {
@@ -334,7 +340,11 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
-        tokio::spawn(notifications::forward(self.clone(), cx.peer));
+        // A client may repeat the notification. The task does not own the server, so it ends with the session.
+        let core = Arc::clone(self.core());
+        self.inner.forwarding.get_or_init(|| {
+            JoinSet::from_iter([async move { notifications::forward(&core, cx.peer).await }])
+        });
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -10,6 +10,7 @@ use super::widgets::painter::Painter;
 use super::widgets::rich::Seg;
 use super::widgets::text_width::{cells, cut_end};
 use super::widgets::wrap::wrap_to;
+use skills_skill::safe_text;
 
 /// How long a note is shown in full, and how long it is then shown dimmed.
 const FULL: Duration = Duration::from_secs(3);
@@ -38,7 +39,7 @@ pub struct Notices {
 impl Notices {
     /// Shows a note.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
-        let text = text.into();
+        let text = safe_text::line(&text.into()).into_owned();
         self.notes.retain(|(note, _)| *note != text);
         self.notes.push_back((text, now));
         if self.notes.len() > MAX_NOTES {
@@ -48,7 +49,7 @@ impl Notices {
 
     /// Shows a hint in place of the previous one.
     pub fn hint(&mut self, text: impl Into<String>, now: Instant) {
-        let text = text.into();
+        let text = safe_text::line(&text.into()).into_owned();
         if let Some(last) = self.hint.replace(text.clone()) {
             self.notes.retain(|(note, _)| *note != last);
         }
@@ -57,7 +58,8 @@ impl Notices {
 
     /// Shows an error until it is dismissed. An identical error is not added twice.
     pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
-        let trouble = ErrorNotice { what: what.into(), place: place.into() };
+        let what = safe_text::line(&what.into()).into_owned();
+        let trouble = ErrorNotice { what, place: safe_text::block(&place.into()).into_owned() };
         if !self.errors.contains(&trouble) {
             tracing::error!(place = %trouble.place, "{}", trouble.what);
             self.errors.push_back(trouble);
@@ -67,7 +69,7 @@ impl Notices {
     /// Replaces the details of an error that is still shown.
     pub fn retell(&mut self, what: &str, place: impl Into<String>) {
         if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
-            trouble.place = place.into();
+            trouble.place = safe_text::block(&place.into()).into_owned();
         }
     }
 
@@ -253,6 +255,17 @@ mod tests {
         ["w", "w", "x"].into_iter().for_each(|key| notices.hint(key, start));
         let texts: Vec<&str> = notices.notes.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(texts, ["copied", "x"]);
+    }
+
+    #[test]
+    fn invisible_characters_of_a_service_are_shown() {
+        let mut notices = Notices::default();
+        notices.note("gone\u{200d}", Instant::now());
+        notices.error("no\u{2028}answer", "at\u{e0041}\nhost");
+        let error = &notices.errors[0];
+        let texts = [&notices.notes[0].0, &error.what, &error.place];
+        assert!(!texts.iter().any(|text| text.contains(['\u{200d}', '\u{2028}', '\u{e0041}'])), "{texts:?}");
+        assert!(error.place.ends_with("\nhost"), "{}", error.place);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const REDACTED: &str = "[redacted]";
 const MAX_TEXT_BYTES: usize = 4096;
 
 /// Parts of names whose value is a secret, without separators.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 18] = [
     "password",
     "passwd",
     "passphrase",
@@ -25,10 +25,17 @@ const NAMES: [&str; 14] = [
     "clientkey",
     "signingkey",
     "sessionid",
+    "credentials",
+    "passcode",
+    "secretkey",
+    "secretkeybase",
 ];
 
+/// Complete names whose value is a secret; as a part of a name they would be too broad.
+const SHORT_NAMES: [&str; 3] = ["pwd", "dbpass", "dbpwd"];
+
 /// Prefixes of secrets, with the minimum length of such a word.
-const WORDS: [(&str, usize); 14] = [
+const WORDS: [(&str, usize); 22] = [
     // Keys of this program's service.
     ("skw_", 16),
     ("sk-", 20),
@@ -37,11 +44,19 @@ const WORDS: [(&str, usize); 14] = [
     ("ghp_", 20),
     ("gho_", 20),
     ("ghs_", 20),
+    ("ghu_", 20),
+    ("ghr_", 20),
     ("github_pat_", 24),
     ("glpat-", 16),
     ("xoxb-", 16),
     ("xoxp-", 16),
+    ("xoxa-", 16),
     ("AKIA", 20),
+    ("ASIA", 20),
+    ("npm_", 20),
+    ("hf_", 20),
+    ("sk_test_", 16),
+    ("whsec_", 16),
     ("eyJ", 40),
     ("AIza", 35),
 ];
@@ -70,13 +85,13 @@ fn is_secret_name(name: &str) -> bool {
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     // `max_tokens` and `token_count` are numbers.
     let counts = normalized.contains("tokens") || normalized.contains("tokencount");
-    NAMES.iter().any(|secret| normalized.contains(secret)) && !counts
+    (NAMES.iter().any(|secret| normalized.contains(secret)) && !counts) || SHORT_NAMES.contains(&&*normalized)
 }
 
 /// Returns a text without apparent secrets; a long text is replaced by its digest.
 #[must_use]
 pub fn redacted_text(text: &str) -> String {
-    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
+    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY") {
         return REDACTED.to_owned();
     }
     if text.len() > MAX_TEXT_BYTES {
@@ -96,7 +111,8 @@ pub fn redacted_text(text: &str) -> String {
             None => out.push_str(segment),
         }
         // `Bearer …` and `Basic …` (RFC 7235), and the password of a URL (`https://ana:…@host`).
-        after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
+        after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic")
+            || (after_scheme && segment.trim().is_empty());
     }
     without_assignments(&without_userinfo(&out))
 }
@@ -131,20 +147,24 @@ const NO_SECRETS: [&str; 6] = ["bearer", "basic", "null", "none", "true", "false
 fn without_assignments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['=', ':']) {
+    while let Some(at) = rest.find(['=', ':', '>']) {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         out.push_str(&rest[..=at]);
         rest = after;
-        let named = before.trim_end().trim_end_matches(QUOTES).trim_end_matches('\\');
+        let named = before.trim_end().trim_end_matches('+').trim_end_matches(QUOTES).trim_end_matches('\\');
         let name =
             named.rsplit(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).next().unwrap_or_default();
-        if !ends_in_secret_name(name) {
+        // `<password>…</password>`
+        let is_tag = named[..named.len() - name.len()].ends_with('<');
+        if !ends_in_secret_name(name) || out.ends_with('>') != is_tag {
             continue;
         }
         let enclosing = named[..named.len() - name.len()].chars().next_back().filter(|c| QUOTES.contains(c));
         let value = value_start(after);
         let escaped = value.starts_with('\\');
         let value = value.trim_start_matches('\\');
+        // `password=(x)` and `password=<x>`.
+        let value = value.trim_start_matches(['(', '<', '{']);
         let quote = value.chars().next().filter(|first| QUOTES.contains(first));
         let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
         let end = match quote {
@@ -172,6 +192,9 @@ fn without_assignments(text: &str) -> String {
 /// indented.
 fn value_start(text: &str) -> &str {
     let text = text.trim_start_matches([' ', '\t', '=', '>']);
+    // Also after the mark of a YAML block.
+    let block = text.trim_start_matches(['|', '>', '-', '+']);
+    let text = if block.starts_with(['\r', '\n']) { block } else { text };
     let line = text.trim_start_matches(['\r', '\n']);
     if line.len() < text.len() && line.starts_with([' ', '\t']) { line.trim_start() } else { text }
 }
@@ -199,31 +222,40 @@ fn header_end(value: &str, enclosing: Option<char>) -> Option<usize> {
 fn ends_in_secret_name(name: &str) -> bool {
     let normalized: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.iter().any(|secret| normalized.ends_with(secret))
+    NAMES.iter().any(|secret| normalized.ends_with(secret)) || SHORT_NAMES.contains(&&*normalized)
 }
 
-/// Redacts the password of a URL: `https://ana:…@host` (RFC 3986, section 3.2.1).
+/// Redacts the user information of a URL: `https://ana:…@host` (RFC 3986, section 3.2.1), or a token in its place. A
+/// password may contain characters that it should not, so the last `@` of the word ends it.
 fn without_userinfo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
+    while let Some((at, mark)) =
+        ["://", ":\\/\\/"].iter().filter_map(|mark| Some((rest.find(mark)?, mark))).min()
+    {
+        let (before, after) = rest.split_at(at + mark.len());
         out.push_str(before);
-        let end = after.find(|c: char| c == '/' || is_boundary(c)).unwrap_or(after.len());
-        let authority = &after[..end];
-        match authority.rsplit_once('@') {
-            Some((user, host)) if user.contains(':') => {
-                out.push_str(user.split(':').next().unwrap_or_default());
+        let is_end = |c: char| c.is_whitespace() || QUOTES.contains(&c) || matches!(c, '<' | '>');
+        let word = &after[..after.find(is_end).unwrap_or(after.len())];
+        let authority = &word[..word.find(['/', '?', '#']).unwrap_or(word.len())];
+        // `https://example.com/@ana` has no user information, `https://ana:a/b@example.com` has.
+        let all = if authority.contains(':') && !is_port(authority) { word } else { authority };
+        rest = after;
+        if let Some((user, _)) = all.rsplit_once('@') {
+            if let Some((name, _)) = user.split_once(':') {
+                out.push_str(name);
                 out.push(':');
-                out.push_str(REDACTED);
-                out.push('@');
-                out.push_str(host);
             }
-            _ => out.push_str(authority),
+            out.push_str(REDACTED);
+            rest = &after[user.len()..];
         }
-        rest = &after[end..];
     }
     out + rest
+}
+
+/// Returns whether a host is followed by the number of a port.
+fn is_port(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| port.chars().all(|c| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -268,6 +300,21 @@ mod tests {
             ("Cookie: a=1\r\n b=s3cr3t\nhost: x", "s3cr3t"),
             ("token:\n  s3cr3t", "s3cr3t"),
             ("token => \"s3cr3t\"", "s3cr3t"),
+            ("Bearer  abcdefgh12345678", "abcdefgh"),
+            ("-----BEGIN PGP PRIVATE KEY BLOCK-----\ns3cr3t", "s3cr3t"),
+            ("password=(s3cr3t)", "s3cr3t"),
+            ("password=<s3cr3t>", "s3cr3t"),
+            ("password+=s3cr3t", "s3cr3t"),
+            ("password: |\n  s3cr3t", "s3cr3t"),
+            ("<password>s3cr3t</password>", "s3cr3t"),
+            ("Server=h;Pwd=s3cr3t", "s3cr3t"),
+            ("DB_PASS=s3cr3t", "s3cr3t"),
+            ("SECRET_KEY_BASE=s3cr3t", "s3cr3t"),
+            ("https://s3cr3ttoken@github.com/x", "s3cr3t"),
+            ("https:\\/\\/ana:s3cr3t@example.com", "s3cr3t"),
+            ("postgres://ana:s3cr3t/x@db.internal/runs", "s3cr3t"),
+            ("postgres://ana:s3cr3t?x@db.internal/runs", "s3cr3t"),
+            ("npm_0123456789abcdefghijklmnop", "0123"),
         ];
         for (text, secret) in cases {
             let Value::String(clean) = redacted(Value::from(text)) else { panic!() };
@@ -277,6 +324,9 @@ mod tests {
             "max_tokens: 5",
             "Secretary: Ann",
             "https://example.com/token",
+            "https://example.com/@ana",
+            "https://example.com:8080/@ana",
+            "a <b>c</b> d",
             "use Token::new()",
             "password:",
             "password:\nnext",

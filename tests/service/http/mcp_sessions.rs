@@ -103,6 +103,39 @@ async fn session_belongs_to_its_creator_only() {
     assert_eq!(test_server.ask("DELETE", "/mcp", &headers, "").await.status, 404);
 }
 
+/// Opens a session, completes it often, and ends it; returns the number of tasks before its end.
+async fn used_session(test_server: &TestServer) -> usize {
+    let session = initialize(test_server, "").await.unwrap();
+    for _ in 0..50 {
+        complete(test_server, "", &session).await;
+    }
+    let before = tasks();
+    let headers = [("mcp-session-id", session.as_str())];
+    assert_eq!(test_server.ask("DELETE", "/mcp", &headers, "").await.status, 204);
+    before
+}
+
+fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_session_leaves_no_task_behind() {
+    let test_server = open(SessionLimits::default()).await;
+    // The first session starts what all of them share.
+    used_session(&test_server).await;
+    let idle = tasks();
+    for _ in 0..10 {
+        let before = used_session(&test_server).await;
+        assert!(before < idle + 20, "{before} tasks after {idle}");
+    }
+    let started = Instant::now();
+    while tasks() > idle {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "{} tasks are left of {idle}", tasks());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_without_a_handshake_are_evicted() {
     let test_server = open(SessionLimits { per_principal: 3, ..SessionLimits::default() }).await;
@@ -178,6 +211,8 @@ async fn request_id_in_progress_is_not_accepted_twice() {
         assert_eq!((refused.status, &error["error"]["code"]), (409, &json!(-32600)), "{error}");
         assert_eq!(error["id"], json!(null), "the id is that of the request in progress");
     }
+    let same_number = r#"{"jsonrpc":"2.0","id":0.7e1,"method":"ping"}"#;
+    assert_eq!(post(&test_server, "", &session, same_number).await.status, 409);
     assert_eq!(ping(&test_server, "", &session).await, 200, "another id");
     let text_id = r#"{"jsonrpc":"2.0","id":"7","method":"ping"}"#;
     assert_eq!(post(&test_server, "", &session, text_id).await.status, 200, "a text is another id");
