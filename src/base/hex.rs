@@ -1,13 +1,13 @@
 //! Lower-case hexadecimal.
 
-use std::fmt::Write as _;
-
 /// Encodes bytes as two digits each.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
         text
     })
 }

@@ -1,5 +1,6 @@
 //! Canonical JSON: equal values have equal digests, whatever the order of their keys.
 
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -9,7 +10,11 @@ use skills_base::hex;
 /// does: a digest is only compared with digests of this program.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
+    String::from_utf8(canonical_bytes(value)).unwrap_or_default()
+}
+
+fn canonical_bytes(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
     write(value, &mut out);
     out
 }
@@ -17,7 +22,7 @@ pub fn canonical_json(value: &Value) -> String {
 /// Returns the SHA-256 of the canonical JSON in hexadecimal.
 #[must_use]
 pub fn digest_of(value: &Value) -> String {
-    hex::encode(&Sha256::digest(canonical_json(value).as_bytes()))
+    hex::encode(&Sha256::digest(canonical_bytes(value)))
 }
 
 /// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and
@@ -28,34 +33,39 @@ pub fn idempotency_key(run: &str, step: &str) -> String {
     hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
 }
 
-fn write(value: &Value, out: &mut String) {
+fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-            out.push('{');
+            out.push(b'{');
             for (index, (key, item)) in entries.into_iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&Value::String(key.clone()).to_string());
-                out.push(':');
+                write_simple(key, out);
+                out.push(b':');
                 write(item, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
-        simple => out.push_str(&simple.to_string()),
+        simple => write_simple(simple, out),
     }
+}
+
+fn write_simple(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+    // A text or a number can be encoded, and writing to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]

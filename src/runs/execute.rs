@@ -1,9 +1,9 @@
 //! Executes a claimed run: makes the calls that are next, records each result together with the intents that follow in
 //! one transaction, and leaves the run completed, failed, waiting, or to the worker that now has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use fail::fail_point;
@@ -51,7 +51,14 @@ pub struct Engine {
     pub(super) caller: Arc<dyn Caller>,
     pub(super) now: Clock,
     pub(super) conformance: Conformance,
+    plans: Arc<Plans>,
 }
+
+/// Plans that were restored last, with the contract and the digest of each.
+type Plans = Mutex<VecDeque<(Arc<Value>, String, Arc<Plan>)>>;
+
+/// Maximum number of [`Plans`].
+const MAX_PLANS: usize = 8;
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -80,7 +87,7 @@ impl Engine {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
-        Self { store, caller, now: Arc::new(now), conformance: Conformance::default() }
+        Self { store, caller, now: Arc::new(now), conformance: Conformance::default(), plans: Arc::default() }
     }
 
     /// Replaces the clock for the times of steps.
@@ -120,20 +127,34 @@ impl Engine {
     /// Restores the state of a claimed run from its records.
     async fn restore(&self, claimed: Claimed) -> Result<Result<Scheduler, String>, StoreError> {
         let Claimed { run, contract, checkpoint, unfinished, .. } = claimed;
-        self.scheduler(run, &contract, &checkpoint, unfinished).await
+        match self.plan(&contract, &run.contract_digest) {
+            Ok(plan) => self.scheduler(run, plan, &checkpoint, unfinished).await,
+            Err(message) => Ok(Err(message)),
+        }
+    }
+
+    /// Restores the plan of a claimed run. The store returns the same contract for runs that share one.
+    fn plan(&self, contract: &Arc<Value>, digest: &str) -> Result<Arc<Plan>, String> {
+        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same =
+            |(known, of, _): &&(Arc<Value>, String, _)| Arc::ptr_eq(known, contract) && of == digest;
+        if let Some((_, _, plan)) = lock().iter().find(is_same) {
+            return Ok(Arc::clone(plan));
+        }
+        let plan = Arc::new(Plan::from_value(contract, digest)?);
+        let mut plans = lock();
+        plans.truncate(MAX_PLANS - 1);
+        plans.push_front((Arc::clone(contract), digest.to_owned(), Arc::clone(&plan)));
+        Ok(plan)
     }
 
     async fn scheduler(
         &self,
         run: RunRecord,
-        contract: &Value,
+        plan: Arc<Plan>,
         checkpoint: &Checkpoint,
         unfinished: Vec<StepIntent>,
     ) -> Result<Result<Scheduler, String>, StoreError> {
-        let plan = match Plan::from_value(contract, &run.contract_digest) {
-            Ok(plan) => Arc::new(plan),
-            Err(message) => return Ok(Err(message)),
-        };
         let steps = if CompletedPaths::needs_parts(checkpoint, &unfinished) {
             self.store.steps(&run.id).await?
         } else {
@@ -184,7 +205,7 @@ impl Engine {
     /// the worker's view of the skills may be outdated.
     pub async fn is_as_launched(&self, claimed: &Claimed) -> bool {
         // An unreadable plan is reported when the run is executed.
-        let Ok(plan) = Plan::from_value(&claimed.contract, &claimed.run.contract_digest) else { return true };
+        let Ok(plan) = self.plan(&claimed.contract, &claimed.run.contract_digest) else { return true };
         let (engine, run) = (self.clone(), claimed.run.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let options = &run.options;
@@ -223,7 +244,8 @@ impl Engine {
         } else {
             Vec::new()
         };
-        let restored = self.scheduler(record, &contract, &checkpoint, lost).await?;
+        let Ok(plan) = Plan::from_value(&contract, &record.contract_digest) else { return Ok(None) };
+        let restored = self.scheduler(record, Arc::new(plan), &checkpoint, lost).await?;
         let Ok(mut scheduler) = restored else { return Ok(None) };
         let mut asks: Vec<ApprovalRequest> = before_first_step(&scheduler).into_iter().collect();
         let mut next = Expansion::default();

@@ -327,7 +327,7 @@ pub struct Claimed {
     /// The run, already in its new state.
     pub run: RunRecord,
     /// What it was launched with, as JSON.
-    pub contract: Value,
+    pub contract: Arc<Value>,
     /// The fencing token to report with.
     pub fence: u64,
     /// The head checkpoint to continue from.

@@ -1,6 +1,9 @@
 //! What workers do before they report: claim and renew leases, record intents, release leases. Every write is checked
 //! against the fencing token.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::{Value as Json, json};
 
 use super::read::{lease_expired_values, place};
@@ -103,13 +106,13 @@ pub(crate) async fn claim<T: Tx>(
 struct ClaimRequirements {
     checkpoint: Checkpoint,
     unfinished: Vec<StepIntent>,
-    contract: Json,
+    contract: Arc<Json>,
 }
 
 impl ClaimRequirements {
     /// Reads the rows of [`needed`].
     fn read(run: &RunRecord, chain: Vec<Row>, intents: &[Row], contract: &[Row]) -> Result<Self, StoreError> {
-        let contract = contract.first().map(|row| row.json(0)).transpose()?.ok_or_else(|| {
+        let contract = contract.first().map(parsed_contract).transpose()?.ok_or_else(|| {
             let missing = format!("the contract of run {} is missing; see `skills db check`", run.id);
             failed("claim a run", &missing)
         })?;
@@ -119,6 +122,31 @@ impl ClaimRequirements {
             contract,
         })
     }
+}
+
+/// Contracts that were read last, with their texts: most runs share theirs with others.
+static CONTRACTS: Mutex<VecDeque<(String, Arc<Json>)>> = Mutex::new(VecDeque::new());
+
+/// Maximum number of [`CONTRACTS`].
+const MAX_CONTRACTS: usize = 8;
+
+/// Maximum size of the text of one of [`CONTRACTS`], in bytes.
+const MAX_CONTRACT_BYTES: usize = 256 * 1024;
+
+/// Returns the contract in a row of [`read::CONTRACT`]; equal texts share one.
+fn parsed_contract(row: &Row) -> Result<Arc<Json>, StoreError> {
+    let text = row.text(0).unwrap_or_default();
+    let lock = || CONTRACTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, contract)) = lock().iter().find(|(known, _)| known == text) {
+        return Ok(Arc::clone(contract));
+    }
+    let contract: Arc<Json> = Arc::new(row.json(0)?);
+    if text.len() <= MAX_CONTRACT_BYTES {
+        let mut contracts = lock();
+        contracts.truncate(MAX_CONTRACTS - 1);
+        contracts.push_front((text.to_owned(), Arc::clone(&contract)));
+    }
+    Ok(contract)
 }
 
 /// Returns the rows of what is needed to execute a run: those of its head checkpoint, intents and contract.

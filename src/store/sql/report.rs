@@ -115,8 +115,17 @@ async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(LockedRun
     if !numbered {
         return Ok((lock_run(tx, run).await?, -1));
     }
+    let id = values![run];
+    if !T::POSTGRES {
+        let sql =
+            format!("SELECT {}, ({}) FROM runs r WHERE r.id = ?1", LockedRun::columns(), checkpoints::LAST);
+        let row = tx.find("read a run", &sql, id).await?;
+        let mut row = row.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        let last = row.take(LockedRun::COLUMNS)?;
+        return Ok((LockedRun::read(row)?, last));
+    }
     // The lock comes first, so that no other transaction adds a checkpoint afterwards.
-    let (locking, id) = (LockedRun::query(tx), values![run]);
+    let locking = LockedRun::query(tx);
     let found = tx.query_all("read a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
     let mut rows = found.into_iter().map(|rows| rows.into_iter().next());
     let locked = rows.next().flatten().map(LockedRun::read).transpose()?;
@@ -138,9 +147,9 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
     for step in finished {
         tx.post(
             "record a step",
+            // Not INSERT … SELECT: SQLite would make a temporary table for each row.
             "INSERT INTO steps (run, n, step, json)
-             SELECT CAST(?1 AS TEXT), coalesce(max(n), 0) + 1, CAST(?2 AS TEXT), CAST(?3 AS TEXT)
-             FROM steps WHERE run = ?1",
+             VALUES (?1, coalesce((SELECT max(n) FROM steps WHERE run = ?1), 0) + 1, ?2, ?3)",
             values![run, &step.step, encode(step)?],
         )
         .await?;

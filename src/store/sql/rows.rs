@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use super::integrity::digest;
-use super::{Row, Tx, dialect, failed, values};
+use super::{Row, Tx, Value, dialect, failed, values};
 use crate::{
     BootTime, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunOptions, RunRecord, StoreError, WorkerId,
     expiry,
@@ -21,6 +21,9 @@ pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate,
 
 /// Columns after [`RUN_COLUMNS`] that are read before a change of the run.
 const COUNTED_COLUMNS: &str = "r.events, r.lost_leases, r.inputs_digest, r.appended";
+
+/// Maximum number of events that one statement records.
+const EVENTS_PER_STATEMENT: usize = 2;
 
 /// Maximum size of one value in a row of a list, in bytes of JSON.
 const LISTED_BYTES: usize = 4096;
@@ -210,6 +213,9 @@ pub(super) struct LockedRun {
 }
 
 impl LockedRun {
+    /// Number of its columns.
+    pub const COLUMNS: usize = COUNTED + 4;
+
     /// Returns the columns to read it from.
     pub fn columns() -> String {
         format!("{RUN_COLUMNS}, {COUNTED_COLUMNS}")
@@ -318,13 +324,19 @@ pub(super) async fn write_events<T: Tx>(
         tx.reserve_events().await?;
     }
     let at_ms = tx.event_ms(now_ms);
-    for (number, event) in (first..).zip(events) {
-        tx.post(
-            "record events",
-            "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            values![run, number, at_ms, event.kind.as_str(), event.step.as_deref(), json(&event.data)?],
-        )
-        .await?;
+    // Most transactions record the end of one step and the start of another.
+    for (first, events) in (first..).step_by(EVENTS_PER_STATEMENT).zip(events.chunks(EVENTS_PER_STATEMENT)) {
+        let mut sql = "INSERT INTO events (run, at_ms, number, kind, step, data) VALUES".to_owned();
+        let mut values = values![run, at_ms].to_vec();
+        for (number, event) in (first..).zip(events) {
+            let at = values.len();
+            let comma = if at > 2 { "," } else { "" };
+            sql += &format!("{comma} (?1, ?2, ?{}, ?{}, ?{}, ?{})", at + 1, at + 2, at + 3, at + 4);
+            let event: &[Value<'_>] =
+                values![number, event.kind.as_str(), event.step.as_deref(), json(&event.data)?];
+            values.extend_from_slice(event);
+        }
+        tx.post("record events", &sql, &values).await?;
     }
     Ok(())
 }

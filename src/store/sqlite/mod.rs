@@ -228,7 +228,7 @@ impl Sqlite {
 
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        mut work: impl FnMut(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let clocks = self.clocks.clone();
         self.writer()?.run(move |connection| work(Transaction::new(connection, clocks.now()))).await

@@ -133,13 +133,14 @@ pub(super) fn complete<T>(work: impl Future<Output = Result<T, StoreError>>) -> 
     }
 }
 
-/// Runs `$body` in the next commit. The current time is read when it is executed.
+/// Runs `$body` in the next commit, again if that is rolled back because of another body. The current time is read when
+/// it is executed.
 macro_rules! write_tx {
     ($store:expr, $tx:ident => $body:expr) => {
         $store
             .write(move |transaction| {
                 let $tx = &transaction;
-                $crate::sqlite::tx::complete(async move { $body })
+                $crate::sqlite::tx::complete(async { $body })
             })
             .await
     };

@@ -1,5 +1,5 @@
-//! The single writer thread. Jobs that arrive while a commit is being made durable share the next one (group commit),
-//! each in a savepoint of its own, so that a refused job leaves nothing behind.
+//! The single writer thread. Jobs that arrive while a commit is being made durable share the next one (group commit).
+//! A refused job leaves nothing behind: their transaction is rolled back, and the others are run again in another one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -23,15 +23,44 @@ const BATCH: usize = 256;
 /// Maximum number of queued jobs; further callers wait for a slot.
 const QUEUE: usize = 4 * BATCH;
 
-/// Responds to the caller of a job once its commit succeeded or failed.
-type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-/// Runs inside an open transaction, or receives the reason why there is none; returns the responder and its own error.
-type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (Answer, Option<StoreError>) + Send>;
+/// A job inside a transaction shared with others.
+trait Work: Send {
+    /// Runs it in the open transaction; returns its error. Without `savepoint` the transaction has to be rolled back
+    /// then, and its other jobs are run again.
+    fn run(&mut self, connection: &Connection, savepoint: bool) -> Option<StoreError>;
+
+    /// Responds to its caller once the commit succeeded or failed.
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>);
+}
+
+/// A job with its last result.
+struct Writing<T, W, A> {
+    work: W,
+    result: Result<T, StoreError>,
+    answer: A,
+}
+
+impl<T, W, A> Work for Writing<T, W, A>
+where
+    T: Send,
+    W: FnMut(&Connection) -> Result<T, StoreError> + Send,
+    A: FnOnce(Result<T, StoreError>) + Send,
+{
+    fn run(&mut self, connection: &Connection, savepoint: bool) -> Option<StoreError> {
+        self.result =
+            if savepoint { in_savepoint(connection, &mut self.work) } else { (self.work)(connection) };
+        self.result.as_ref().err().cloned()
+    }
+
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>) {
+        (self.answer)(commit.and(self.result));
+    }
+}
 
 /// A request to the writer.
 enum Job {
     /// Runs inside a transaction shared with others.
-    Shared(Work),
+    Shared(Box<dyn Work>),
     /// Runs alone, outside of a transaction.
     Alone(Box<dyn FnOnce(&Connection) + Send>),
 }
@@ -90,18 +119,14 @@ impl Writer {
     /// Runs `work` inside the next commit; returns after that commit is on disk.
     pub async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let job = Job::Shared(Box::new(move |connection| {
-            let result = connection.and_then(|connection| in_savepoint(connection, work));
-            let error = result.as_ref().err().cloned();
-            let respond: Answer = Box::new(move |commit| {
-                // The caller may be gone; the work is durable nevertheless.
-                let _ = answer.send(commit.and(result));
-            });
-            (respond, error)
-        }));
+        let answer = |result| {
+            // The caller may be gone; the work is durable nevertheless.
+            let _ = answer.send(result);
+        };
+        let job = Job::Shared(Box::new(Writing { work, result: Err(gone()), answer }));
         self.ask(job).await?;
         answered.await.map_err(|_| gone())?
     }
@@ -112,18 +137,14 @@ impl Writer {
     /// Returns an error if the writer has stopped, or too many jobs are queued.
     pub fn post(
         &self,
-        work: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+        work: impl FnMut(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
-        let job = Job::Shared(Box::new(move |connection| {
-            let result = connection.and_then(|connection| in_savepoint(connection, work));
-            let error = result.as_ref().err().cloned();
-            let log: Answer = Box::new(move |commit| {
-                if let Err(error) = commit.and(result) {
-                    tracing::warn!("{error}");
-                }
-            });
-            (log, error)
-        }));
+        let answer = |result| {
+            if let Err(error) = result {
+                tracing::warn!("{error}");
+            }
+        };
+        let job = Job::Shared(Box::new(Writing { work, result: Err(gone()), answer }));
         self.jobs.as_ref().ok_or_else(gone)?.try_send(job).map_err(|refused| match refused {
             TrySendError::Full(_) => failed("write to the store".into(), &"too many pending writes"),
             TrySendError::Closed(_) => gone(),
@@ -218,40 +239,87 @@ fn write(
     }
 }
 
+/// The jobs of one transaction.
+struct Batch<'c> {
+    connection: &'c Connection,
+    place: &'c str,
+    jobs: Vec<Box<dyn Work>>,
+    /// Whether each job runs in a savepoint. One copies every page that its job changes, and few jobs fail: there are
+    /// none until one did.
+    savepoints: bool,
+    /// Why there is no transaction.
+    broken: Option<StoreError>,
+}
+
+impl Batch<'_> {
+    fn begin(&mut self) {
+        let begun = cached(self.connection, "BEGIN IMMEDIATE");
+        self.broken = begun.map_err(|e| failed(format!("lock {}", self.place), &e)).err();
+    }
+
+    /// Runs another job. If it fails, nothing remains of it.
+    fn add(&mut self, job: Box<dyn Work>) {
+        self.jobs.push(job);
+        let has_failed = self.run(self.jobs.len() - 1);
+        if !has_failed || self.savepoints || self.broken.is_some() {
+            return;
+        }
+        if let Err(error) = cached(self.connection, "ROLLBACK") {
+            self.broken = Some(failed(format!("write to {}", self.place), &error));
+            return;
+        }
+        self.begin();
+        if self.jobs.len() > 1 {
+            self.savepoints = true;
+            for job in 0..self.jobs.len() {
+                self.run(job);
+            }
+        }
+    }
+
+    /// Runs one of the jobs; returns whether it failed. Without a transaction a job must not run: its savepoint alone
+    /// would commit.
+    fn run(&mut self, job: usize) -> bool {
+        let Some(job) = self.jobs.get_mut(job).filter(|_| self.broken.is_none()) else { return false };
+        let error = job.run(self.connection, self.savepoints);
+        let has_failed = error.is_some();
+        if self.connection.is_autocommit() {
+            // A full or failing disk ends the transaction, with everything done in it.
+            let ended = || failed(format!("write to {}", self.place), &"the transaction failed");
+            self.broken = Some(error.unwrap_or_else(ended));
+        }
+        has_failed
+    }
+}
+
 /// Runs the queued jobs in one commit; returns the first job that cannot be part of it.
 fn together(
     connection: &Connection,
-    first: Work,
+    first: Box<dyn Work>,
     queue: &mut Receiver<Job>,
     target: &Target,
     observer: Option<&CommitObserver>,
 ) -> Option<Job> {
     let began = Instant::now();
-    let mut answers = Vec::new();
-    let mut separate_job = None;
     let place = &target.place;
     let before = connection.total_changes();
-    let begun = cached(connection, "BEGIN IMMEDIATE");
-    let mut broken = begun.map_err(|e| failed(format!("lock {place}"), &e)).err();
+    let mut batch = Batch { connection, place, jobs: Vec::new(), savepoints: false, broken: None };
+    batch.begin();
     // Otherwise each of the queued jobs would wait for the lock as long as the first one, one after another.
-    let is_locked = broken.is_some();
+    let is_locked = batch.broken.is_some();
+    let mut separate_job = None;
     let mut next = Some(first);
-    while let Some(work) = next.take() {
-        // Without a transaction a job must not run: its savepoint alone would commit.
-        let (answer, error) = work(broken.clone().map_or(Ok(connection), Err));
-        answers.push(answer);
-        if broken.is_none() && connection.is_autocommit() {
-            // A full or failing disk ends the transaction, with everything done in it.
-            broken = error.or_else(|| Some(failed(format!("write to {place}"), &"the transaction failed")));
-        }
-        if (broken.is_none() || is_locked) && answers.len() < BATCH {
+    while let Some(job) = next.take() {
+        batch.add(job);
+        if (batch.broken.is_none() || is_locked) && batch.jobs.len() < BATCH {
             match queue.try_recv() {
-                Ok(Job::Shared(work)) => next = Some(work),
+                Ok(Job::Shared(job)) => next = Some(job),
                 Ok(alone) => separate_job = Some(alone),
                 Err(_) => {}
             }
         }
     }
+    let Batch { jobs, broken, .. } = batch;
     let outcome = match broken {
         Some(error) => Err(error),
         None => target.check().and_then(|()| {
@@ -271,10 +339,10 @@ fn together(
         tracing::warn!("rolling back after a failed commit: {e}");
     }
     if let Some(observer) = observer.filter(|_| outcome.is_ok()) {
-        observer(answers.len(), began.elapsed());
+        observer(jobs.len(), began.elapsed());
     }
-    for answer in answers {
-        answer(outcome.clone());
+    for job in jobs {
+        job.answer(outcome.clone());
     }
     separate_job
 }
@@ -285,6 +353,47 @@ mod tests {
 
     use super::{Arc, Connection, OnceLock, Target, WriteHealth, Writer};
 
+    fn target() -> Target {
+        Target {
+            place: "runs.db".into(),
+            file: None,
+            identity: None,
+            health: Arc::new(WriteHealth::default()),
+            now: Arc::new(|| 0),
+        }
+    }
+
+    #[tokio::test]
+    async fn failed_job_leaves_nothing_behind_and_the_others_are_committed_once() {
+        for failing in 0..4 {
+            let folder = tempfile::tempdir().unwrap();
+            let open = || Connection::open(folder.path().join("runs.db")).unwrap();
+            let (connection, other) = (open(), open());
+            connection.execute_batch("CREATE TABLE t (n)").unwrap();
+            let writer = Writer::start(connection, target(), || {}, Arc::new(OnceLock::new())).unwrap();
+            // The writer waits until all jobs are queued.
+            let (queued, is_queued) = std::sync::mpsc::channel();
+            let insert = |job: i64| {
+                writer.run(move |connection| {
+                    connection.execute("INSERT INTO t VALUES (?1)", [job]).map_err(|_| super::gone())?;
+                    if job == failing { Err(super::gone()) } else { Ok(job) }
+                })
+            };
+            let blocked = writer.alone(move |_| is_queued.recv().map_err(|_| super::gone()));
+            let jobs = futures::future::join_all((0..4).map(insert));
+            let release = async { queued.send(()).unwrap() };
+            let (blocked, written, ()) = futures::join!(blocked, jobs, release);
+            blocked.unwrap();
+            let is_ok: Vec<bool> = written.iter().map(Result::is_ok).collect();
+            assert_eq!(is_ok, (0..4).map(|job| job != failing).collect::<Vec<_>>());
+            let stored: String =
+                other.query_row("SELECT group_concat(n) FROM t", [], |row| row.get(0)).unwrap();
+            let expected: Vec<String> =
+                (0..4).filter(|job| *job != failing).map(|job| job.to_string()).collect();
+            assert_eq!(stored, expected.join(","));
+        }
+    }
+
     #[tokio::test]
     async fn all_queued_jobs_fail_with_the_one_that_could_not_lock_the_database() {
         let folder = tempfile::tempdir().unwrap();
@@ -292,14 +401,7 @@ mod tests {
         let (connection, other) = (open(), open());
         connection.execute_batch("CREATE TABLE t (n)").unwrap();
         connection.busy_timeout(Duration::from_secs(1)).unwrap();
-        let target = Target {
-            place: "runs.db".into(),
-            file: None,
-            identity: None,
-            health: Arc::new(WriteHealth::default()),
-            now: Arc::new(|| 0),
-        };
-        let writer = Writer::start(connection, target, || {}, Arc::new(OnceLock::new())).unwrap();
+        let writer = Writer::start(connection, target(), || {}, Arc::new(OnceLock::new())).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let insert = async || {
             let written = writer
