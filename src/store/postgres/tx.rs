@@ -337,8 +337,11 @@ impl Tx for Transaction {
         if self.now.get().is_none() {
             self.wait().await?;
         }
-        let missing = || crate::sql::failed("use the store", &"the clock was not read");
-        Ok(ClockReading { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
+        self.known_now().ok_or_else(|| crate::sql::failed("use the store", &"the clock was not read"))
+    }
+
+    fn known_now(&self) -> Option<ClockReading> {
+        self.now.get().map(|wall_ms| ClockReading { wall_ms: *wall_ms, boot: None })
     }
 
     fn event_ms(&self, now_ms: i64) -> i64 {

@@ -27,10 +27,10 @@ pub(crate) async fn claim<T: Tx>(
     only: Option<&RunId>,
     places: Option<&str>,
 ) -> Result<Option<Claimed>, StoreError> {
-    let now = tx.now().await?;
-    let now_ms = now.wall_ms;
     loop {
-        let Some(locked) = candidate(tx, only, places, &now).await? else { return Ok(None) };
+        let Some(locked) = candidate(tx, only, places).await? else { return Ok(None) };
+        let now = tx.now().await?;
+        let now_ms = now.wall_ms;
         let id = locked.run.id.clone();
         // A lease without a worker was released.
         let before = locked.run.lease.as_ref().and_then(|lease| lease.worker.clone());
@@ -175,6 +175,12 @@ pub(super) const LEASE_EXPIRED: &str = "(lease_until_ms IS NOT NULL AND (lease_u
     CASE WHEN lease_boot = ?2 THEN lease_until_boot_ms < ?3
          ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
 
+/// Returns [`LEASE_EXPIRED`] for a statement that may be sent before the clock is read.
+fn lease_expired(postgres: bool) -> String {
+    let now = "coalesce(?1, CAST(extract(epoch FROM statement_timestamp()) * 1000 AS BIGINT))";
+    if postgres { LEASE_EXPIRED.replace("?1", now) } else { LEASE_EXPIRED.to_owned() }
+}
+
 /// Condition for runs of the roots in the JSON array `?PLACES`; true for all if it is null. A run whose root is not
 /// recorded is not claimed then: its scripts and services could be those of any root.
 pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IN ?IN)";
@@ -206,12 +212,13 @@ fn waiting_principals(postgres: bool) -> String {
 /// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming.
 fn next_run(postgres: bool, columns: &str, here: &str) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
+    let expired = lease_expired(postgres);
     let active = format!(
         "(SELECT count(*) FROM runs {leased}
-           WHERE lease_until_ms IS NOT NULL AND started_by = who AND NOT {LEASE_EXPIRED})"
+           WHERE lease_until_ms IS NOT NULL AND started_by = who AND NOT {expired})"
     );
     let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
-    let lapsed = format!("{leased} WHERE {LEASE_EXPIRED} AND {here} ORDER BY seq LIMIT 1");
+    let lapsed = format!("{leased} WHERE {expired} AND {here} ORDER BY seq LIMIT 1");
     if postgres {
         let skip = "FOR NO KEY UPDATE SKIP LOCKED";
         return format!(
@@ -239,16 +246,16 @@ async fn candidate<T: Tx>(
     tx: &T,
     only: Option<&RunId>,
     places: Option<&str>,
-    now: &ClockReading,
 ) -> Result<Option<LockedRun>, StoreError> {
     let action = "look for a run to claim";
     let columns = format!("SELECT {} FROM runs r", LockedRun::columns());
     let here = here(T::POSTGRES, "?4");
-    let mut values = lease_expired_values(now);
+    let mut values = tx.known_now().map_or_else(|| vec![Value::Null; 3], |now| lease_expired_values(&now));
     values.push(places.into());
     if let Some(run) = only {
         let sql = format!(
-            "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {LEASE_EXPIRED}) AND {here}{}",
+            "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {}) AND {here}{}",
+            lease_expired(T::POSTGRES),
             tx.locking()
         );
         values.push(run.into());

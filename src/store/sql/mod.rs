@@ -54,6 +54,9 @@ pub(crate) trait Tx {
     /// Returns the current time of the store's clock. Later calls in one transaction return the same moment.
     fn now(&self) -> impl Future<Output = Result<ClockReading, StoreError>> + Send;
 
+    /// Returns the current time if it is known without waiting.
+    fn known_now(&self) -> Option<ClockReading>;
+
     /// Returns the time of an event that is recorded now, never before that of an event recorded earlier by this process.
     fn event_ms(&self, now_ms: i64) -> i64 {
         now_ms

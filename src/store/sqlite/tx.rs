@@ -71,6 +71,10 @@ impl Tx for Transaction<'_> {
         ready(Ok(self.now.clone()))
     }
 
+    fn known_now(&self) -> Option<ClockReading> {
+        Some(self.now.clone())
+    }
+
     fn query(
         &self,
         action: &'static str,
