@@ -7,6 +7,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
+use super::rows::EXPECTS;
 use super::{Focus, Golden, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
@@ -121,8 +122,8 @@ impl Pane for Golden {
                 Vec::new()
             }
             Action::Open if self.is_in_skills() => {
-                let skill = self.skill_in_tab()?.to_string();
-                self.list.filter.set(&skill);
+                let filter = format!("{EXPECTS}{}", self.skill_in_tab()?);
+                self.list.filter.set(&filter);
                 (self.focus, self.list.scroll.cursor) = (Focus::List, 0);
                 self.set_tab(Tab::Query);
                 self.list.set_rows();
