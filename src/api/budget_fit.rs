@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use strum::Display;
 
 use super::{Code, Error, GoldenQuery};
-use skills_authoring::write_back::replace_file;
+use skills_authoring::write_back::{WriteError, replace_file};
 use skills_base::files::{MAX_USER_FILE, read_regular_text};
 use skills_session::Unit;
 use skills_skill::SkillId;
@@ -260,12 +260,10 @@ fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, 
 /// Adds the settings to the client's file, atomically; other settings are kept. Blocking.
 ///
 /// # Errors
-/// Returns `invalid_configuration` for a file that cannot be read as the client's settings, and `skill_changed` if it
-/// cannot be written.
+/// Returns `invalid_configuration` for a file that cannot be read as the client's settings, `skill_changed` if it
+/// changed meanwhile, and `internal_error` with the cause if it cannot be written.
 pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
-    let refused = |why: String| {
-        Error::new(Code::SkillChanged, format!("{} is not written: {why}", overrides.file.display()))
-    };
+    let refused = |why: String| Error::from(WriteError::Io(format!("{}: {why}", overrides.file.display())));
     let present = match read_regular_text(&overrides.file, MAX_USER_FILE) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -274,11 +272,13 @@ pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
             std::fs::write(&overrides.file, "").map_err(|error| refused(error.to_string()))?;
             String::new()
         }
-        Err(error) => return Err(refused(error.to_string())),
+        Err(error) => {
+            let message = format!("{}: {error}", overrides.file.display());
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
     };
     let text = with_overrides(&present, overrides)?;
-    replace_file(&overrides.file, present.as_bytes(), text.as_bytes())
-        .map_err(|error| refused(error.to_string()))
+    Ok(replace_file(&overrides.file, present.as_bytes(), text.as_bytes())?)
 }
 
 #[cfg(test)]

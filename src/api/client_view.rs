@@ -374,9 +374,9 @@ fn candidate<'a>(
     };
     // Behind a link that points outside the folder only frontmatter is read, never the text of an arbitrary file.
     let outside = place.left_by(&one.found.real);
-    if outside && !file.has_fields() {
+    if let Some(cause) = file.without_fields().filter(|_| outside) {
         let why = "a link out of the folder to a file without readable frontmatter".to_owned();
-        let what = format!("{why}: not read here; {} may handle it differently", profile.name);
+        let what = format!("{why} ({cause}): not read here; {} may handle it differently", profile.name);
         one.leave_out(ClientViewState::Unknown(what), why);
         return one;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::proposals::{ProposalRequest, ProposalView};
 use super::{Client, Code, Connection, Error, local};
 use skills_authoring::proposals::diff;
-use skills_authoring::write_back::{WriteError, has_texts, replace_file, with_texts};
+use skills_authoring::write_back::{has_texts, replace_file, with_texts};
 use skills_skill::{Digest, parse};
 
 /// A description to save.
@@ -61,17 +61,12 @@ pub enum SavedDescription {
 /// Saves a description. Every other byte of the file is preserved.
 ///
 /// # Errors
-/// Returns `skill_changed` if the file is not what the author started from; also the errors of `propose`.
+/// Returns `skill_changed` if the file is not what the author started from, and `internal_error` with the cause if it
+/// cannot be written; also the errors of `propose`.
 pub async fn save_description(
     core: &(impl Client + ?Sized),
     new: NewDescription,
 ) -> Result<SavedDescription, Error> {
-    let refused = |error: WriteError| match error {
-        WriteError::NoField | WriteError::NotExact => {
-            Error::new(Code::InvalidConfiguration, error.to_string())
-        }
-        WriteError::Changed(_) | WriteError::Io(..) => Error::new(Code::SkillChanged, error.to_string()),
-    };
     let detail = core.describe(&new.skill_id).await?;
     // The text that is compared is the one that is replaced: the catalog may not have noticed a change yet.
     let (location, source) = (detail.summary.location.clone(), detail.source.clone());
@@ -88,7 +83,7 @@ pub async fn save_description(
     let restores = |earlier: &&Arc<str>| has_texts(&location, &source, earlier, description, when_to_use);
     let written = match new.earlier.iter().rev().find(restores) {
         Some(earlier) => earlier.to_string(),
-        None => with_texts(&location, &source, description, when_to_use).map_err(refused)?,
+        None => with_texts(&location, &source, description, when_to_use)?,
     };
     let obstacle = match core.connection() {
         Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
@@ -110,6 +105,6 @@ pub async fn save_description(
     let (place, old, text) = (location.clone(), source.clone(), written.clone());
     let replaced =
         crate::work::spawn_blocking(move || replace_file(&place, old.as_bytes(), text.as_bytes())).await;
-    replaced.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(refused)?;
+    replaced.map_err(|error| Error::new(Code::InternalError, error.to_string()))??;
     Ok(SavedDescription::Written(location, source, written))
 }

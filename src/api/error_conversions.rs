@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::{Code, Error};
+use skills_authoring::write_back::WriteError;
 use skills_model::TransitionError;
 use skills_runs::{CallError, CallFailure};
 use skills_session::ToolFailure;
@@ -51,6 +52,21 @@ impl From<StoreError> for Error {
             StoreError::InvalidRequest(_) => Self::new(Code::InvalidRequest, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
         }
+    }
+}
+
+/// Returns the code of a file that is not written.
+pub(crate) fn write_error_code(error: &WriteError) -> Code {
+    match error {
+        WriteError::NoField | WriteError::NotExact => Code::InvalidConfiguration,
+        WriteError::Changed(_) => Code::SkillChanged,
+        WriteError::Io(_) => Code::InternalError,
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        Self::new(write_error_code(&error), error.to_string())
     }
 }
 
@@ -102,6 +118,7 @@ impl From<CallError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skills_authoring::write_back::replace_file;
     use skills_model::{CommandName, RunState};
     use skills_store::RunId;
 
@@ -118,6 +135,18 @@ mod tests {
         let reason = error.reason.unwrap();
         assert_eq!(reason["allowed"], json!(["replay", "fork"]));
         assert_eq!(reason["state"], "completed");
+    }
+
+    #[test]
+    fn a_write_error_is_no_change_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("SKILL.md");
+        let error = Error::from(replace_file(&file, b"a", b"b").unwrap_err());
+        assert_eq!(error.code, Code::InternalError);
+        let path = file.display().to_string();
+        assert_eq!(error.message.matches(path.as_str()).count(), 1, "{}", error.message);
+        std::fs::write(&file, "other").unwrap();
+        assert_eq!(Error::from(replace_file(&file, b"a", b"b").unwrap_err()).code, Code::SkillChanged);
     }
 
     #[test]

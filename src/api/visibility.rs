@@ -164,6 +164,18 @@ pub struct VisibilityRow {
     pub cells: Vec<VisibilityCell>,
 }
 
+impl VisibilityCell {
+    /// Returns whether the model receives a description of the skill, or of another one with its name.
+    fn has_description(&self) -> bool {
+        match self.state {
+            Visibility::Full | Visibility::Cut => true,
+            // Of the skills with one name, the list has one.
+            Visibility::Undefined => self.words > 0,
+            _ => false,
+        }
+    }
+}
+
 /// A client of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VisibilityClient {
@@ -285,8 +297,8 @@ fn matrix(
     let id = |at: usize| subjects[at].id.as_str();
     let (page, next) = paging::part(subjects.len(), id, request.limit, request.cursor.as_deref())?;
     let with_description = |index: &Index<'_>| {
-        let shown = subjects.iter().map(|subject| index.cell(subject, false).state);
-        shown.filter(|state| matches!(state, Visibility::Full | Visibility::Cut)).count()
+        let cells = subjects.iter().map(|subject| index.cell(subject, false));
+        cells.filter(VisibilityCell::has_description).count()
     };
     let clients = indexes.iter().map(|index| VisibilityClient {
         client: index.view.client.clone(),

@@ -19,6 +19,7 @@ use skills_discovery::{
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
 use skills_skill::client::{profile, profiles, with_when_to_use};
+use skills_skill::lint::rules;
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
@@ -435,6 +436,9 @@ const MAX_SHORT_WORDS: usize = 4;
 /// Maximum number of characters of another text quoted as evidence.
 const MAX_QUOTED: usize = 80;
 
+/// Codes of warnings about the file for which clients drop it or show other text.
+const CLIENT_DEFECTS: [&str; 2] = [rules::BYTE_ORDER_MARK.code, rules::LEADING_BLANK_LINES.code];
+
 /// The skill in question, parsed or not.
 struct Subject {
     id: SkillId,
@@ -645,14 +649,18 @@ fn place_of(finding: &Finding) -> String {
 
 /// Returns the check of a file that could be parsed, with the first finding of a repair.
 fn parsed(findings: &[Finding]) -> WhyCheck {
-    match findings.iter().find(|finding| finding.severity == Severity::Error) {
+    let error = findings.iter().find(|finding| finding.severity == Severity::Error);
+    // Clients drop the file for some defects that this program only warns of.
+    let dropped = || findings.iter().find(|finding| CLIENT_DEFECTS.contains(&finding.code.as_str()));
+    match error.or_else(dropped) {
         None => WhyCheck::pass(CheckKind::Parse, "the file can be parsed"),
         Some(error) => WhyCheck {
             help: Some(error.help.clone()),
             ..WhyCheck::pass(
                 CheckKind::Parse,
                 format!(
-                    "Skill Workbench can parse the file, with an error: {}: {} ({})",
+                    "Skill Workbench can parse the file, with {}: {}: {} ({})",
+                    if error.severity == Severity::Error { "an error" } else { "a warning" },
                     place_of(error),
                     error.message,
                     error.code
@@ -773,7 +781,10 @@ fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
 fn exclusion_check(clause: Option<&str>, noted: Option<&str>, wins: bool) -> WhyCheck {
     let kind = CheckKind::Exclusion;
     let Some(clause) = clause else {
-        let shared = |noted| format!("the request shares too few words with the exclusion clause “{noted}”");
+        let shared = |noted| {
+            let of = "single words, or words of the skill's own subject, of the exclusion clause";
+            format!("does not count against the skill: the request has only {of} “{noted}”")
+        };
         let evidence = noted.map_or_else(|| "no exclusion clause matches the request".to_owned(), shared);
         return WhyCheck::pass(kind, evidence);
     };

@@ -73,7 +73,7 @@ fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
 /// Returns an error if the file lacks the expected query or already has the added one, is a link out of its folder, or
 /// cannot be written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
-    let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
+    let io = |error: std::io::Error| WriteError::Io(format!("{}: {error}", file.display()));
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if matches!(edit, GoldenEdit::Add(_)) {
         private_files::create_folder(folder).map_err(io)?;

@@ -18,9 +18,9 @@ pub enum WriteError {
     /// The file differs from what was read.
     #[error("{0} has changed since it was read; read it again before writing")]
     Changed(String),
-    /// The file system returned an error.
-    #[error("{0}: {1}")]
-    Io(String, String),
+    /// The file system returned an error: the path and its cause.
+    #[error("not written: {0}")]
+    Io(String),
 }
 
 /// The fields that a draft writes.
@@ -309,7 +309,7 @@ fn indented(lines: impl IntoIterator<Item = String>, indent: &str, line_end: &st
 pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
     let real = location
         .canonicalize()
-        .map_err(|error| WriteError::Io(location.display().to_string(), error.to_string()))?;
+        .map_err(|error| WriteError::Io(format!("{}: {error}", location.display())))?;
     replace_real_file(&real, read, write)
 }
 
@@ -328,7 +328,8 @@ pub(crate) fn replaced(real: &Path, result: Result<bool, OpenError>) -> Result<(
     match result {
         Ok(true) => Ok(()),
         Ok(false) | Err(OpenError::Link { .. }) => Err(WriteError::Changed(shown)),
-        Err(error) => Err(WriteError::Io(shown, error.to_string())),
+        // The error names the path.
+        Err(error) => Err(WriteError::Io(error.to_string())),
     }
 }
 

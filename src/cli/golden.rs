@@ -23,6 +23,7 @@ use skills_authoring::golden_file::{
 use skills_authoring::golden_format::{
     FormatError, GoldenFormat, format_golden, parse_golden, skill_of_evals,
 };
+use skills_authoring::write_back::WriteError;
 use skills_base::paths::escaped;
 use skills_discovery::{Advice, Case, Hit};
 use skills_skill::{SkillId, read_regular_text, safe_text};
@@ -76,7 +77,9 @@ pub fn own_queries(cx: &Context, core: &Backend) -> Result<Vec<GoldenQuery>, Fai
 }
 
 fn refused(file: &Path, error: &EditError) -> Failure {
-    Failure::usage(format!("{}: {error}", file.display()))
+    let names_path = matches!(error, EditError::Open(_) | EditError::Write(WriteError::Io(_)));
+    let message = if names_path { error.to_string() } else { format!("{}: {error}", file.display()) };
+    Failure::usage(message)
 }
 
 async fn report(cx: &mut Context, skill: Option<&String>) -> Result<GoldenReport, Failure> {

@@ -67,7 +67,7 @@ pub enum AppEvent {
     /// The client profiles to choose from: the requesting pane, the selected profile, and `(id, name)` of each.
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
     /// A text that a pane requested, to be shown in the reader overlay.
-    Read(PaneId, Box<Reading>),
+    Read(Box<Reading>),
     /// A command completed; shown as a note.
     Done(String),
     /// A command failed: what failed, and where or what to do.
@@ -137,17 +137,6 @@ pub struct App {
     terminal: TerminalStatus,
 }
 
-/// Returns whether an input can move the cursor or the focus. The release of the key or button that requested something
-/// does not.
-fn acts(input: &Input) -> bool {
-    match input {
-        Input::Key(key) => key.kind != KeyEventKind::Release,
-        Input::Mouse(mouse) => !matches!(mouse.kind, MouseEventKind::Up(_) | MouseEventKind::Moved),
-        Input::Paste(_) => true,
-        _ => false,
-    }
-}
-
 impl App {
     /// Creates the workbench over these panes, with the first one active.
     ///
@@ -196,10 +185,7 @@ impl App {
         let executor = &mut self.executor;
         executor.screen.dirty |= !unmoved(&news);
         match news {
-            AppEvent::Input(input) => {
-                executor.inputs += usize::from(acts(&input));
-                self.input(input, now);
-            }
+            AppEvent::Input(input) => self.input(input, now),
             AppEvent::Answer(pane, message) => {
                 let screen = &mut executor.screen;
                 match &message {
@@ -222,7 +208,7 @@ impl App {
             AppEvent::Profiles(_, _, Err(error)) => {
                 executor.screen.notices.error("no client profiles", error.message);
             }
-            AppEvent::Read(pane, reading) => executor.read(pane, reading, now),
+            AppEvent::Read(reading) => executor.screen.overlays.read_again(*reading),
             AppEvent::Done(note) => executor.screen.notices.note(note, now),
             AppEvent::Failed(what, place) => executor.screen.notices.error(what, place),
         }

@@ -54,6 +54,8 @@ pub struct Calls {
     drafting: Option<AbortHandle>,
     /// The comparison of two skills in progress.
     comparing: Option<AbortHandle>,
+    /// The report of a skill in progress.
+    checking: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
     finished: (Sender<Rendering>, Receiver<Rendering>),
@@ -86,6 +88,7 @@ impl Calls {
             ranking: HashMap::new(),
             drafting: None,
             comparing: None,
+            checking: None,
             rendered: HashMap::new(),
             order: VecDeque::new(),
             finished: tokio::sync::mpsc::channel(RENDER_CACHE_SIZE),
@@ -247,17 +250,26 @@ impl Calls {
                 });
             }
             Effect::Why(request) => {
+                let pending = why_report::pending(&request);
                 let under_way = self.spawn("why", async move {
-                    match why(&*client, &request).await {
+                    let reading = match why(&*client, &request).await {
                         Ok(report) => {
                             // A file that cannot be parsed has no entry in the catalog, and thus no draft.
                             let detail = client.describe(report.skill_id.as_str()).await.ok();
-                            let skill = detail.as_ref().map(|detail| &*detail.skill);
-                            vec![AppEvent::Read(pane, Box::new(why_report::reading(&report, skill)))]
+                            why_report::reading(
+                                pending,
+                                &report,
+                                detail.as_ref().map(|detail| &*detail.skill),
+                            )
                         }
-                        Err(error) => vec![failed("cannot check the skill", &error)],
-                    }
+                        Err(error) => why_report::failed(pending, &error.message),
+                    };
+                    vec![AppEvent::Read(Box::new(reading))]
                 });
+                // A newer report replaces the one in progress.
+                if let Some(older) = self.checking.replace(under_way.clone()) {
+                    older.abort();
+                }
                 self.report_if_slow("the checks of the skill", under_way);
             }
             Effect::Rivals(id) => {

@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
+use crate::glyphs::UNICODE;
 use crate::overlay::{Drafting, Passage, Reading, ScoreBar};
 use crate::theme::Role;
+use crate::widgets::format::{signed, signed_count};
 use crate::widgets::text_width::shown;
-use skills_api::{CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport, WhyTerm};
+use skills_api::{
+    CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport, WhyRequest, WhyTerm,
+};
 use skills_discovery::SignalSums;
 use skills_skill::Skill;
 
@@ -28,13 +32,32 @@ const GROUPS: [(&str, &[CheckKind]); 3] = [
     ("Ranked for the request", &[CheckKind::Rank, CheckKind::Terms, CheckKind::Exclusion]),
 ];
 
-/// Returns the report, section by section; for a skill in the catalog also its draft.
-pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
-    let mut passages = Vec::new();
-    let title = match &report.intent {
-        Some(intent) => format!("Why {}: {intent}", report.skill_id),
-        None => format!("Why {}", report.skill_id),
+/// Returns what is shown until the report is computed, under its title.
+pub fn pending(request: &WhyRequest) -> Reading {
+    let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
+    let title = match intent {
+        Some(intent) => format!("Why {}: {intent}", request.skill_id),
+        None => format!("Why {}", request.skill_id),
     };
+    Reading {
+        title: shown(&title),
+        what: "report".to_owned(),
+        passages: vec![text("", "reading the clients' catalogs", Role::Muted)],
+        is_pending: true,
+        ..Reading::default()
+    }
+}
+
+/// Returns why there is no report, under the title of the pending one.
+pub fn failed(pending: Reading, why: &str) -> Reading {
+    let passages = vec![text("", &format!("cannot check the skill: {why}"), Role::Danger)];
+    Reading { passages, is_pending: false, ..pending }
+}
+
+/// Returns the report, section by section, under the title of the pending one; for a skill in the catalog also its
+/// draft.
+pub fn reading(pending: Reading, report: &WhyReport, skill: Option<&Skill>) -> Reading {
+    let mut passages = Vec::new();
     let mut answer = report.answer();
     if report.intent.is_none() && report.wins {
         answer.push_str(" Type a request in Discover to also check the ranking.");
@@ -62,7 +85,7 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     if !report.wins {
         push_advice(report, draft.is_some(), &mut foot);
     }
-    Reading { title: shown(&title), what: "report".to_owned(), passages, alongside, foot, draft }
+    Reading { passages, alongside, foot, draft, is_pending: false, ..pending }
 }
 
 /// Appends the advice: a measured change of the description, else the help of the check that failed. A file that cannot
@@ -85,12 +108,13 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
     passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
         let rank = measured.rank.map_or_else(|| "not ranked".to_owned(), |rank| format!("rank {rank}"));
-        let mut effect = format!("then {rank}, score {:+.2}", measured.gain);
+        let mut effect = format!("then {rank}, score {}", signed(measured.gain, &UNICODE));
         if measured.won + measured.lost > 0 {
             let _ = write!(effect, "; golden queries: {} won, {} lost", measured.won, measured.lost);
         }
         if measured.false_triggers != 0 {
-            let _ = write!(effect, ", false triggers {:+}", measured.false_triggers);
+            let triggers = signed_count(measured.false_triggers, &UNICODE);
+            let _ = write!(effect, ", false triggers {triggers}");
         }
         passages.push(text("", &effect, Role::Muted));
     }
@@ -488,7 +512,7 @@ mod tests {
                 }),
             }),
         };
-        let report_of = reading(&report, None);
+        let report_of = reading(Reading::default(), &report, None);
         let mut advised = Vec::new();
         push_advice(&report, true, &mut advised);
         let all =
@@ -612,7 +636,7 @@ mod tests {
                 other_clients: Vec::new(),
                 ranking: None,
             };
-            match reading(&report, None).passages.into_iter().next() {
+            match reading(Reading::default(), &report, None).passages.into_iter().next() {
                 Some(Passage::Text { text, .. }) => text,
                 _ => String::new(),
             }

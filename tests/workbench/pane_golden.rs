@@ -106,6 +106,14 @@ impl Place {
     }
 }
 
+#[test]
+fn skills_tab_lists_the_queries_of_a_skill() {
+    let place = Place::new();
+    let mut harness = place.open(120, 36);
+    harness.press("6").wait_for("pdf-tables").press("tab").press("]").press("]");
+    harness.wait_for("P@1  passed  false triggers").press("enter").wait_for("expects:").wait_for(" found");
+}
+
 fn queries(file: &Path) -> Vec<(String, Expect)> {
     read_golden(file).unwrap().0.into_iter().map(|case| (case.query, case.expect)).collect()
 }

@@ -11,7 +11,7 @@ fn opened(place: &Authors, width: u16, height: u16) -> Harness {
         vec![Box::new(Browse::new()), Box::new(Discover::new(History::default()))];
     let mut harness = place.open(panes, width, height);
     harness.press("2").type_text("add subscriptions to my next.js app").press("esc").wait_for("fits");
-    harness.press("j").wait_for("stripe-billing").press("W").wait_for("Why stripe-billing: add");
+    harness.press("j").wait_for("stripe-billing").press("W").wait_for("Found by clients");
     harness
 }
 

@@ -10,6 +10,7 @@ use super::levels::Levels;
 use super::ranking::Ranking;
 use super::runs::{self, Approvals};
 use super::skills::Skills;
+use crate::error_conversions::write_error_code;
 use crate::golden::invalid;
 use crate::operations::Scope;
 use crate::work::run_blocking;
@@ -71,10 +72,7 @@ impl From<ProposalError> for Error {
             ProposalError::Changed(_) | ProposalError::ChangedSince(_) | ProposalError::Revised(_) => {
                 Code::SkillChanged
             }
-            ProposalError::Write(error) => match error {
-                skills_authoring::write_back::WriteError::Changed(_) => Code::SkillChanged,
-                _ => Code::InvalidConfiguration,
-            },
+            ProposalError::Write(error) => write_error_code(error),
             ProposalError::AlreadyDecided(_) | ProposalError::NotApplied(_) => Code::InvalidTransition,
             ProposalError::TooMany(_) | ProposalError::TooManyOwn { .. } => Code::RateLimited,
             ProposalError::Diff(_) => Code::InvalidRequest,

@@ -237,10 +237,15 @@ impl SkillFile {
         path.split('.').try_fold(root, |node, key| node.get(key).map(|entry| &entry.value))
     }
 
-    /// Returns whether the fields can be read: the file has frontmatter that is valid or could be repaired.
+    /// Returns why no field can be read, without any text of the file; `None` if the file has frontmatter that is valid
+    /// or could be repaired.
     #[must_use]
-    pub fn has_fields(&self) -> bool {
-        self.strict.is_some() || self.repaired.is_some()
+    pub fn without_fields(&self) -> Option<&'static str> {
+        match (self.strict.is_some() || self.repaired.is_some(), self.fenced) {
+            (true, _) => None,
+            (false, true) => Some("its frontmatter is not valid YAML"),
+            (false, false) => Some("it does not start with frontmatter between two lines `---`"),
+        }
     }
 }
 

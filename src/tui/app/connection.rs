@@ -293,33 +293,24 @@ mod tests {
     }
 
     #[test]
-    fn a_late_report_opens_only_where_it_was_requested() {
-        use crate::overlay::Reading;
+    fn a_late_report_replaces_only_its_pending_frame() {
         use crate::pane::{Effect, PaneId};
+        use crate::why_report::{failed, pending};
         use crossterm::event::{Event as Input, KeyCode, KeyEvent};
         use skills_api::WhyRequest;
 
         let now = Instant::now();
-        let is_opened = |keys: &str| {
-            let mut app = app(false, now);
-            app.executor.effects_of(PaneId::Browse, vec![Effect::Why(WhyRequest::default())], now);
-            for key in keys.chars() {
-                app.handle(AppEvent::Input(Input::Key(KeyEvent::from(KeyCode::Char(key)))), now);
-            }
-            let reading = Reading {
-                title: "Why a".to_owned(),
-                what: "report".to_owned(),
-                passages: Vec::new(),
-                alongside: Vec::new(),
-                foot: Vec::new(),
-                draft: None,
-            };
-            app.handle(AppEvent::Read(PaneId::Browse, Box::new(reading)), now);
-            app.executor.screen.overlays.top.is_some()
-        };
-        assert!(is_opened(""));
-        assert!(!is_opened("2pdf"), "the keys are for the text field of Discover");
-        assert!(!is_opened("j"), "the cursor is on another skill");
+        let mut app = app(false, now);
+        let request = |id: &str| WhyRequest { skill_id: id.to_owned(), ..WhyRequest::default() };
+        let report = |id: &str| AppEvent::Read(Box::new(failed(pending(&request(id)), "no such skill")));
+        let has_frame = |app: &App| app.executor.screen.overlays.top.is_some();
+        app.executor.effects_of(PaneId::Browse, vec![Effect::Why(request("a"))], now);
+        assert!(has_frame(&app), "the frame opens before the report is there");
+        app.handle(report("b"), now);
+        app.handle(AppEvent::Input(Input::Key(KeyEvent::from(KeyCode::Esc))), now);
+        assert!(!has_frame(&app));
+        app.handle(report("a"), now);
+        assert!(!has_frame(&app), "a frame that was closed does not open again");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::overlay::{Outcome, Overlay};
+use crate::overlay::{Outcome, Overlay, Reading};
 
 /// The overlay that has the keys, and the one behind it.
 #[derive(Default)]
@@ -28,6 +28,13 @@ impl Overlays {
     /// Returns the overlay that receives messages: a dialog behind its help continues.
     pub fn receiver(&mut self) -> Option<&mut Box<dyn Overlay>> {
         self.behind.as_mut().or(self.top.as_mut())
+    }
+
+    /// Shows the new version of a text, also behind the help.
+    pub fn read_again(&mut self, reading: Reading) {
+        if let Some(overlay) = self.receiver() {
+            overlay.read_again(reading);
+        }
     }
 
     /// Returns whether the confirmation to quit is shown.

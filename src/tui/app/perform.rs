@@ -16,6 +16,7 @@ use crate::overlay::{
 };
 use crate::pane::{Effect, Message, Pane, PaneId, Picker, PickerKind};
 use crate::run_requests::RunRequest;
+use crate::why_report;
 use skills_base::telemetry::RingBuffer;
 
 /// By how many cells `<` and `>` move a split.
@@ -32,9 +33,6 @@ pub(super) struct Executor {
     /// The newest request to rank of each pane.
     newest: HashMap<PaneId, u64>,
     recent: Vec<Action>,
-    /// Number of keys, clicks and pastes so far, and that at which a report was last requested.
-    pub inputs: usize,
-    report_requested: Option<usize>,
     log: RingBuffer,
     config_file: String,
 }
@@ -46,8 +44,6 @@ impl Executor {
             commands: vec![AppCommand::Refresh],
             newest: HashMap::new(),
             recent: Vec::new(),
-            inputs: 0,
-            report_requested: None,
             log,
             config_file,
         }
@@ -236,11 +232,7 @@ impl Executor {
                 screen.overlays.top = Some(sheet);
             }
             Effect::Read(reading) => screen.overlays.open(Reader::new(pane, *reading)),
-            Effect::ReadAgain(reading) => {
-                if let Some(overlay) = &mut screen.overlays.top {
-                    overlay.read_again(*reading);
-                }
-            }
+            Effect::ReadAgain(reading) => screen.overlays.read_again(*reading),
             Effect::AddGolden(_) if screen.lacks_golden_file => screen.notices.note(NO_GOLDEN_FILE, now),
             Effect::AddGolden(mut form) => {
                 form.query = form.query.or_else(|| screen.panes.iter().find_map(Pane::request));
@@ -255,8 +247,7 @@ impl Executor {
             }
             Effect::Why(mut request) => {
                 request.intent = request.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
-                screen.notices.note("checking", now);
-                self.report_requested = Some(self.inputs);
+                screen.overlays.open(Reader::new(pane, why_report::pending(&request)));
                 self.commands.push(AppCommand::Call(pane, Effect::Why(request)));
             }
             Effect::Keep(sheet, typed) => self.deliver(pane, &Message::SavedDraft(sheet, typed), now),
@@ -311,19 +302,6 @@ impl Executor {
         }
         if !self.notify_overlay(message, now) {
             self.deliver(pane, message, now);
-        }
-    }
-
-    /// Shows a report, unless the keys are no longer meant for it.
-    pub fn read(&mut self, pane: PaneId, reading: Box<crate::overlay::Reading>, now: Instant) {
-        // A dialog that was opened in the meantime may contain user input.
-        if self.screen.overlays.top.is_some() {
-            self.screen.notices.note("the report is ready; open it again after this dialog", now);
-        } else if self.report_requested != Some(self.inputs) {
-            // The cursor or the focus has moved since: the next keys are not meant for the report.
-            self.screen.notices.note("the report is ready; press W again to open it", now);
-        } else {
-            self.effect_of(pane, Effect::Read(reading), now);
         }
     }
 

@@ -421,9 +421,21 @@ impl DraftEditor {
         self.fields.stated() != self.skill.texts
     }
 
-    /// Returns whether name or tags differ: changes of these are measured, but not written.
-    fn has_other_changes(&self) -> bool {
-        self.fields.name() != self.skill.name || self.fields.tags() != self.skill.tags
+    /// Returns which of name and tags differ: changes of these are measured, but not written.
+    fn unwritten(&self) -> Option<&'static str> {
+        match (self.fields.name() != self.skill.name, self.fields.tags() != self.skill.tags) {
+            (true, true) => Some("name and tags"),
+            (true, false) => Some("name"),
+            (false, true) => Some("tags"),
+            (false, false) => None,
+        }
+    }
+
+    /// Returns the note that the figures count a change that is not written.
+    fn unwritten_note(&self) -> Option<Note> {
+        let what = self.unwritten()?;
+        let text = format!("Not written: {what}. The figures count the change; make it in the file.");
+        Some((text, Role::Warning))
     }
 
     /// Returns the request for the next measurement.
@@ -525,9 +537,9 @@ impl DraftEditor {
     }
 
     fn save(&mut self) -> Outcome {
-        if !self.is_changed() && self.has_other_changes() {
-            let note = "only description and when-to-use are written; change name and tags in the file";
-            return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
+        if let Some(what) = self.unwritten().filter(|_| !self.is_changed()) {
+            let note = format!("only description and when-to-use are written; change {what} in the file");
+            return Outcome::Request(self.pane, vec![Effect::Toast(note)]);
         }
         if !self.is_changed() || self.fields.description().trim().is_empty() {
             return Outcome::Stay;
@@ -584,7 +596,7 @@ impl DraftEditor {
             let start = if self.file.on_disk.is_some() { "The file changed on disk. " } else { "" };
             let question =
                 format!("{start}Write this {what}{over}? Ctrl-S confirms; typing, Tab and Esc cancel.");
-            return vec![(question, Role::Warning)];
+            return std::iter::once((question, Role::Warning)).chain(self.unwritten_note()).collect();
         }
         let mut out = Vec::new();
         if self.discarding {
@@ -596,6 +608,7 @@ impl DraftEditor {
         out.extend(self.not_written.clone());
         if let Some(what) = self.written {
             out.push(written_note(what));
+            out.extend(self.unwritten_note());
         }
         if let Some(error) = &self.metrics.error {
             out.push((error.clone(), Role::Danger));
@@ -706,7 +719,8 @@ impl Overlay for DraftEditor {
 
     fn unsaved(&self) -> Option<String> {
         let skill = shown(self.skill.skill_id.as_str());
-        (self.is_changed() || self.has_other_changes()).then(|| format!("The draft of {skill} is not saved."))
+        let is_unsaved = self.is_changed() || self.unwritten().is_some();
+        is_unsaved.then(|| format!("The draft of {skill} is not saved."))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {
@@ -755,16 +769,14 @@ impl Overlay for DraftEditor {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
         let pending =
             Pending { golden: self.metrics.is_golden_pending(), clauses: self.metrics.is_pending() };
-        let note = if pending.golden {
-            "updating"
-        } else if pending.clauses {
-            "measuring clauses"
-        } else if self.is_changed() || self.has_other_changes() {
-            "unsaved"
-        } else {
-            "unchanged"
+        let note = match self.unwritten() {
+            _ if pending.golden => "updating".to_owned(),
+            _ if pending.clauses => "measuring clauses".to_owned(),
+            _ if self.is_changed() => "unsaved".to_owned(),
+            Some(what) => format!("{what} not written"),
+            None => "unchanged".to_owned(),
         };
-        let inside = frame(area, painter, &title, note, false);
+        let inside = frame(area, painter, &title, &note, false);
         let is_wide = inside.width >= TWO_COLUMNS;
         let left_width = if is_wide { inside.width * 53 / 100 } else { inside.width };
         // Titles are outdented by two cells.
@@ -848,6 +860,7 @@ mod tests {
 
     use super::*;
     use crate::theme::{Depth, Theme};
+    use skills_api::{Code, Error};
 
     fn key(code: KeyCode) -> KeyEvent {
         KeyEvent::new(code, KeyModifiers::NONE)
@@ -1052,7 +1065,32 @@ mod tests {
         let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.name.as_deref(), Some("statementss"));
         assert_eq!(request.description.as_deref(), Some("Reads statements."));
-        assert!(!editor.is_changed() && editor.has_other_changes());
+        assert_eq!((editor.is_changed(), editor.unwritten()), (false, Some("name")));
+    }
+
+    #[test]
+    fn a_change_that_is_not_written_is_named() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        editor.fields.texts[TAGS].set("bank");
+        assert!(!text(&editor).contains("tags"), "{}", text(&editor));
+        editor.key(key(KeyCode::Null), Some(Action::Execute));
+        assert!(text(&editor).contains("Not written: tags."), "{}", text(&editor));
+        editor.key(key(KeyCode::Null), Some(Action::Execute));
+        let saved = Ok(SaveOutcome::InFile(in_file("Reads statements.!"), "old".into()));
+        editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
+        assert!(text(&editor).contains("Not written: tags."), "{}", text(&editor));
+        assert!(editor.unsaved().is_some());
+    }
+
+    #[test]
+    fn a_write_error_keeps_the_draft_and_names_the_cause() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        let full = Error::new(Code::InternalError, "not written: /s/SKILL.md: No space left on device");
+        editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), Err(full)));
+        assert_eq!(text(&editor), "not written: /s/SKILL.md: No space left on device\n");
+        assert_eq!(editor.fields.description(), "Reads statements.!");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::{break_code, wrap};
+use crate::widgets::wrap::{break_code, cut_line, wrap};
 use skills_api::CheckResult;
 use skills_discovery::{Mark, Signal, SignalSums};
 use skills_skill::safe_text;
@@ -51,6 +51,8 @@ pub struct Reading {
     pub foot: Vec<Passage>,
     /// The skill whose description can be edited from here.
     pub draft: Option<Drafting>,
+    /// Whether the text is being computed, and another one with the same title replaces it.
+    pub is_pending: bool,
 }
 
 /// A part of the reader's content.
@@ -322,7 +324,13 @@ impl Overlay for Reader {
     }
 
     fn read_again(&mut self, reading: Reading) {
-        if reading.title == self.reading.title && reading != self.reading {
+        if reading.title != self.reading.title || reading == self.reading {
+            return;
+        }
+        if self.reading.is_pending {
+            // The text does not continue the one before it.
+            *self = Self::new(self.pane, reading);
+        } else {
             (self.reading, self.is_stale) = (reading, true);
         }
     }
@@ -384,7 +392,11 @@ impl Overlay for Reader {
         let (first, all) = (self.scroll.offset, self.rows.len());
         let last = (first + self.scroll.height).min(all);
         let to = if painter.glyphs.ascii { "-" } else { "–" };
-        let note = format!("{}{to}{} of {} lines", count(first + 1), count(last), count(all));
+        let note = if self.reading.is_pending {
+            String::new()
+        } else {
+            format!("{}{to}{} of {} lines", count(first + 1), count(last), count(all))
+        };
         let inside = frame(area, painter, &shown(&self.reading.title), &note, false);
         let shown_rows = self.rows.iter().enumerate().skip(first).take(self.scroll.height);
         for ((at, row), y) in shown_rows.zip(inside.y..) {
@@ -465,7 +477,8 @@ fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
                 if !out.is_empty() {
                     out.push(RichLine::default());
                 }
-                out.push(RichLine::of(shown(name), Role::Strong));
+                let line = RichLine::of(shown(name), Role::Strong);
+                out.push(cut_line(&line, width, ellipsis));
             }
             Passage::Value(Value::Object(fields)) if !fields.is_empty() => {
                 for (name, value) in fields {

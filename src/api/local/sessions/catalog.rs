@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::agents::AgentFolders;
-use super::catalog_cache::{Key, Prepared, Ready};
+use super::catalog_cache::{Key, Prepared, Ready, Views};
 use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
@@ -124,6 +124,7 @@ pub(in crate::local) struct ClientLists {
     pub(in crate::local) levels: Arc<Levels>,
     pub(in crate::local) agents: AgentFolders,
     pub(in crate::local) prepared: Prepared,
+    pub(in crate::local) views: Views,
     /// Cache of skill files as clients parse them.
     pub(in crate::local) skill_files: SkillFiles,
 }
@@ -221,14 +222,16 @@ impl ClientLists {
 
     /// Returns what a client lists, and its state for every bundle. The list is that within its budget. Blocking.
     pub(in crate::local) fn client_list(&self, client: &str) -> Result<ClientView, Error> {
-        self.client_view(profile(client)?, &self.skill_files)
+        let profile = profile(client)?;
+        let key = self.budget_key(Some(client), Settings::default().window)?;
+        let view = self.views.get(key, |key| self.client_view(key, profile, &self.skill_files));
+        Ok(Arc::unwrap_or_clone(view))
     }
 
-    fn client_view(&self, profile: &Profile, files: &SkillFiles) -> Result<ClientView, Error> {
-        let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
-        let seen = self.listed_in(&key, Some(profile), files);
+    fn client_view(&self, key: &Key, profile: &Profile, files: &SkillFiles) -> ClientView {
+        let seen = self.listed_in(key, Some(profile), files);
         let list = seen.shortened(profile, &[], key.window);
-        Ok(ClientView {
+        ClientView {
             client: profile.id.clone(),
             name: profile.name.clone(),
             source: profile.sources_line(),
@@ -238,7 +241,7 @@ impl ClientLists {
             list,
             not_listed: seen.not_listed,
             assumed_folders: seen.assumed_folders,
-        })
+        }
     }
 
     /// Returns what each client that searches the folder of the skill would show of the description, if `source` were
@@ -253,7 +256,8 @@ impl ClientLists {
         let files = self.skill_files.with_draft(skill.real_location().to_owned(), source.as_bytes());
         let mut out = Vec::new();
         for profile in client::profiles() {
-            let view = self.client_view(profile, &files)?;
+            let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
+            let view = self.client_view(&key, profile, &files);
             let state = view.entries.iter().find(|one| one.skill_id == skill.id).map(|one| &one.state);
             if matches!(state, None | Some(ClientViewState::NotLooked)) {
                 continue;

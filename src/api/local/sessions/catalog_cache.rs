@@ -2,10 +2,11 @@
 //! the same entries, bytes and token counts.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::HiddenSkills;
 use crate::client_settings::ClientSettings;
 use crate::local::levels::Levels;
+use crate::{ClientView, HiddenSkills};
 use skills_registry::Catalog;
 use skills_registry::policy::Policy;
 use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
@@ -113,9 +114,41 @@ impl Prepared {
     }
 }
 
+/// Minimum number of bundles of a view that is cached: smaller ones are read quickly.
+const MIN_CACHED_BUNDLES: usize = 1_000;
+/// How long a view is used: no change of files outside of the catalog is reported.
+const MAX_VIEW_AGE: Duration = Duration::from_secs(30);
+
+/// Cached views of clients, one for each, as long as the skills, the policy and the settings are unchanged.
+#[derive(Debug, Default)]
+pub(in crate::local) struct Views(Mutex<Vec<(Key, Instant, Arc<ClientView>)>>);
+
+impl Views {
+    /// Returns the view for this key, reading it if necessary.
+    pub(super) fn get(&self, key: Key, make: impl FnOnce(&Key) -> ClientView) -> Arc<ClientView> {
+        let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = cached();
+        known.retain(|(known, made, _)| {
+            Arc::ptr_eq(&known.catalog, &key.catalog) && made.elapsed() < MAX_VIEW_AGE
+        });
+        if let Some((.., view)) = known.iter().find(|(known, ..)| *known == key) {
+            return Arc::clone(view);
+        }
+        drop(known);
+        let view = Arc::new(make(&key));
+        if view.entries.len() + view.foreign.len() >= MIN_CACHED_BUNDLES {
+            let mut known = cached();
+            known.retain(|(known, ..)| known.client != key.client);
+            known.push((key, Instant::now(), Arc::clone(&view)));
+        }
+        view
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ClientViewState, ForeignBundle};
 
     fn key(catalog: &Arc<Catalog>, client: Option<&str>) -> Key {
         Key {
@@ -150,5 +183,44 @@ mod tests {
         assert_eq!((get(key(&one, None)), get(key(&one, Some("codex")))), (2, 2), "both are kept");
         assert_eq!(get(key(&changed, None)), 3, "the skills changed");
         assert_eq!(get(key(&one, None)), 4, "the oldest went");
+    }
+
+    #[test]
+    fn only_the_view_of_a_large_catalog_is_cached() {
+        let catalog: Arc<Catalog> = Arc::default();
+        let made = |bundles: usize, keys: &[Key]| {
+            let (views, made) = (Views::default(), std::cell::Cell::new(0));
+            let foreign = ForeignBundle {
+                name: "a".to_owned(),
+                location: "/a".into(),
+                description: String::new(),
+                state: ClientViewState::Found,
+                setting: None,
+                assumed: false,
+            };
+            for key in keys {
+                views.get(key.clone(), |key| {
+                    made.set(made.get() + 1);
+                    ClientView {
+                        client: key.client.clone().unwrap_or_default(),
+                        name: String::new(),
+                        source: String::new(),
+                        version: None,
+                        entries: Vec::new(),
+                        foreign: vec![foreign.clone(); bundles],
+                        list: Allowance::unlimited(Vec::new()),
+                        not_listed: Vec::new(),
+                        assumed_folders: Vec::new(),
+                    }
+                });
+            }
+            made.get()
+        };
+        let (codex, goose) = (key(&catalog, Some("codex")), key(&catalog, Some("goose")));
+        let both = [codex.clone(), goose.clone(), codex.clone(), goose];
+        assert_eq!(made(MIN_CACHED_BUNDLES, &both), 2);
+        assert_eq!(made(1, &both), 4);
+        let changed = key(&Arc::default(), Some("codex"));
+        assert_eq!(made(MIN_CACHED_BUNDLES, &[codex.clone(), changed, codex]), 3);
     }
 }

@@ -26,6 +26,9 @@ use skills_registry::Catalog;
 
 /// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
+/// Cells after the columns of passed queries and of the precision, in the tab of skills: "false triggers" and a gap.
+const PASSED_END: u16 = 16;
+const PRECISION_END: u16 = 24;
 
 /// Draws the panel; `error` is why the golden set can no longer be read.
 pub(super) fn draw(
@@ -159,10 +162,10 @@ fn draw_skills(
     let end = area.right();
     painter.put(area.x, area.y, "skill", Role::Muted, area.width);
     painter.right(end, area.y, "false triggers", Role::Muted);
-    painter.right(end - 12, area.y, "passed", Role::Muted);
-    painter.right(end - 20, area.y, "P@1", Role::Muted);
+    painter.right(end - PASSED_END, area.y, "passed", Role::Muted);
+    painter.right(end - PRECISION_END, area.y, "P@1", Role::Muted);
     detail.scroll.follow(skills.len(), usize::from(area.height.saturating_sub(1)));
-    let name = area.width.saturating_sub(27);
+    let name = area.width.saturating_sub(PRECISION_END + 7);
     let shown_skills = skills.iter().enumerate().skip(detail.scroll.offset);
     for ((at, skill), y) in shown_skills.zip(area.y + 1..area.bottom()) {
         let row = Rect { x: area.x - 2, y, width: area.width + 3, height: 1 };
@@ -176,9 +179,9 @@ fn draw_skills(
         painter.put_cut(area.x, y, &id, role, name);
         if skill.queries > 0 {
             let won = format!("{}/{}", skill.won, skill.queries);
-            painter.right(end - 12, y, &won, role);
+            painter.right(end - PASSED_END, y, &won, role);
             painter.right(
-                end - 20,
+                end - PRECISION_END,
                 y,
                 &format!("{:.3}", skill.p_at_1),
                 if is_failing { Role::Strong } else { role },

@@ -7,6 +7,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
+use super::rows::EXPECTS;
 use super::{Focus, Golden, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
@@ -47,7 +48,7 @@ impl Pane for Golden {
         let none = || self.list.result().is_none().then(|| "no query selected".to_owned());
         let on_query = |command: Command| Command { blocked: none(), ..command };
         let of_skill = |command: Command| Command { blocked: without_skill(self), ..command };
-        let why = Command::hidden(Action::Why, "why");
+        let why = Command::shown(Action::Why, "why");
         let in_file = |command: Command| {
             let blocked = none().or_else(|| self.list.file_of_query().err());
             Command { blocked, ..command }
@@ -75,6 +76,7 @@ impl Pane for Golden {
         all.extend([
             open,
             of_skill(Command::shown(Action::Draft, "draft")),
+            if rejected(self).is_some() { why } else { of_skill(why) },
             Command::shown(Action::Filter, "filter"),
             Command { blocked: no_file(), ..Command::shown(Action::AddQuery, "new") },
             in_file(Command::shown(Action::EditQuery, "change")),
@@ -83,7 +85,6 @@ impl Pane for Golden {
             Command { blocked: no_file(), ..Command::shown(Action::ImportGolden, "import") },
             Command::shown(Action::Measure, "measure"),
             Command::shown(Action::NextTab, "next tab"),
-            if rejected(self).is_some() { why } else { of_skill(why) },
             on_query(Command::hidden(Action::Copy, "copy")),
             in_file(Command::hidden(Action::Edit, "edit the file")),
             Command::hidden(Action::PreviousTab, "previous tab"),
@@ -121,8 +122,8 @@ impl Pane for Golden {
                 Vec::new()
             }
             Action::Open if self.is_in_skills() => {
-                let skill = self.skill_in_tab()?.to_string();
-                self.list.filter.set(&skill);
+                let filter = format!("{EXPECTS}{}", self.skill_in_tab()?);
+                self.list.filter.set(&filter);
                 (self.focus, self.list.scroll.cursor) = (Focus::List, 0);
                 self.set_tab(Tab::Query);
                 self.list.set_rows();

@@ -13,13 +13,23 @@ pub enum Row {
     Query(usize),
 }
 
-/// Returns the rows whose query, expectation or winner contains all words of the filter.
+/// The start of a filter word that names the skill which a query expects, or must not have first.
+pub const EXPECTS: &str = "expects:";
+
+/// Returns the rows whose query, expectation or winner contains all words of the filter. A word that starts with
+/// [`EXPECTS`] is the id of a skill of the expectation.
 pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
     let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
     let has_words = |result: &GoldenResult| {
         let first = result.first.as_ref().map(ToString::to_string).unwrap_or_default();
         let text = format!("{} {} {first}", result.query.query, result.query.expectation()).to_lowercase();
-        words.iter().all(|word| text.contains(word))
+        let query = &result.query;
+        let is_expected =
+            |id: &str| query.expect.iter().chain(&query.not).any(|skill| skill.as_str().to_lowercase() == id);
+        words.iter().all(|word| match word.strip_prefix(EXPECTS).filter(|id| !id.is_empty()) {
+            Some(id) => is_expected(id),
+            None => text.contains(word),
+        })
     };
     let mut out = Vec::new();
     let mut group = None;
@@ -71,6 +81,17 @@ mod tests {
             source: None,
             place: 0,
         }
+    }
+
+    #[test]
+    fn filter_by_expectation_matches_whole_ids() {
+        let mut other = result("pdf", GoldenState::Won);
+        other.query.expect = vec![SkillId::new("pdf-forms")];
+        let mut not = result("a poem", GoldenState::Won);
+        (other.query.not, not.query.expect) = (None, Vec::new());
+        not.query.not = Some(SkillId::new("PDF"));
+        let found = rows(&[result("a table", GoldenState::Won), other, not], "expects:pdf");
+        assert_eq!(found, [Row::Heading(GoldenState::Won), Row::Query(0), Row::Query(2)]);
     }
 
     #[test]
