@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_error_is_no_change_of_the_file() {
+    fn write_error_is_not_reported_as_a_changed_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("SKILL.md");
         let error = Error::from(replace_file(&file, b"a", b"b").unwrap_err());
