@@ -88,9 +88,7 @@ fn main() {
     let strangers = strangers(&data);
     let mut seeded = Seeded::new(1);
     let all = corpus(&folder);
-    println!(
-        "| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | kept | rejected |"
-    );
+    println!("| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | kept | rejected |");
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     let mut lines: Vec<(&str, Vec<(usize, f64, f64)>)> = Vec::new();
     let mut curves: Vec<(String, Measurement)> = Vec::new();

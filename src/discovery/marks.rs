@@ -134,9 +134,11 @@ pub(crate) struct Exclusion {
     pub stems: Vec<u32>,
 }
 
-/// Returns the first exclusion clause that shares a stem with a request; `query` must be sorted.
+/// Returns the exclusion clause that shares most stems with a request, if any does; `query` must be sorted.
 pub(crate) fn exclusion(description: &str, all: &[Exclusion], query: &[StemId]) -> Option<String> {
-    let touched = all.iter().find(|e| e.stems.iter().any(|stem| query.binary_search(stem).is_ok()))?;
+    let shared = |e: &Exclusion| e.stems.iter().filter(|stem| query.binary_search(stem).is_ok()).count();
+    // The first of several with the same number.
+    let touched = all.iter().rev().max_by_key(|e| shared(e)).filter(|e| shared(e) > 0)?;
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 

@@ -139,7 +139,9 @@ fn starts_sentence(rest: &str, is_doubtful: bool) -> bool {
 /// Returns whether a text ends with an abbreviation that does not end a sentence, without its full stop.
 fn is_abbreviated(before: &str) -> bool {
     let last = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
-    matches!(last, "e.g" | "i.e" | "vs" | "cf")
+    // The number of a list item does not end a sentence either.
+    let is_number = !last.is_empty() && last == before.trim() && last.chars().all(|c| c.is_ascii_digit());
+    is_number || matches!(last, "e.g" | "i.e" | "vs" | "cf")
 }
 
 /// Splits a text outside of code fences into sentences, which end at `. ! ?` before whitespace, also if a quote or a
@@ -335,7 +337,8 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
     out
 }
 
-/// Splits a description into sentences; a line that ends with a comma or before a small letter continues on the next.
+/// Splits a description into sentences; a line that ends with a comma, "or", "and" or before a small letter continues
+/// on the next.
 fn wrapped_sentences(description: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     for line in sentences(description) {
@@ -343,8 +346,8 @@ fn wrapped_sentences(description: &str) -> Vec<Range<usize>> {
         let wrapped = out.last_mut().filter(|last| {
             let before = slice(description, (*last).clone());
             let is_open = !before.trim_end().ends_with(['.', '!', '?', ':', ';']);
-            let goes_on =
-                text.starts_with(|c: char| c.is_lowercase() || c == '(') || before.trim_end().ends_with(',');
+            let goes_on = text.starts_with(|c: char| c.is_lowercase() || c == '(')
+                || [",", " or", " and"].iter().any(|end| before.trim_end().ends_with(end));
             last.end == line.start && before.ends_with('\n') && is_open && goes_on && !is_list_item(text)
         });
         if let Some(last) = wrapped {
@@ -408,10 +411,10 @@ fn clause_end(text: &str, rest: Range<usize>) -> usize {
     open.first().copied().unwrap_or(rest.end)
 }
 
-/// Returns whether a line is an item of the list that an exclusion without a subject introduces, or follows one.
+/// Returns whether a line is an item of the list that an exclusion with a colon at its end introduces, or follows one.
 fn continues_list(text: &str, line: &Range<usize>, last: Option<&ExclusionClause>) -> bool {
     let item = |range: &Range<usize>| is_list_item(slice(text, range.clone()));
-    let is_heading = |range: &Range<usize>| !slice(text, range.clone()).contains(char::is_alphanumeric);
+    let is_heading = |range: &Range<usize>| slice(text, range.clone()).trim_end().ends_with(':');
     item(line)
         && last.is_some_and(|last| {
             let gap = text.get(last.clause.end..line.start);
@@ -442,7 +445,9 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
     let mut is_conditional = false;
     for (at, token) in tokens.iter().enumerate().skip(1) {
         is_conditional |= lexicon.exclusion_conditions.contains(&tokens[at - 1].text);
-        if !is_conditional && matches(&lexicon.exclusion_inside, at) {
+        // "teams that do not use …" tells what the skill is for.
+        let is_relative = matches!(&*tokens[at - 1].text, "that" | "which" | "who");
+        if !is_conditional && !is_relative && matches(&lexicon.exclusion_inside, at) {
             return cue(at, at);
         }
         if matches(&lexicon.exclusion_negations, at) {
@@ -611,6 +616,8 @@ mod tests {
             "Draws charts. Fast."
         );
         assert_eq!(left("Draws charts. Not for:\n- maps\n- plans\n\nFast."), "Draws charts. Fast.");
+        assert_eq!(left("Draws. Do not use for:\n1. maps of towns\n2. plans\nFast."), "Draws. Fast.");
+        assert_eq!(left("Draws charts. Not for maps or\nPlans. Fast."), "Draws charts. Fast.");
         assert_eq!(left("- Fast.\n- Not for maps\n- Small"), "- Fast. - - Small");
         assert_eq!(
             left("Use it even if the user does not say so."),
@@ -683,6 +690,7 @@ mod tests {
             "Finds films that are not for children.",
             "Flags texts not suitable for children.",
             "Finds tools and films not suitable for children.",
+            "Fixes webhooks that do not trigger on push events, for teams who don't use Git.",
         ] {
             assert_eq!(excluded(text), Vec::<String>::new(), "{text}");
         }

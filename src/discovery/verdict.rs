@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::answer::{Confidence, Fit, Margin, RequestLanguage, TermKind, Verdict, VerdictReason};
 use super::confidence::confidence;
 use super::language::Language;
+use super::marks::Exclusion;
 use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::reading::Reading;
@@ -18,6 +19,9 @@ const SHARED_WORDS: f64 = 0.5;
 
 /// The same share for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
+
+/// The share of them from which pairs of characters, which match by chance, are more than weak evidence.
+const SHARED_CHARACTERS: f64 = 0.8;
 
 /// Returns whether a word has no meaning by itself: a short number, a year, a version, or a small letter.
 fn is_weak(reading: &Reading, at: usize) -> bool {
@@ -202,6 +206,19 @@ pub(crate) fn verdict(
         (request, skill) => request.is_some() && request == skill,
     };
     let spoken = same_language && shares_words;
+    // Among skills in other languages, pairs of characters find a few of the same language by chance.
+    let is_by_pairs = spoken
+        && language.is_some()
+        && evidence.matched_spaced == 0
+        && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64;
+    // The description says that the skill is not for what is requested.
+    let is_excluded = entry.is_some_and(|entry| {
+        let excludes = |exclusion: &Exclusion, at: &usize| {
+            query.stems[*at].iter().any(|stem| exclusion.stems.binary_search(stem).is_ok())
+        };
+        let mut clauses = entry.exclusions.iter();
+        !content.is_empty() && clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))
+    });
     // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
     // characters of a script without spaces is not one word of several.
     let by_chance = !evidence.exact && !spoken && evidence.matched < content.len().min(2);
@@ -240,6 +257,8 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
+    } else if is_by_pairs || is_excluded {
+        (Fit::Low, VerdictReason::Fits)
     } else if !spoken
         && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))
     {
@@ -580,6 +599,21 @@ mod tests {
         assert_eq!(ask(&router, "pentest-1").fit, Fit::High);
         let named = ask(&router, "use the pentest-1 skill").results.swap_remove(0).reason;
         assert_eq!(named, "the request names “pentest-1”");
+    }
+
+    #[test]
+    fn a_request_for_what_a_skill_excludes_has_low_confidence() {
+        let text = "Migrates prompts to a newer Opus model. Does not migrate Haiku prompts.";
+        let mut skills: Vec<Document> = (0..50)
+            .map(|n| Document::new(format!("s{n}"), format!("s{n}"), format!("Draws map {n}.")))
+            .collect();
+        skills.push(Document::new("migration", "migration", text));
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        router.update(skills, &[]);
+        assert!(ask(&router, "migrate prompts to a newer Opus model").fit > Fit::Low);
+        assert!(ask(&router, "migrate Haiku prompts").fit <= Fit::Low);
+        let verdict = ask(&router, "Haiku").verdict;
+        assert_ne!(verdict.reason, VerdictReason::NothingKnown, "{}", verdict.sentence);
     }
 
     #[test]
