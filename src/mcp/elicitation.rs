@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -133,6 +134,9 @@ pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult
     })
 }
 
+/// How long a call waits for the user's answer; then it reports that the run waits.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// Asks during the call. If the client cannot ask after all, the question stays open, and the log says why.
 pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams) -> Option<ElicitResult> {
     tokio::select! {
@@ -142,6 +146,7 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
         answer = cx.peer.create_elicitation(question) => {
             answer.inspect_err(|error| tracing::warn!("the client could not ask the user: {error}")).ok()
         }
+        () = tokio::time::sleep(ANSWER_TIMEOUT) => None,
     }
 }
 

@@ -14,7 +14,8 @@ use futures::{StreamExt as _, stream};
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, response_permit,
+    Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, large_wait_permit, operation,
+    response_permit,
 };
 use skills_api::{Error, in_place};
 
@@ -71,7 +72,7 @@ pub async fn read(request: Request, next: Next) -> Response {
         // The permit is held until the body is parsed even if the caller is gone.
         move || (read_method(&bytes), permit)
     };
-    let (method, _permit) = if is_large {
+    let (method, body_permit) = if is_large {
         match tokio::task::spawn_blocking(reading).await {
             Ok(read) => read,
             Err(error) => {
@@ -95,6 +96,7 @@ pub async fn read(request: Request, next: Next) -> Response {
             let Some(method) = method else { return next.run(request).await };
             // A tool call may take as long as a run.
             let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
+            let (is_call, keeps_body) = (method.name != "initialize", is_large && method.keeps_body);
             request.extensions_mut().insert(method);
             let large = LargeResult::default();
             request.extensions_mut().insert(large.clone());
@@ -102,12 +104,33 @@ pub async fn read(request: Request, next: Next) -> Response {
                 return next.run(request).await;
             }
             let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            match response_permit(&caller, waits).await {
-                Ok(permit) => hold_until_sent(next.run(request).await, permit, large),
+            let kept = async {
+                let wait_permit = if keeps_body { large_wait_permit(&caller).await? } else { None };
+                Ok::<_, Error>((wait_permit, response_permit(&caller, waits).await?))
+            };
+            match kept.await {
+                Ok((wait_permit, permit)) => {
+                    let permit = permit.map(Arc::new);
+                    let body = if keeps_body { wait_permit } else { body_permit }.map(Arc::new);
+                    if is_call {
+                        request
+                            .extensions_mut()
+                            .insert(CallPermits { _response: permit.clone(), _body: body });
+                    }
+                    hold_until_sent(next.run(request).await, permit, large)
+                }
                 Err(error) => busy(&error),
             }
         }
     }
+}
+
+/// The permits of a call, in the extensions of its request, which the protocol keeps until the call ends: a call of a
+/// session goes on when its caller disconnects.
+#[derive(Debug, Clone)]
+struct CallPermits {
+    _response: Option<Arc<Permit>>,
+    _body: Option<Arc<Permit>>,
 }
 
 /// The permit of a response that is large, in the extensions of the request: the call that computes it stores it there.
@@ -128,7 +151,7 @@ impl LargeResult {
 }
 
 /// Holds the permits of a response until it is sent.
-fn hold_until_sent(response: Response, permit: Option<Permit>, large: LargeResult) -> Response {
+fn hold_until_sent(response: Response, permit: Option<Arc<Permit>>, large: LargeResult) -> Response {
     // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
         return response;
@@ -159,6 +182,8 @@ pub struct Method {
     pub name: String,
     /// Id of the request, as JSON; `None` for a notification.
     pub id: Option<String>,
+    /// Whether the call may wait, and holds its body meanwhile.
+    keeps_body: bool,
 }
 
 /// Returns the method of a message, unless it is a response.
@@ -186,7 +211,12 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
                     ClientJsonRpcMessage::Request(request) => Some(json!(request.id).to_string()),
                     _ => None,
                 };
-                return Ok(name.map(|name| Method { name: name.to_owned(), id }));
+                let tool = || message.pointer("/params/name").and_then(Value::as_str).and_then(operation);
+                return Ok(name.map(|name| Method {
+                    name: name.to_owned(),
+                    id,
+                    keeps_body: name == "tools/call" && tool().is_none_or(|tool| tool.waits || tool.measures),
+                }));
             }
             Err(error) => error.to_string(),
         },

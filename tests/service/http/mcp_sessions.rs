@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use skills_api::CoreParts;
+use skills_api::operations::Scope;
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -223,6 +224,44 @@ async fn request_id_in_progress_is_not_accepted_twice() {
     assert!(rest.contains(r#""id":7"#), "{rest}");
     let after = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
     assert_eq!(post(&test_server, "", &session, after).await.status, 200, "its request has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn abandoned_call_with_a_large_body_counts_until_it_ends() {
+    let names = [("ana", &[Scope::Read, Scope::Run, Scope::Decide][..])];
+    let (test_server, [ana]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let session = initialize_with(&test_server, &ana, json!({ "elicitation": {} })).await.unwrap();
+    complete(&test_server, &ana, &session).await;
+    let call = |id: u64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "skill.execute", "_meta": { "padding": "x".repeat(100_000) },
+            "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+        }})
+    };
+    for id in 10..14 {
+        drop(elicited(&test_server, &ana, &session, &call(id)).await);
+    }
+    assert_eq!(post(&test_server, &ana, &session, &call(14).to_string()).await.status, 429);
+    let headers = [("x-api-key", ana.as_str()), ("mcp-session-id", &session)];
+    assert_eq!(test_server.ask("DELETE", "/mcp", &headers, "").await.status, 204);
+    let next = initialize_with(&test_server, &ana, json!({ "elicitation": {} })).await.unwrap();
+    complete(&test_server, &ana, &next).await;
+    let started = Instant::now();
+    while post(
+        &test_server,
+        &ana,
+        &next,
+        &json!({ "jsonrpc": "2.0", "id": 15, "method": "tools/call", "params": {
+            "name": "skill.execute", "_meta": { "padding": "x".repeat(100_000) }, "arguments": {},
+        }})
+        .to_string(),
+    )
+    .await
+    .status
+        == 429
+    {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "the permits are not returned");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
