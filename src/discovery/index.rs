@@ -236,7 +236,7 @@ impl Index {
     pub fn excludes(&self, stem: &str) -> bool {
         let Some(id) = self.vocabulary.find(stem) else { return false };
         let mut exclusions = self.entries().flat_map(|(_, entry)| &entry.exclusions);
-        exclusions.any(|exclusion| exclusion.stems.binary_search(&id).is_ok())
+        exclusions.any(|exclusion| exclusion.stems.contains(&id))
     }
 
     /// Iterates over all documents with their slots.

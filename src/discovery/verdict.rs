@@ -207,14 +207,12 @@ pub(crate) fn verdict(
     };
     let spoken = same_language && shares_words;
     // Among skills in other languages, pairs of characters find a few of the same language by chance.
-    let is_by_pairs = spoken
-        && language.is_some()
-        && evidence.matched_spaced == 0
-        && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64;
+    let is_by_pairs =
+        spoken && language.is_some() && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64;
     // The description says that the skill is not for what is requested.
     let is_excluded = entry.is_some_and(|entry| {
         let excludes = |exclusion: &Exclusion, at: &usize| {
-            query.stems[*at].iter().any(|stem| exclusion.stems.binary_search(stem).is_ok())
+            query.stems[*at].iter().any(|stem| exclusion.stems.contains(stem))
         };
         let mut clauses = entry.exclusions.iter();
         !content.is_empty() && clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))

@@ -15,7 +15,7 @@ use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 use skills_api::operations::{
     Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, large_wait_permit, operation,
-    response_permit,
+    response_permit, stream_permit,
 };
 use skills_api::{Error, in_place};
 
@@ -96,6 +96,7 @@ pub async fn read(request: Request, next: Next) -> Response {
             let Some(method) = method else { return next.run(request).await };
             // A tool call may take as long as a run.
             let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
+            let is_stream = method.name == "subscriptions/listen";
             let (is_call, keeps_body) = (method.name != "initialize", is_large && method.keeps_body);
             request.extensions_mut().insert(method);
             let large = LargeResult::default();
@@ -104,11 +105,16 @@ pub async fn read(request: Request, next: Next) -> Response {
                 return next.run(request).await;
             }
             let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            let kept = async {
+            let permits = async {
                 let wait_permit = if keeps_body { large_wait_permit(&caller).await? } else { None };
-                Ok::<_, Error>((wait_permit, response_permit(&caller, waits).await?))
+                let permit = if is_stream {
+                    stream_permit(&caller).await?
+                } else {
+                    response_permit(&caller, waits).await?
+                };
+                Ok::<_, Error>((wait_permit, permit))
             };
-            match kept.await {
+            match permits.await {
                 Ok((wait_permit, permit)) => {
                     let permit = permit.map(Arc::new);
                     let body = if keeps_body { wait_permit } else { body_permit }.map(Arc::new);
@@ -126,7 +132,7 @@ pub async fn read(request: Request, next: Next) -> Response {
 }
 
 /// The permits of a call, in the extensions of its request, which the protocol keeps until the call ends: a call of a
-/// session goes on when its caller disconnects.
+/// session continues when its caller disconnects.
 #[derive(Debug, Clone)]
 struct CallPermits {
     _response: Option<Arc<Permit>>,

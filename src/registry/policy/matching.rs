@@ -141,7 +141,8 @@ impl Criteria {
 /// Returns whether a run has a label `NAME=VALUE`; `NAME` alone matches any value.
 fn has_label(subject: &Subject<'_>, label: &str) -> bool {
     let (name, value) = label.split_once('=').unwrap_or((label, "*"));
-    subject.labels.get(name).is_some_and(|actual| glob(value, actual))
+    // Names of labels are in lower case; comparison ignores case.
+    subject.labels.get(&name.to_lowercase()).is_some_and(|actual| glob(value, actual))
 }
 
 impl RootPattern {
