@@ -21,7 +21,7 @@ use super::matcher::rarity;
 use super::rules::status_rank;
 use super::segment::{CAPACITY, Key, Posting, Segment};
 use super::sums::Sums;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{StemId, Vocabulary};
 use super::weights::Weights;
 use super::word_forms::Forms;
 use skills_skill::{EffectMode, Role, SkillId, Status};
@@ -233,8 +233,7 @@ impl Index {
     }
 
     /// Returns whether an exclusion clause of any skill has a stem.
-    pub fn excludes(&self, stem: &str) -> bool {
-        let Some(id) = self.vocabulary.find(stem) else { return false };
+    pub fn excludes(&self, id: StemId) -> bool {
         let mut exclusions = self.entries().flat_map(|(_, entry)| &entry.exclusions);
         exclusions.any(|exclusion| exclusion.stems.contains(&id))
     }

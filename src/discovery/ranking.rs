@@ -140,6 +140,7 @@ fn ranking<T>(
         view,
         typing: request.typing,
         stems: RefCell::default(),
+        excluded: RefCell::default(),
     };
     let mut reports: Vec<MatcherReport> =
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
@@ -402,9 +403,7 @@ fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
 /// Returns whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
-    !read.completions.is_empty()
-        || cx.knows(&read.word.text, &read.word.stem)
-        || cx.index.excludes(&read.word.stem)
+    !read.completions.is_empty() || cx.knows(&read.word.text, &read.word.stem) || cx.excludes(&read.word.stem)
 }
 
 /// Returns whether the request uses the strict policy.

@@ -168,16 +168,15 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
         }
         let mut from = start;
         for (at, c) in line.char_indices() {
+            if !matches!(c, '.' | '!' | '?' | '。' | '！' | '？') {
+                continue;
+            }
             let after = start + at + c.len_utf8();
             let next = after + closing_marks(slice(text, after..));
-            let ends = match c {
-                '.' | '!' | '?' => {
-                    let (before, rest) = (slice(text, from..start + at), slice(text, next..));
-                    starts_sentence(rest, next > after || before.ends_with("etc")) && !is_abbreviated(before)
-                }
-                '。' | '！' | '？' => true,
-                _ => false,
-            };
+            let (before, rest) = (slice(text, from..start + at), slice(text, next..));
+            let ends = !c.is_ascii()
+                || (starts_sentence(rest, next > after || before.ends_with("etc"))
+                    && !is_abbreviated(before));
             if ends {
                 out.push(from..next);
                 from = next;
@@ -378,12 +377,13 @@ fn exclude(
 ) -> usize {
     let mut subject = rest.start;
     let end = clause_end(description, rest);
+    let all = tokens(slice(description, subject..end), subject);
     loop {
-        let tokens = tokens(slice(description, subject..end), subject);
+        let tokens = &all[all.partition_point(|token| token.start < subject)..];
         if tokens.is_empty() && from == subject {
             return end;
         }
-        let stop = (0..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, &tokens, *at).is_some());
+        let stop = (0..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, tokens, *at).is_some());
         let to = stop.map_or(end, |at| tokens[at].start);
         out.push(ExclusionClause { clause: from..to, subject: subject..to });
         // What brackets take out of a clause ends with them: "not for maps (except of towns) or plans".

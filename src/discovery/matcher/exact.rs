@@ -45,7 +45,6 @@ const DESCRIBING: [&str; 16] = [
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
 /// A label of a skill that a request is or names.
-#[derive(Clone)]
 struct Reference {
     value: f64,
     label: String,

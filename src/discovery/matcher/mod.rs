@@ -66,6 +66,8 @@ pub(crate) struct Context<'a> {
     pub typing: bool,
     /// Stems of the request that were looked up, cached because several matchers need the same ones.
     pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
+    /// Words of the request that no skill states, and whether an exclusion clause has them: a search of all clauses.
+    pub excluded: RefCell<FastMap<StemId, bool>>,
 }
 
 impl<'a> Context<'a> {
@@ -89,6 +91,12 @@ impl<'a> Context<'a> {
     /// Returns whether a skill or the embedding has a lower-case word.
     pub fn knows(&self, word: &str, stem: &str) -> bool {
         self.documents(stem) > 0 || self.in_embedding(word)
+    }
+
+    /// Returns whether an exclusion clause of any skill has a stem.
+    pub fn excludes(&self, stem: &str) -> bool {
+        let Some(id) = self.index.vocabulary.find(stem) else { return false };
+        *self.excluded.borrow_mut().entry(id).or_insert_with(|| self.index.excludes(id))
     }
 
     /// Returns whether a stop word occurs in too many skills to be informative.

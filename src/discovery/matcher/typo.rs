@@ -51,7 +51,7 @@ impl Matcher for TypoMatcher {
                 continue;
             }
             // A word that a skill writes is not misspelled, even if its exclusions are all that has it.
-            if !open && cx.index.excludes(&word.word.stem) {
+            if !open && cx.excludes(&word.word.stem) {
                 continue;
             }
             if Instant::now() > deadline {
