@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use skills_discovery::{Document, Router, Weights};
+use skills_discovery::{Document, Router, Weights, matched_exclusion};
 use skills_session::{Form, Listed, ToolNameFormat, body_text, catalog_text};
 use skills_skill::contract::expression::Expr;
 use skills_skill::tokens::TokenCount;
@@ -51,6 +51,9 @@ const PATTERNS: &[&str] = &[
     "A1",
     "*_",
     "](",
+    ")",
+    ".) ",
+    "(but) ",
     "!`",
     "- ",
     ": ",
@@ -189,6 +192,15 @@ fn text_is_indexed_in_linear_time() {
         let words = Document { text: Some(skills_skill::index_text(text)), ..Document::new("x", "x", text) };
         router.update(vec![words], &[]);
         router.body_lines(text, 1, "extract tables from a pdf", 5);
+    });
+}
+
+#[test]
+fn exclusions_are_read_in_linear_time() {
+    // A sixteenth of each text: every word of a clause is stemmed.
+    stays_in_proportion(|text| {
+        let end = (0..=text.len() / 16).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+        drop(matched_exclusion(&format!("Not for {}", &text[..end]), "zebra"));
     });
 }
 
