@@ -361,6 +361,9 @@ fn with_sentence(
         (Fit::None, VerdictReason::StopWords) => {
             "no skill fits: the request contains only stop words".to_owned()
         }
+        (Fit::None, VerdictReason::NothingKnown) if has_excluded_word(query) => {
+            "no skill fits: only exclusion clauses contain words of the request".to_owned()
+        }
         (Fit::None, VerdictReason::NothingKnown) => {
             "no skill fits: none of the searched skills contains any word of the request".to_owned()
         }
@@ -380,6 +383,13 @@ fn with_sentence(
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
     Verdict { skill_id, fit, reason, language, sentence }
+}
+
+/// Returns whether an exclusion clause contains a content word of the request.
+fn has_excluded_word(query: &QueryContext<'_>) -> bool {
+    let reading = query.reading;
+    let mut words = (0..reading.words.len()).filter(|at| reading.is_evidence(*at));
+    words.any(|at| query.cx.excludes(&reading.words[at].word.stem))
 }
 
 /// Returns whether the language of a request is certain: it has a script of its own, or more function words than the
@@ -610,6 +620,9 @@ mod tests {
         router.update(skills, &[]);
         assert!(ask(&router, "migrate prompts to a newer Opus model").fit > Fit::Low);
         assert!(ask(&router, "migrate Haiku prompts").fit <= Fit::Low);
+        let notes = self::router(&[("notes", "Writes meeting notes. Not for invoices.")]);
+        let sentence = ask(&notes, "invoices").verdict.sentence;
+        assert_eq!(sentence, "no skill fits: only exclusion clauses contain words of the request");
         let verdict = ask(&router, "Haiku").verdict;
         assert_ne!(verdict.reason, VerdictReason::NothingKnown, "{}", verdict.sentence);
     }
