@@ -10,9 +10,11 @@ use super::answer::{Hit, Signal};
 use super::document::Document;
 use super::eval::{ChangedQuery, EvalOptions, EvalReport, Outcome, outcomes};
 use super::golden::{Case, Expect};
+use super::marks::contains_word;
 use super::request::Request;
 use super::router::{RequestError, Router};
-use skills_skill::{Digest, SkillId};
+use super::task::exclusion_ranges;
+use skills_skill::{Digest, SkillId, slice};
 
 impl Router {
     /// Returns a copy of the router in its current state, without time limits for matchers, so that measurements give
@@ -437,7 +439,13 @@ pub fn advise(
     };
     let gain = |then: &Place| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
     let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
-    let words = missing(router, &document.id, query)?;
+    let mut words = missing(router, &document.id, query)?;
+    // What the skill is not for is no help.
+    let excluded = exclusion_ranges(&document.description, &router.lexicon);
+    let is_excluded = |word: &String| {
+        excluded.iter().any(|range| contains_word(slice(&document.description, range.clone()), word))
+    };
+    words.retain(|word| !is_excluded(word));
     let alone = words.par_iter().map(|word| {
         let added = vec![word.as_str()];
         let then = place(&with(&added), &document.id, query)?;

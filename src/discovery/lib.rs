@@ -78,7 +78,7 @@ pub use eval::{
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use groups::{GroupKind, SimilarGroup};
-pub use marks::matched_exclusion;
+pub use marks::{contains_word, matched_exclusion};
 pub use matcher::matcher_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;

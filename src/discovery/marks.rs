@@ -142,16 +142,30 @@ pub(crate) fn exclusion(description: &str, all: &[Exclusion], query: &[StemId]) 
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 
+/// The shipped stop words and phrases.
+static SHIPPED: LazyLock<Option<(Words, Lexicon)>> = LazyLock::new(|| {
+    let weights = Weights::shipped().ok()?;
+    let words = Words::new(weights.stop_words);
+    let lexicon = Lexicon::new(&weights.phrases, &words);
+    Some((words, lexicon))
+});
+
+/// Returns whether a text contains a word in any form, as the ranker reads words: `script` is not in `subscription`.
+#[must_use]
+pub fn contains_word(text: &str, word: &str) -> bool {
+    let Some((words, _)) = SHIPPED.as_ref() else { return false };
+    let mut stems: HashSet<String> = words.split(word).into_iter().map(|part| part.stem).collect();
+    let is_empty = stems.is_empty();
+    words.each_and_joined(text, |part, _| {
+        stems.remove(&part.stem);
+    });
+    !is_empty && stems.is_empty()
+}
+
 /// Returns the exclusion clause of a description that a request matches, using the shipped phrases and no index, so
 /// that it also works for a skill that is not a result.
 #[must_use]
 pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
-    static SHIPPED: LazyLock<Option<(Words, Lexicon)>> = LazyLock::new(|| {
-        let weights = Weights::shipped().ok()?;
-        let words = Words::new(weights.stop_words);
-        let lexicon = Lexicon::new(&weights.phrases, &words);
-        Some((words, lexicon))
-    });
     let (words, lexicon) = SHIPPED.as_ref()?;
     let mut numbers: HashMap<String, u32> = HashMap::new();
     let mut number = |word: Word| {
@@ -172,6 +186,22 @@ pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_found_in_any_form_and_as_a_whole() {
+        let text = "Cancels a subscription, or refunds it with Xcode and GitHub.";
+        for (word, expected) in [
+            ("subscriptions", true),
+            ("refund", true),
+            ("script", false),
+            ("code", false),
+            ("github", true),
+            ("GitHub", true),
+            ("", false),
+        ] {
+            assert_eq!(contains_word(text, word), expected, "{word}");
+        }
+    }
 
     #[test]
     fn each_exclusion_is_found_with_its_stems() {

@@ -10,7 +10,7 @@ use super::embedding::Embedding;
 use super::language::Language;
 use super::phrases::Lexicon;
 use super::task::Task;
-use super::tokenize::{NEGATION, Word, Words, fold_accents};
+use super::tokenize::{NEGATION, Word, Words, american_spelling, fold_accents};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
@@ -237,10 +237,27 @@ impl Reading {
         }
     }
 
-    /// Returns whether a word was read as another one; different capitalization does not count.
+    /// Returns whether a word was read as another one; different capitalization and spelling variants do not count.
     pub fn is_corrected(&self, word: usize) -> bool {
-        matches!(&self.words[word].correction, Some(Correction::Typo(other))
-            if *other != self.written(word).to_lowercase())
+        let Some(Correction::Typo(other)) = &self.words[word].correction else { return false };
+        let written = self.written(word).to_lowercase();
+        *other != written && american_spelling(&written).as_ref() != Some(other)
+    }
+
+    /// Returns the number of written words, such as `docker-compose`, among these words in order, of which all parts
+    /// are counted by `counts`.
+    pub fn written_words(&self, words: &[usize], counts: impl Fn(usize) -> bool) -> usize {
+        let parts = words.chunk_by(|before, word| self.is_one_word(*before, *word));
+        parts.filter(|parts| parts.iter().all(|part| counts(*part))).count()
+    }
+
+    /// Returns whether two words are parts of one written word.
+    fn is_one_word(&self, first: usize, last: usize) -> bool {
+        let parts = self.words.get(first..=last).unwrap_or_default();
+        parts.windows(2).all(|two| {
+            let gap = self.intent.get(two[0].word.end as usize..two[1].word.start as usize);
+            gap.is_some_and(|gap| gap.chars().all(|c| matches!(c, '-' | '_' | '.')))
+        })
     }
 
     /// Returns the words for an answer; `known` returns whether a word is known.

@@ -302,6 +302,10 @@ pub(crate) struct ExclusionClause {
 pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<ExclusionClause> {
     let mut out: Vec<ExclusionClause> = Vec::new();
     for sentence in wrapped_sentences(description) {
+        // "Do not use hooks yet?" asks for whom the skill is.
+        if slice(description, sentence.clone()).trim_end().ends_with('?') {
+            continue;
+        }
         if continues_list(description, &sentence, out.last()) {
             out.push(ExclusionClause { clause: sentence.clone(), subject: sentence });
             continue;
@@ -313,7 +317,7 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
         let mut done = sentence.start;
         for segment in segments(description, sentence.clone()) {
             let all = tokens(slice(description, segment.clone()), segment.start);
-            if let Some(subject) = refers_elsewhere(description, &segment).filter(|_| done <= segment.start)
+            if let Some(subject) = excluded_subject(description, &segment).filter(|_| done <= segment.start)
                 && !is_quoted(slice(description, sentence.start..segment.start))
             {
                 done = segment.end;
@@ -399,8 +403,12 @@ fn exclude(
 /// outside of the brackets that open within it.
 fn clause_end(text: &str, rest: Range<usize>) -> usize {
     let mut open: Vec<usize> = Vec::new();
+    // The items of a folded list: "Do not use for: - maps - plans".
+    let mut is_list = false;
     for (at, c) in separators(text, rest.clone()) {
+        is_list |= c == '-' && slice(text, rest.start..at).trim_end().trim_end_matches('*').ends_with(':');
         match c {
+            '-' if is_list => {}
             '(' | '[' => open.push(at),
             ')' | ']' if open.pop().is_none() => return at,
             ')' | ']' => {}
@@ -414,7 +422,10 @@ fn clause_end(text: &str, rest: Range<usize>) -> usize {
 /// Returns whether a line is an item of the list that an exclusion with a colon at its end introduces, or follows one.
 fn continues_list(text: &str, line: &Range<usize>, last: Option<&ExclusionClause>) -> bool {
     let item = |range: &Range<usize>| is_list_item(slice(text, range.clone()));
-    let is_heading = |range: &Range<usize>| slice(text, range.clone()).trim_end().ends_with(':');
+    let is_heading = |range: &Range<usize>| {
+        let heading = slice(text, range.clone()).trim_end().trim_end_matches(['*', '_']);
+        heading.ends_with(':')
+    };
     item(line)
         && last.is_some_and(|last| {
             let gap = text.get(last.clause.end..line.start);
@@ -439,7 +450,14 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
         let length = patterns.into_iter().filter_map(|patterns| longest(patterns, tokens, at)).max();
         Some(from..at + length?)
     };
-    if matches(&lexicon.exclusion_openings, 0) {
+    // "Never write boilerplate again" and "excludes files from a report" state what the skill does.
+    let has = |text: &str| tokens.iter().any(|token| token.text == text);
+    let is_purpose = |first: &Token<'_>| match &*first.text {
+        "never" => has("again"),
+        "excludes" => has("from"),
+        _ => false,
+    };
+    if matches(&lexicon.exclusion_openings, 0) && !tokens.first().is_some_and(is_purpose) {
         return cue(0, 0);
     }
     let mut is_conditional = false;
@@ -484,6 +502,22 @@ fn is_quoted(before: &str) -> bool {
     straight || code || single || curly > 0
 }
 
+/// Returns the byte range of the subject that a sentence excludes before it says so.
+fn excluded_subject(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
+    refers_elsewhere(text, sentence).or_else(|| out_of_scope(text, sentence))
+}
+
+/// Returns the byte range of what a sentence declares out of scope: `X is out of scope.`
+fn out_of_scope(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
+    let tokens = tokens(slice(text, sentence.clone()), sentence.start);
+    let words = |four: &[Token<'_>]| {
+        matches!(&*four[0].text, "is" | "are")
+            && four[1..].iter().map(|t| &*t.text).eq(["out", "of", "scope"])
+    };
+    let at = tokens.windows(4).position(words).filter(|at| *at > 0)?;
+    Some(tokens[0].start..tokens[at].start)
+}
+
 /// Returns the byte range of the subject for which a sentence refers to another skill: `For X, see Y.`
 fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
     let tokens = tokens(slice(text, sentence.clone()), sentence.start);
@@ -494,10 +528,12 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>>
     })?;
     // The rest names another skill: no file of this one, nor this one itself.
     let target = slice(text, last[1].end..sentence.end).trim_matches(|c: char| c.is_whitespace() || c == '.');
+    // Names of skills are written in lower case; "use Playwright" names a tool.
+    let is_proper = target.starts_with(char::is_uppercase);
     let target = target.to_lowercase();
     let target = target.trim_end_matches("directly").trim_end_matches("instead").trim_end();
     let is_own = target.contains("this skill") || target.split_whitespace().any(is_file);
-    let is_named = !target.contains(char::is_whitespace)
+    let is_named = (!target.contains(char::is_whitespace) && !is_proper)
         || target.split_whitespace().any(|word| word.contains('-') || word.starts_with("skill"));
     (is_named && !is_own).then_some(first.end..last[0].end)
 }
@@ -616,6 +652,7 @@ mod tests {
             "Draws charts. Fast."
         );
         assert_eq!(left("Draws charts. Not for:\n- maps\n- plans\n\nFast."), "Draws charts. Fast.");
+        assert_eq!(left("Draws. **Do not use for:**\n- maps\n- plans\nFast."), "Draws. Fast.");
         assert_eq!(left("Draws. Do not use for:\n1. maps of towns\n2. plans\nFast."), "Draws. Fast.");
         assert_eq!(left("Draws charts. Not for maps or\nPlans. Fast."), "Draws charts. Fast.");
         assert_eq!(left("- Fast.\n- Not for maps\n- Small"), "- Fast. - - Small");
@@ -671,6 +708,14 @@ mod tests {
             ("This skill isn't for maps.", "This skill isn't for maps."),
             ("Draws plans. It doesn't support maps.", "It doesn't support maps."),
             ("Draws plans; on paper, do not auto-draw maps.", "do not auto-draw maps."),
+            ("Draws. Do not use for: - maps - plans of towns", "Do not use for: - maps - plans of towns"),
+            ("Draws plans, but never use it for maps.", "never use it for maps."),
+            ("Draws plans. Drawing maps is out of scope.", "Drawing maps is out of scope."),
+            (
+                "Draws plans; maps and towns are out of scope for it.",
+                "maps and towns are out of scope for it.",
+            ),
+            ("Draws plans. When NOT to use: maps, towns.", "When NOT to use: maps, towns."),
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
         }
@@ -725,6 +770,14 @@ mod tests {
             "Does not require an API key.",
             "Doesn't need a server.",
             "Never lose a notebook again.",
+            "Never write boilerplate again: generates forms and tests.",
+            "Marks checks that it cannot see out of scope.",
+            "Excludes generated files from a coverage report.",
+            "Finds out why workflows do not trigger after a push.",
+            "Do not use hooks yet? Rewrites classes.",
+            "Don't panic: restores deleted files.",
+            "For dynamic sites, use Playwright.",
+            "Teaches when to use effects and when not to use effects.",
             "Do not forget deductions.",
             "Don't hesitate to mention the piano.",
             "Do not stop until clippy passes.",
@@ -755,6 +808,7 @@ mod tests {
             ("Makes tables, and not suitable for maps.", "maps."),
             ("Makes tables. Never use for maps.", "for maps."),
             ("Makes tables. For hotels in Rome, see hotel-finder.", "hotels in Rome"),
+            ("Makes tables. Hotels in Rome are out of scope.", "Hotels in Rome"),
         ] {
             let clauses = exclusion_clauses(text, &lexicon);
             let subjects: Vec<&str> = clauses.into_iter().map(|one| text[one.subject].trim()).collect();

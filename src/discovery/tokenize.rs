@@ -253,6 +253,30 @@ fn is_mark(c: char) -> bool {
     matches!(u32::from(c), 0x0300..=0x036F | 0x0900..=0x0903 | 0x093A..=0x094F | 0x0E31..=0x0E4E | 0x064B..=0x065F)
 }
 
+/// British endings with the American ones.
+const AMERICAN_ENDINGS: [(&str, &str); 9] = [
+    ("isation", "ization"),
+    ("isations", "izations"),
+    ("ise", "ize"),
+    ("ised", "ized"),
+    ("ises", "izes"),
+    ("ising", "izing"),
+    ("our", "or"),
+    ("yse", "yze"),
+    ("ysing", "yzing"),
+];
+
+/// Fewest letters of a word with a British ending: `tour` is not `tor`.
+const MIN_BRITISH_LETTERS: usize = 6;
+
+/// Returns the American spelling of a lower-case word with a British ending.
+pub(crate) fn american_spelling(word: &str) -> Option<String> {
+    let endings = || AMERICAN_ENDINGS.iter();
+    let (base, ending) =
+        endings().find_map(|(british, american)| Some((word.strip_suffix(british)?, american)))?;
+    (word.len() >= MIN_BRITISH_LETTERS).then(|| format!("{base}{ending}"))
+}
+
 /// Replaces accented Latin letters of a lower-case word by their base letters: `résumé` is matched by `resume`.
 pub(crate) fn fold_accents(word: &str) -> Cow<'_, str> {
     let is_accent = |c: char| matches!(c, '\u{300}'..='\u{36F}');

@@ -74,8 +74,8 @@ struct Evidence {
     exact: bool,
     /// Whether it is one of its tags only, which says little about what is wanted.
     is_tag: bool,
-    /// Number of words of the request that occur in name, description or tags.
-    matched: usize,
+    /// Words of the request that occur in name, description or tags.
+    matched: BTreeSet<usize>,
     /// Extent of those that occur as written in the request, except function words of another language.
     matched_as_written: Extent,
     /// Number of those that are not in a script without spaces, whose pairs of characters match by chance.
@@ -128,10 +128,10 @@ impl Evidence {
             preferred: preferred(terms),
             exact: terms.iter().any(|a| a.kind == TermKind::Exact),
             is_tag: terms.iter().any(|a| a.kind == TermKind::Exact && a.field.is_some()),
-            matched: matched.len(),
             matched_as_written: Extent::of(reading, matched.iter().copied().filter(|at| is_own(*at))),
             matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
             is_mostly_corrected: found_corrected > 0 && 2 * found_corrected >= found.len(),
+            matched,
             is_weak: !found.is_empty()
                 && found.iter().all(|at| is_weak(reading, *at))
                 && !terms.iter().any(is_label),
@@ -143,7 +143,7 @@ impl Evidence {
 impl Evidence {
     /// Returns whether words of the request occur in the skill, but in none of its name, description and tags.
     fn is_in_body_only(&self) -> bool {
-        self.matched == 0 && !self.found.is_empty()
+        self.matched.is_empty() && !self.found.is_empty()
     }
 }
 
@@ -219,7 +219,11 @@ pub(crate) fn verdict(
     });
     // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
     // characters of a script without spaces is not one word of several.
-    let by_chance = !evidence.exact && !spoken && evidence.matched < content.len().min(2);
+    let written = reading.written_words(&content, |_| true);
+    let completely_matched = reading.written_words(&content, |at| evidence.matched.contains(&at));
+    let by_chance = !evidence.exact && !spoken && completely_matched < written.min(2);
+    // Another vulnerability of the same year is not `CVE-2021-44228`.
+    let is_fragment = !spoken && !evidence.matched.is_empty() && completely_matched == 0;
     let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
     // A preference of the policy changes the order, not whether a skill fits.
     let base = base + evidence.preferred;
@@ -255,7 +259,7 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
-    } else if is_by_pairs || is_excluded {
+    } else if is_by_pairs || is_excluded || is_fragment {
         (Fit::Low, VerdictReason::Fits)
     } else if !spoken
         && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))
@@ -604,9 +608,31 @@ mod tests {
         let answer = ask(&router, "kubernetes");
         assert_eq!((answer.fit, answer.verdict.reason), (Fit::Low, VerdictReason::Fits));
         assert!(answer.results[0].reason.contains("the request is its tag “kubernetes”"));
+        assert_eq!(ask(&router, "Kubernetes!").fit, Fit::Low);
         assert_eq!(ask(&router, "pentest-1").fit, Fit::High);
         let named = ask(&router, "use the pentest-1 skill").results.swap_remove(0).reason;
         assert_eq!(named, "the request names “pentest-1”");
+    }
+
+    #[test]
+    fn a_written_word_of_several_parts_is_one_word() {
+        let skill = |n: usize| Document::new(format!("s{n}"), format!("s{n}"), format!("Draws map {n}."));
+        let mut skills: Vec<Document> = (0..50).map(skill).collect();
+        for (name, text) in [
+            ("paypal-integration", "Integrates PayPal payments and PayPal refunds."),
+            ("nopac-cve-2021-42278", "Exploits CVE-2021-42278."),
+            ("meetings", "Summarize a meeting, summarize notes, summarize a call, summarize minutes."),
+        ] {
+            skills.push(Document::new(name, name, text));
+        }
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        router.update(skills, &[]);
+        let (own, lower) = (ask(&router, "PayPal dentist"), ask(&router, "paypal dentist"));
+        assert_eq!(own.fit, lower.fit);
+        assert!((own.results[0].score - lower.results[0].score).abs() < 1e-6);
+        assert_eq!(ask(&router, "PayPal refunds").fit, Fit::High);
+        assert!(ask(&router, "CVE-2021-44228").fit < ask(&router, "CVE-2021-42278").fit);
+        assert_eq!(ask(&router, "summarise the meeting").fit, ask(&router, "summarize the meeting").fit);
     }
 
     #[test]

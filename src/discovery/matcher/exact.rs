@@ -68,7 +68,8 @@ impl Matcher for Exact {
     ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
         let labels = &cx.index.labels;
         let weights = &cx.weights.exact;
-        let request_label = normalize_label(reading.intent.trim().trim_start_matches(['/', '$', '@']));
+        let request = reading.intent.trim().trim_start_matches(['/', '$', '@']);
+        let request_label = normalize_label(request.trim_end_matches(['.', '!', '?', ',', ';', ':']));
         let mut found = HashMap::new();
         let mut give = |slots: &[u32], value: f64, label: &str, field: Option<&'static str>| {
             for slot in slots.iter().map(|slot| *slot as usize) {

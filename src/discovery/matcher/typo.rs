@@ -9,7 +9,7 @@ use super::super::fast_hash::FastMap;
 use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading, is_acronym};
 use super::super::segment::Key;
-use super::super::tokenize::{Word, fold_accents};
+use super::super::tokenize::{Word, american_spelling, fold_accents};
 use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
 use super::super::word_forms::letter_bits;
@@ -73,8 +73,9 @@ impl Matcher for TypoMatcher {
     }
 }
 
-/// Reads `WaCAG` as one word if a part is unknown and the joined text is a word or resembles one, or if a part has one
-/// or two letters and the joined text resembles a word of the index.
+/// Reads a word that capitals split as one: `PayPal` if skills contain it joined, `WaCAG` if a part is unknown and the
+/// joined text is a word or resembles one, or if a part has one or two letters and the joined text resembles a word of
+/// the index.
 fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
     let mut joined = 0;
     let mut at = 0;
@@ -86,17 +87,20 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let joinable = parts > 1 && joined_text.chars().all(|c| c.is_ascii_alphabetic());
         let odd = run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
         let fragment = run.iter().any(|w| !w.word.stop && w.word.text.len() <= 2);
-        if joinable && (odd || fragment) {
+        let stem = if joinable { cx.words.stem(&joined_text) } else { String::new() };
+        // `PayPal` is a word, but `StockPrice` is two where skills have these far more often.
+        let fewest = run.iter().filter(|w| !w.word.stop).map(|w| cx.documents(&w.word.stem)).min();
+        let is_word = joinable && 2 * cx.documents(&stem) >= fewest.unwrap_or_default().max(1);
+        if joinable && (is_word || odd || fragment) {
             let (first, last) = (&run[0].word, &run[parts - 1].word);
             let word = Word {
                 start: first.start,
                 end: last.end,
-                stem: cx.words.stem(&joined_text),
+                stem,
                 stop: cx.words.is_stop(&joined_text),
                 text: joined_text.clone(),
             };
-            let known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
-            let known = known && odd;
+            let known = is_word || (odd && cx.in_embedding(&joined_text));
             let correction = known.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
             let originals = reading.replace_words(at..at + parts, [read]);
@@ -116,32 +120,10 @@ fn latin(text: &str) -> bool {
     text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
 }
 
-/// British endings with the American ones.
-const AMERICAN_ENDINGS: [(&str, &str); 9] = [
-    ("isation", "ization"),
-    ("isations", "izations"),
-    ("ise", "ize"),
-    ("ised", "ized"),
-    ("ises", "izes"),
-    ("ising", "izing"),
-    ("our", "or"),
-    ("yse", "yze"),
-    ("ysing", "yzing"),
-];
-
-/// Fewest letters of a word with a British ending: `tour` is not `tor`.
-const MIN_BRITISH_LETTERS: usize = 6;
-
 /// Returns the American spelling of a word in British spelling if several times as many skills have it.
 fn american(text: &str, cx: &Context<'_>) -> Option<String> {
     const MORE: usize = 4;
-    if text.len() < MIN_BRITISH_LETTERS {
-        return None;
-    }
-    let (base, ending) = AMERICAN_ENDINGS
-        .iter()
-        .find_map(|(british, american)| Some((text.strip_suffix(british)?, american)))?;
-    let form = format!("{base}{ending}");
+    let form = american_spelling(text)?;
     let documents = cx.documents(&cx.words.stem(&form));
     (documents > MORE * cx.documents(&cx.words.stem(text))).then_some(form)
 }
