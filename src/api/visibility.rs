@@ -14,6 +14,7 @@ use super::{
 };
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
+use skills_skill::client::profile;
 use skills_skill::{Skill, SkillId};
 
 /// Which skills, in which clients.
@@ -162,6 +163,30 @@ pub struct VisibilityRow {
     pub description: Option<String>,
     /// The clients, in the order of `clients`.
     pub cells: Vec<VisibilityCell>,
+}
+
+/// Returns the sources of the values of a profile that decide a state; `all` if it is not known which did.
+pub(super) fn deciding_sources(client: &str, state: Visibility, all: &str) -> String {
+    let Some(profile) = profile(client) else { return all.to_owned() };
+    match state {
+        Visibility::NotSearched => profile.folder_sources(),
+        Visibility::Cut | Visibility::NameOnly => profile.budget_sources(),
+        Visibility::Shadowed | Visibility::Undefined => profile.name_sources(),
+        Visibility::Manual => profile.people_only_sources(),
+        Visibility::Full
+        | Visibility::OtherText
+        | Visibility::Off
+        | Visibility::Dropped
+        | Visibility::Unknown => all.to_owned(),
+    }
+}
+
+impl VisibilityClient {
+    /// Returns the sources of what decides a cell of this client.
+    #[must_use]
+    pub fn sources_of(&self, cell: &VisibilityCell) -> String {
+        deciding_sources(&self.client, cell.state, &self.source)
+    }
 }
 
 impl VisibilityCell {

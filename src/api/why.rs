@@ -9,12 +9,14 @@ use strum::Display;
 
 use super::client_view::shadowed_by;
 use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
+use super::visibility::{Visibility, deciding_sources};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
     GoldenExplainRequest, GoldenQuery, request_limits,
 };
 use skills_discovery::{
-    Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, VerdictReason, matched_exclusion,
+    Advice, Answer, BreakdownTerm, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, TermKind, VerdictReason,
+    contains_word, matched_exclusion,
 };
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
@@ -354,9 +356,11 @@ impl WhyReport {
             let shows = say(&cut, "does not show", "do not show", "would not show");
             parts.push(format!("{shows} all of its description"));
         }
-        if parts.is_empty() && !unknown.is_empty() && unknown.len() == all.len() {
+        if !unknown.is_empty() && (is_start || parts.is_empty() && unknown.len() == all.len()) {
             let offers = say(&unknown, "offers", "offer", "would offer");
-            let it_is = if is_start && !is_assumed { "It is" } else { "it is" };
+            let is_first = is_start && !is_assumed && parts.is_empty();
+            let it_is = if is_first { "It is" } else { "it is" };
+            let it = if parts.is_empty() { it } else { "it" };
             parts.push(format!("{it_is} not known whether {offers} {it}"));
         }
         let searches = if is_about_all {
@@ -882,7 +886,9 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
         let rows: Vec<usize> =
             (0..breakdown.words.len()).filter(|row| breakdown.words[*row].query_word == Some(word)).collect();
         let mut fields: Vec<String> = Vec::new();
-        for part in breakdown.parts.iter().filter(|part| rows.contains(&part.word)) {
+        // A piece of a word or its meaning is not the word.
+        let is_term = |part: &&BreakdownTerm| part.kind == TermKind::Term && rows.contains(&part.word);
+        for part in breakdown.parts.iter().filter(is_term) {
             if let Some(field) =
                 part.field.as_deref().filter(|field| !fields.iter().any(|known| known == field))
             {
@@ -1145,10 +1151,17 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             }
         }
     }
+    let decided = match state {
+        None | Some(ClientViewState::NotLooked | ClientViewState::TooDeep(_)) => Visibility::NotSearched,
+        Some(ClientViewState::Shadowed(_) | ClientViewState::Either(_)) => Visibility::Shadowed,
+        Some(ClientViewState::ForPeople(_)) => Visibility::Manual,
+        Some(_) if description.is_some() => Visibility::Cut,
+        Some(_) => Visibility::Unknown,
+    };
     ClientChecks {
         client: view.client.clone(),
         name: name.clone(),
-        source: view.source.clone(),
+        source: deciding_sources(&view.client, decided, &view.source),
         searches_folder,
         assumed,
         checks,
@@ -1278,13 +1291,8 @@ fn description_check(
     let full = stated.trim();
     let common = full.chars().zip(text.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let (head, tail) = full.split_at(common);
-    let is_in = |text: &str, term: &str| text.to_lowercase().contains(&term.to_lowercase());
-    let lost_terms: Vec<String> = terms
-        .iter()
-        .map(|term| &term.term)
-        .filter(|term| is_in(tail, term) && !is_in(head, term))
-        .cloned()
-        .collect();
+    let is_lost = |term: &&WhyTerm| contains_word(tail, term.word()) && !contains_word(head, term.word());
+    let lost_terms: Vec<String> = terms.iter().filter(is_lost).map(|term| term.term.clone()).collect();
     let count = head.chars().count();
     let why = match shown {
         Shown::Shortened { why, .. } | Shown::NameOnly { why } => why.clone(),

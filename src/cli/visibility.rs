@@ -112,7 +112,7 @@ fn labeled_one(report: &VisibilityReport, row: &VisibilityRow) -> String {
             parts.extend(value.map(|value| format!("{label}: {}", clean(value))));
         }
         if cell.state != Visibility::Full || cell.repaired.is_some() {
-            parts.push(format!("Source: {}", clean(&client.source)));
+            parts.push(format!("Source: {}", clean(&client.sources_of(cell))));
         }
         let _ = writeln!(out, "{number}. {}", sentences(parts));
     }
@@ -206,7 +206,7 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         if !client.limit.is_empty() && matches!(cell.state, Visibility::Cut | Visibility::NameOnly) {
             text(&mut out, "limit", &client.limit);
         }
-        text(&mut out, "source", &client.source);
+        text(&mut out, "source", &client.sources_of(cell));
     }
     out
 }

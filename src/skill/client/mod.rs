@@ -10,7 +10,7 @@ pub use read::{ClientEntry, ParseOutcome, read};
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -84,6 +84,11 @@ impl<T> Fact<T> {
     /// Returns the value, if it is known.
     pub fn value(&self) -> Option<&T> {
         self.0.as_ref().map(|known| &known.is)
+    }
+
+    /// Returns the key of the source, if the value is known.
+    pub fn source(&self) -> Option<&str> {
+        self.0.as_ref().map(|known| known.source.as_str())
     }
 }
 
@@ -644,6 +649,40 @@ impl Profile {
     #[must_use]
     pub fn sources_line(&self) -> String {
         self.sources.values().map(Source::line).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Returns the sources of some values in one line; all sources if the values do not name any.
+    fn sources_among<'a>(&self, keys: impl IntoIterator<Item = Option<&'a str>>) -> String {
+        let keys: BTreeSet<&str> = keys.into_iter().flatten().collect();
+        let named: Vec<String> =
+            keys.into_iter().filter_map(|key| self.sources.get(key)).map(Source::line).collect();
+        if named.is_empty() { self.sources_line() } else { named.join("; ") }
+    }
+
+    /// Returns the sources of the folders, and of how they are searched.
+    #[must_use]
+    pub fn folder_sources(&self) -> String {
+        let folders = self.folders.iter().map(|folder| Some(folder.source.as_str()));
+        self.sources_among(folders.chain([self.walks_up.source(), self.depth.source(), self.links.source()]))
+    }
+
+    /// Returns the sources of how skills with the same name are treated.
+    #[must_use]
+    pub fn name_sources(&self) -> String {
+        self.sources_among([self.same_name.source(), self.name_from.source()])
+    }
+
+    /// Returns the sources of how the length of the list is limited.
+    #[must_use]
+    pub fn budget_sources(&self) -> String {
+        let budget = &self.budget;
+        self.sources_among([budget.bound.source(), budget.measured.source(), budget.shortening.source()])
+    }
+
+    /// Returns the sources of how a skill can be hidden from the model.
+    #[must_use]
+    pub fn people_only_sources(&self) -> String {
+        self.sources_among([self.people_only.source()])
     }
 
     /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client

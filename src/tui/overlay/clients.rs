@@ -356,7 +356,7 @@ fn facts((row, cell, client): Cell<'_>) -> Vec<(&'static str, String)> {
     if !client.limit.is_empty() && cell.state != Visibility::NotSearched {
         out.push(("limit", client.limit.clone()));
     }
-    out.push(("source", client.source.clone()));
+    out.push(("source", client.sources_of(cell)));
     out.push(("file", row.location.display().to_string()));
     out
 }

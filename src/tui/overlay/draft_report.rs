@@ -95,7 +95,7 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
     for attraction in &report.attractions {
         let skills: Vec<String> = attraction.skills.iter().map(|id| shown(id.as_str())).collect();
         let of = if skills.is_empty() {
-            "that no skill fits".to_owned()
+            "that is not meant for it".to_owned()
         } else {
             format!("of {}", skills.join(", "))
         };
