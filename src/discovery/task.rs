@@ -502,7 +502,7 @@ fn is_quoted(before: &str) -> bool {
     straight || code || single || curly > 0
 }
 
-/// Returns the byte range of the subject that a sentence excludes before it says so.
+/// Returns the byte range of the subject that a sentence excludes before its cue.
 fn excluded_subject(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
     refers_elsewhere(text, sentence).or_else(|| out_of_scope(text, sentence))
 }
