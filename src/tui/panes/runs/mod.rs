@@ -229,7 +229,9 @@ impl Runs {
             if let Ok(detail) = answer {
                 self.sandbox.isolation = Some(detail.isolation.clone());
             }
-            effects.extend(self.dialogs.open_awaited(run, &self.browser.list, &mut self.browser.detail));
+            let filter = self.browser.shown_filter();
+            let browser = &mut self.browser;
+            effects.extend(self.dialogs.open_awaited(run, &browser.list, filter, &mut browser.detail));
         }
         effects
     }
