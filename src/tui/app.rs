@@ -424,10 +424,10 @@ impl App {
                 let screen = &mut executor.screen;
                 if screen.connection.change(state, &mut screen.notices, now) {
                     // Requests in the meantime failed, and earlier responses may be outdated.
-                    let unavailable = screen.connection.store_unavailable.clone();
+                    let outage = screen.connection.store_outage.clone();
                     executor.deliver_all(&Message::Run(RunResponse::Following), now);
-                    if let Some(error) = unavailable {
-                        executor.deliver_all(&Message::Run(RunResponse::NotFollowing(error)), now);
+                    if let Some(outage) = outage {
+                        executor.deliver_all(&Message::Run(RunResponse::NotFollowing(outage)), now);
                     }
                 }
             }

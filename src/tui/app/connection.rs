@@ -8,18 +8,18 @@ use crate::header::RemoteLocation;
 use crate::notices::Notices;
 use crate::overlay::Overlay;
 use crate::pane::Message;
-use crate::run_requests::RunResponse;
+use crate::run_requests::{Outage, RunResponse};
 use crate::settings::Settings;
-use crate::widgets::relative_time::duration;
-use skills_api::{Connection, ConnectionState, Error, Event};
+use crate::widgets::relative_time::{duration, moment_since};
+use skills_api::{Connection, ConnectionState, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;
 
 /// The connection, and the commands without a response.
 pub(super) struct CoreConnection {
     connection: Connection,
-    /// The error, while the core reports its run store as unavailable.
-    pub store_unavailable: Option<Error>,
+    /// Set while the core reports its run store as unavailable.
+    pub store_outage: Option<Outage>,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
     /// How the workbench was started.
@@ -48,13 +48,13 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
         let invocation = settings.invocation.clone();
-        Self { connection, store_unavailable: None, unacknowledged: 0, invocation, passing: settings.passing }
+        Self { connection, store_outage: None, unacknowledged: 0, invocation, passing: settings.passing }
     }
 
     /// Handles whether the events of runs can be followed, which the run store may prevent.
     pub fn store_changed(&mut self, response: &RunResponse, notices: &mut Notices) {
-        self.store_unavailable = match response {
-            RunResponse::NotFollowing(error) if response.is_store_unavailable() => Some(error.clone()),
+        self.store_outage = match response {
+            RunResponse::NotFollowing(outage) if outage.is_of_store() => Some(outage.clone()),
             _ => None,
         };
         if matches!(response, RunResponse::Following) {
@@ -154,6 +154,11 @@ impl CoreConnection {
         )
     }
 
+    /// Returns whether the runs on the screen are outdated.
+    pub fn has_stale_runs(&self) -> bool {
+        self.is_stale() || self.store_outage.as_ref().is_some_and(Outage::is_unreachable)
+    }
+
     /// Returns when the countdown in the header next changes.
     pub fn next_second(&self, now: Instant) -> Option<Instant> {
         let next_try = match &self.connection {
@@ -168,24 +173,34 @@ impl CoreConnection {
         (left > 0).then(|| next_try.checked_sub(Duration::from_secs(left - 1)).unwrap_or(*next_try))
     }
 
-    /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process.
-    pub fn place(&self, glyphs: &Glyphs, now: Instant) -> Option<RemoteLocation> {
-        let Connection::Remote { address, state } = &self.connection else { return None };
+    /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process with a
+    /// store that works.
+    pub fn place(&self, glyphs: &Glyphs, now: Instant, now_ms: i64) -> Option<RemoteLocation> {
         let (set, lost) = (glyphs.set, glyphs.lost);
-        let forms = match state {
-            ConnectionState::Connected if self.store_unavailable.is_some() => vec![
-                format!("{set} remote {address}, store unavailable"),
-                format!("{set} remote, store unavailable"),
-                format!("{set} store unavailable"),
+        let outage = self.store_outage.as_ref();
+        let outage = outage.map(|outage| (outage.what(), moment_since(outage.since_ms, now_ms)));
+        let Connection::Remote { address, state } = &self.connection else {
+            let (what, since) = outage?;
+            let long = format!("{lost} {what} since {since}");
+            let forms = vec![long, format!("{lost} {what}"), format!("{lost} store")];
+            return Some(RemoteLocation { forms, alarm: true });
+        };
+        let alarm = outage.is_some() || *state != ConnectionState::Connected;
+        let forms = match (state, outage) {
+            (ConnectionState::Connected, Some((what, since))) => vec![
+                format!("{set} remote {address}, {what} since {since}"),
+                format!("{set} remote, {what} since {since}"),
+                format!("{set} {what} since {since}"),
+                format!("{set} {what}"),
                 format!("{set} store"),
             ],
-            ConnectionState::Connected => {
+            (ConnectionState::Connected, None) => {
                 vec![format!("{set} remote {address}"), format!("{set} {address}"), format!("{set} remote")]
             }
-            ConnectionState::Connecting => {
+            (ConnectionState::Connecting, _) => {
                 vec![format!("{lost} connecting to {address}"), format!("{lost} connecting")]
             }
-            ConnectionState::Silent { since } => {
+            (ConnectionState::Silent { since }, _) => {
                 let silent = now.saturating_duration_since(*since).as_secs();
                 vec![
                     format!("{lost} {address} {} no response for {silent} s", glyphs.dot),
@@ -195,7 +210,7 @@ impl CoreConnection {
                     lost.to_owned(),
                 ]
             }
-            ConnectionState::Lost { next_try, .. } => {
+            (ConnectionState::Lost { next_try, .. }, _) => {
                 let left = seconds(next_try.saturating_duration_since(now));
                 let (long, short, brief) = match left {
                     0 => ("reconnecting".to_owned(), "lost".to_owned(), format!("{lost} 0 s")),
@@ -214,10 +229,7 @@ impl CoreConnection {
                 ]
             }
         };
-        Some(RemoteLocation {
-            forms,
-            alarm: self.store_unavailable.is_some() || *state != ConnectionState::Connected,
-        })
+        Some(RemoteLocation { forms, alarm })
     }
 }
 
@@ -400,17 +412,19 @@ mod tests {
 
     #[test]
     fn header_shows_that_the_store_is_unavailable() {
-        use skills_api::Code;
+        use skills_api::{Code, Error};
 
         let now = Instant::now();
         let mut app = app(false, now);
         let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
-        app.handle(AppEvent::All(Message::Run(RunResponse::NotFollowing(error))), now);
-        assert!(header(&mut app, 120, now).contains("remote gate.example:8080, store unavailable"));
+        let outage = Outage::new(error, None, 1_000);
+        app.handle(AppEvent::All(Message::Run(RunResponse::NotFollowing(outage))), now);
+        assert!(header(&mut app, 140, now).contains("remote gate.example:8080, store unreachable since"));
+        assert!(header(&mut app, 80, now).contains("store unreachable"));
         app.handle(AppEvent::Failed(NO_UPDATES.to_owned(), "the run store is unavailable".to_owned()), now);
         assert!(app.executor.screen.notices.any_error());
         app.handle(AppEvent::All(Message::Run(RunResponse::Following)), now);
-        assert!(!header(&mut app, 120, now).contains("store unavailable"));
+        assert!(!header(&mut app, 120, now).contains("store"));
         assert!(!app.executor.screen.notices.any_error());
     }
 

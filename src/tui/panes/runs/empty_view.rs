@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::run_list::RunList;
+use super::view::outdated_line;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -32,6 +33,10 @@ pub(super) fn draw(list: &mut RunList, isolation: Option<&str>, area: Rect, buf:
     }
     if !list.runs.loaded {
         return;
+    }
+    if let Some(outage) = &list.runs.outage {
+        let row = Rect { y: area.y + 1, height: 1, ..area };
+        outdated_line(&outage.texts(None, cx.clock_ms), row, &mut painter);
     }
     let key = |key: &str, what: &str| {
         RichLine::from_segs(vec![
