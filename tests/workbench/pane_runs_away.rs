@@ -224,9 +224,7 @@ fn an_unreachable_service_is_shown_with_its_times() {
     let client = remote(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);
     lose(&client, &mut harness);
-    let error = client.runs.refusal.lock().unwrap().clone().unwrap();
-    let outage = RunResponse::NotFollowing(Outage::new(error, Some(NOW_MS - 3_000), NOW_MS));
-    harness.deliver(AppEvent::All(Message::Run(outage))).wait_for("service unreachable since ");
+    harness.wait_for("service unreachable since ");
     has(&harness, &["last data ", "5 Runs ◆1?"]);
     harness.press("b").wait_for("service unreachable since ");
     restore(&client, &mut harness);

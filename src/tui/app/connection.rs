@@ -11,7 +11,7 @@ use crate::pane::Message;
 use crate::run_requests::{Outage, RunResponse};
 use crate::settings::Settings;
 use crate::widgets::relative_time::{duration, moment_since};
-use skills_api::{Connection, ConnectionState, Event};
+use skills_api::{Code, Connection, ConnectionState, Error, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;
 
@@ -20,6 +20,8 @@ pub(super) struct CoreConnection {
     connection: Connection,
     /// Set while the core reports its run store as unavailable.
     pub store_outage: Option<Outage>,
+    /// When a remote core was last heard of before the connection was lost.
+    heard_at: Option<Instant>,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
     /// How the workbench was started.
@@ -48,7 +50,14 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
         let invocation = settings.invocation.clone();
-        Self { connection, store_outage: None, unacknowledged: 0, invocation, passing: settings.passing }
+        Self {
+            connection,
+            store_outage: None,
+            heard_at: None,
+            unacknowledged: 0,
+            invocation,
+            passing: settings.passing,
+        }
     }
 
     /// Handles whether the events of runs can be followed, which the run store may prevent.
@@ -72,6 +81,11 @@ impl CoreConnection {
             let why = why.strip_prefix(address.as_str()).map_or(why, str::trim_start);
             safe_text::line(why).into_owned()
         };
+        match (&before, state) {
+            (ConnectionState::Silent { since }, ConnectionState::Lost { .. }) => self.heard_at = Some(*since),
+            (ConnectionState::Connected, ConnectionState::Lost { since, .. }) => self.heard_at = Some(*since),
+            _ => {}
+        }
         match (before, state) {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
                 notices.retell(&what, reason(why));
@@ -89,6 +103,21 @@ impl CoreConnection {
             _ => {}
         }
         false
+    }
+
+    /// Returns the outage of a remote core whose connection is lost.
+    pub fn service_outage(&self, now: Instant, now_ms: i64) -> Option<Outage> {
+        let Connection::Remote { address, state: ConnectionState::Lost { since, why, .. } } =
+            &self.connection
+        else {
+            return None;
+        };
+        let wall_ms = |at: &Instant| {
+            let ago = now.saturating_duration_since(*at).as_millis();
+            now_ms.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
+        };
+        let error = Error::service_unreachable(Code::UpstreamFailure, address, why.clone());
+        Some(Outage::new(error, self.heard_at.as_ref().map(wall_ms), wall_ms(since)))
     }
 
     /// Delivers the state of the connection to an overlay that opens.
@@ -412,8 +441,6 @@ mod tests {
 
     #[test]
     fn header_shows_that_the_store_is_unavailable() {
-        use skills_api::{Code, Error};
-
         let now = Instant::now();
         let mut app = app(false, now);
         let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
@@ -486,7 +513,7 @@ mod tests {
     fn leaving_with_an_unacknowledged_command_is_confirmed() {
         use crate::pane::Effect;
         use crate::run_requests::RunRequest;
-        use skills_api::{Code, Error, RunCommand};
+        use skills_api::RunCommand;
         use skills_store::RunId;
 
         let now = Instant::now();

@@ -19,6 +19,7 @@ use crate::widgets::relative_time::{age, moment, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::wrap::wrap;
 use skills_api::{Board, BoardRun, WorkerState};
 use skills_config::RunSettings;
 use skills_model::RunState;
@@ -139,8 +140,15 @@ pub(super) fn draw(
     list.drawn.list = area;
     let Some(board) = board else {
         let mut painter = Painter::new(buf, cx);
+        if let Some(outage) = &list.runs.outage {
+            let row = Rect { y: area.y + 2, height: 1, ..area };
+            outdated_line(&outage.texts(None, cx.clock_ms), row, &mut painter);
+        }
         let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
-        painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
+        let lines = wrap(&[Seg::new(text, Role::Muted)], area.width.saturating_sub(4));
+        for (line, y) in lines.into_iter().zip(area.y + 3..area.bottom()) {
+            painter.line(area.x + 3, y, &RichLine::from_segs(line), area.width.saturating_sub(4));
+        }
         return;
     };
     let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };

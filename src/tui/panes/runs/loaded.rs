@@ -62,8 +62,11 @@ impl LoadedRuns {
 
     /// Returns the error of the list, except one that [`Self::outage`] already reports.
     pub fn own_error(&self) -> Option<&Error> {
-        let told = self.outage.as_ref().map(|outage| outage.error.code);
-        self.error.as_ref().filter(|error| told != Some(error.code))
+        let is_told = |outage: &Outage, error: &Error| {
+            outage.error.code == error.code || (outage.is_unreachable() && error.is_service_unreachable())
+        };
+        let is_own = |error: &&Error| self.outage.as_ref().is_none_or(|outage| !is_told(outage, error));
+        self.error.as_ref().filter(is_own)
     }
 
     /// Returns whether nothing can be read now.

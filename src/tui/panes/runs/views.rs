@@ -102,6 +102,9 @@ impl Views {
     /// Returns the number of runs of a tab, if it is known.
     fn tab_count(&self, tab: &Tab, runs: &LoadedRuns) -> Option<(String, u64)> {
         let Tab::Filter(name, filter) = tab else { return None };
+        if !runs.loaded {
+            return None;
+        }
         let number = match name.as_str() {
             "All" if filter.is_empty() => runs.all(),
             "Waiting" => runs.count(&[RunState::WaitingForHuman]),
