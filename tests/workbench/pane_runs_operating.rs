@@ -63,6 +63,28 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
+fn values_of_one_field_are_selected_as_alternatives() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("input.region:us-east-1").press("enter").wait_for("2 of 6");
+    has(&harness, &["●us-east-1 2", "eu-west-1 3"]);
+    let mut choose = |value: &str| {
+        harness.press("+").wait_for("Add to the filter").type_text(value).press("enter");
+        harness.screen()
+    };
+    let screen = choose("region:eu-west");
+    assert!(screen.contains("input.region:us-east-1,eu-west-1") && screen.contains("5 of 6"), "{screen}");
+    let screen = choose("state:failed");
+    assert!(screen.contains("input.region:us-east-1,eu-west-1 state:failed"), "{screen}");
+    assert!(screen.contains("3 of 6"), "{screen}");
+    let screen = choose("region:us-east");
+    assert!(
+        screen.contains("/ input.region:eu-west-1 state:failed"),
+        "a selected value is removed\n{screen}"
+    );
+}
+
+#[test]
 fn every_tab_is_visible_in_a_small_window() {
     let client = core(runs());
     let harness = opened(&client, 80, 24);
@@ -311,7 +333,7 @@ fn a_full_store_does_not_outdate_what_is_read() {
 }
 
 #[test]
-fn the_board_says_that_it_is_not_filtered() {
+fn the_board_states_that_it_is_not_filtered() {
     let client = core(runs());
     let mut harness = opened(&client, 80, 24);
     harness.press("b").wait_for("failed, by reason");
