@@ -188,9 +188,38 @@ fn shared_beginning(kind: &str, one: &str, other: &str) -> String {
     if shared.len() > kind.len() { shared + "…" } else { kind.to_owned() }
 }
 
-/// Returns the facets of these runs: fields with several values that repeat.
+/// Returns the facets of these runs: fields with several values that repeat. `alternatives` are fields that the filter
+/// restricts, each with the runs that match the rest of the filter: their values can be selected too.
 #[must_use]
-pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
+pub fn facets<R: Borrow<RunRecord>>(
+    runs: &[R],
+    truncated: bool,
+    alternatives: &[(String, Vec<R>)],
+) -> FacetList {
+    let mut facets = all_facets(runs);
+    let distinguishing: Vec<String> = facets.iter().map(|facet| facet.key.clone()).collect();
+    for (key, others) in alternatives {
+        if let Some(facet) = all_facets(others).into_iter().find(|facet| facet.key == *key) {
+            facets.retain(|known| known.key != *key);
+            facets.push(facet);
+        }
+    }
+    let rank = |key: &str| match key {
+        "error" => 0,
+        "skill" => 1,
+        "state" => 2,
+        key if key.starts_with("label.") => 3,
+        key if key.starts_with("input.") => 4,
+        _ => 5,
+    };
+    // What distinguishes the runs is shown first.
+    facets.sort_by_key(|facet| (!distinguishing.contains(&facet.key), rank(&facet.key), facet.key.clone()));
+    facets.truncate(MAX_FACETS);
+    FacetList { runs: runs.len() as u64, truncated, facets }
+}
+
+/// Returns the facets of these runs, in no order.
+fn all_facets<R: Borrow<RunRecord>>(runs: &[R]) -> Vec<Facet> {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     let mut add = |key: String, value: String| {
         // The filter of a truncated reason matches its beginning; other values are matched whole.
@@ -228,15 +257,7 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
             }
         }
     }
-    let rank = |key: &str| match key {
-        "error" => 0,
-        "skill" => 1,
-        "state" => 2,
-        key if key.starts_with("label.") => 3,
-        key if key.starts_with("input.") => 4,
-        _ => 5,
-    };
-    let mut facets: Vec<Facet> = counts
+    counts
         .into_iter()
         // A single value distinguishes nothing, and as many values as runs (an id) do not group them.
         .filter(|(_, values)| values.len() > 1 && (values.len() < runs.len() || runs.len() <= MAX_VALUES))
@@ -249,23 +270,14 @@ pub fn facets<R: Borrow<RunRecord>>(runs: &[R], truncated: bool) -> FacetList {
             values.truncate(MAX_VALUES);
             Facet { key, values }
         })
-        .collect();
-    facets.sort_by(|a, b| (rank(&a.key), &a.key).cmp(&(rank(&b.key), &b.key)));
-    facets.truncate(MAX_FACETS);
-    FacetList { runs: runs.len() as u64, truncated, facets }
+        .collect()
 }
 
 /// Returns the filter term for a value: `error:"http 503"`.
 #[must_use]
 pub fn term(key: &str, value: &str) -> String {
     // A truncated reason is matched by its beginning.
-    let value = value.trim_end_matches('…');
-    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':' | ','))
-    {
-        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-        return format!("{key}:\"{escaped}\"");
-    }
-    format!("{key}:{value}")
+    format!("{key}:{}", skills_store::quoted_value(value.trim_end_matches('…')))
 }
 
 #[cfg(test)]
@@ -381,7 +393,7 @@ mod tests {
         let found: Vec<(&str, u64)> =
             board.failed.iter().map(|group| (group.reason.as_str(), group.runs)).collect();
         assert_eq!(found, groups);
-        let list = facets(&failed, false);
+        let list = facets(&failed, false, &[]);
         let facet = list.facets.iter().find(|facet| facet.key == "error").unwrap();
         for (value, (reason, runs)) in facet.values.iter().zip(groups) {
             assert_eq!((value.value.as_str(), value.runs), (reason, runs));
@@ -395,7 +407,7 @@ mod tests {
         let names = ["a", "bb", "c", "dd", "e", "ff", "g", "hh"];
         let runs =
             names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));
-        let list = facets(&runs, false);
+        let list = facets(&runs, false, &[]);
         let keys: Vec<&str> = list.facets.iter().map(|facet| facet.key.as_str()).collect();
         assert_eq!(keys, ["state", "input.region"], "ids group nothing, one skill distinguishes nothing");
         for facet in &list.facets {
@@ -405,6 +417,13 @@ mod tests {
                 assert_eq!(found, value.runs, "{}", value.term);
             }
         }
+        let (failed, completed): (Vec<&RunRecord>, Vec<&RunRecord>) =
+            runs.iter().partition(|run| run.state == RunState::Failed);
+        let all: Vec<&RunRecord> = failed.iter().chain(&completed).copied().collect();
+        let list = facets(&failed, false, &[("state".to_owned(), all)]);
+        let state = list.facets.iter().find(|facet| facet.key == "state").unwrap();
+        assert_eq!(state.values.len(), 2, "the states that can be selected besides: {state:?}");
+        assert_eq!(list.runs, failed.len() as u64);
         assert_eq!(term("error", "bad \"gateway\""), r#"error:"bad \"gateway\"""#);
     }
 }

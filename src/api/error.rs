@@ -199,6 +199,18 @@ impl Error {
         self.reason_member(REJECTED_SKILL)?.as_str()
     }
 
+    /// Notes that only shipped skills have the requested name, which are not used beside others.
+    pub(crate) fn of_shipped_skill(mut self) -> Self {
+        self.reason.get_or_insert_with(|| serde_json::json!({}))[SHIPPED_SKILL] = true.into();
+        self
+    }
+
+    /// Returns whether the requested skill is a shipped one, so that each interface can name its way to use them.
+    #[must_use]
+    pub fn is_of_shipped_skill(&self) -> bool {
+        self.reason_member(SHIPPED_SKILL).is_some()
+    }
+
     fn reason_member(&self, member: &str) -> Option<&Value> {
         self.reason.as_ref()?.get(member)
     }
@@ -232,6 +244,8 @@ const SERVICE_UNREACHABLE: &str = "service_unreachable";
 const UNREADABLE_FILE: &str = "unreadable_file";
 /// Member of [`Error::reason`] with the id of a rejected file.
 const REJECTED_SKILL: &str = "rejected_skill";
+/// Member of the reason of a skill that is a shipped example.
+const SHIPPED_SKILL: &str = "shipped_skill";
 /// Member of [`Error::reason`] of a request that may or may not have been executed.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 

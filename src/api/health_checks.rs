@@ -115,7 +115,7 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
             RootState::Missing if asked_for => checks.push(Check::problem(
                 subject,
                 format!("folder {} does not exist", root.path.display()),
-                "create the folder, or set another one with --root or in the configuration",
+                "create the folder, or set another root",
             )),
             RootState::Missing => missing += 1,
             RootState::Unreadable(why) => checks.push(Check::problem(
@@ -123,6 +123,13 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
                 format!("cannot be read: {why}"),
                 "check the owner and the permissions of the folder",
             )),
+        }
+    }
+    let is_in_root = |path: &std::path::Path| catalog.roots.iter().any(|root| path.starts_with(&root.path));
+    for folder in catalog.refused.iter().filter(|refusal| !is_in_root(&refusal.location)) {
+        if let Some(finding) = folder.findings.last() {
+            let subject = format!("folder {}", folder.id);
+            checks.push(Check::note(subject, finding.message.clone(), finding.help.clone()));
         }
     }
     if missing > 0 {

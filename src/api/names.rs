@@ -78,10 +78,10 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
     // With only the shipped skills, advice to use only them would not help.
     if is_shipped_id(wanted) && catalog.roots.iter().any(|root| root.origin != RootOrigin::Shipped) {
         let message = format!(
-            "skill `{wanted}` not found; it is a shipped example, and those are used only if no other \
-                skills are found (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)"
+            "skill `{wanted}` not found; it is a shipped example, and those are used only if no other skills are \
+                found"
         );
-        return Err(Error::new(Code::NotFound, message));
+        return Err(Error::new(Code::NotFound, message).of_shipped_skill());
     }
     let compared = catalog.entries.iter().filter(|_| wanted.len() <= MAX_COMPARED_SKILL_BYTES);
     let skills = compared.map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
@@ -191,13 +191,15 @@ mod tests {
 
     #[test]
     fn shipped_skills_are_suggested_only_with_others() {
-        let message = |catalog: &Catalog| resolve(catalog, "log-digest", None).unwrap_err().message;
+        let error = |catalog: &Catalog| resolve(catalog, "log-digest", None).unwrap_err();
         let mut catalog = catalog(&[("pdf", "pdf")]);
-        assert!(message(&catalog).contains("--demo"), "{}", message(&catalog));
+        assert!(error(&catalog).is_of_shipped_skill(), "{:?}", error(&catalog));
+        // The command line adds its option; a caller over HTTP has none.
+        assert!(!error(&catalog).message.contains("--"), "{:?}", error(&catalog));
         for root in &mut catalog.roots {
             root.origin = RootOrigin::Shipped;
         }
-        assert!(!message(&catalog).contains("--demo"), "{}", message(&catalog));
+        assert!(!error(&catalog).is_of_shipped_skill(), "{:?}", error(&catalog));
     }
 
     #[test]

@@ -622,7 +622,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
         description: one.description.clone(),
         when_to_use: None,
         parse: WhyCheck {
-            help: Some(format!("to rank it, run with `--root {}`", root.display())),
+            help: Some(format!("to rank it, add {} to the roots", root.display())),
             ..WhyCheck::unknown(CheckKind::Parse, evidence)
         },
         shadowed_by: None,

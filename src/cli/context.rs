@@ -14,7 +14,7 @@ use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
     Client, Code, ConnectionState, CoreParts, Error, Local, OperatorClient, RunClient, SessionClient,
 };
-use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
+use skills_config::{Arguments, Audience, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
 
 /// All operations that commands use, local or remote.
@@ -73,6 +73,8 @@ pub struct Context {
     pub cwd: PathBuf,
     /// What the command does with a store that does not exist.
     pub missing_store: MissingStore,
+    /// Who reads the messages of the core.
+    pub audience: Audience,
     /// Functions that start the workbench and the servers.
     pub adapters: super::Adapters,
 }
@@ -91,6 +93,7 @@ impl Context {
             watch: global.no_watch.then_some(false),
             store: global.store.clone(),
             missing_store: if global.store_must_exist { MissingStore::Refuse } else { self.missing_store },
+            audience: self.audience,
             connect: global.connect.clone(),
             api_key_file: global.api_key_file.clone(),
             ..Arguments::default()

@@ -54,7 +54,9 @@ impl Failure {
     pub fn completed(self, called: &Invocation) -> Self {
         match self {
             Self::Core(error) => {
-                let message = called.completed_in(&(error.message.clone() + next_step(&error)));
+                let step =
+                    if called.is_remote() && error.is_of_shipped_skill() { "" } else { next_step(&error) };
+                let message = called.completed_in(&(error.message.clone() + step));
                 Self::Core(Error { message, ..error })
             }
             Self::Output(error) => Self::Output(error),
@@ -81,6 +83,9 @@ fn next_step(error: &Error) -> &'static str {
         ("session `", "; `skills session list` lists sessions"),
         ("view `", "; `skills runs views` lists views"),
     ];
+    if error.is_of_shipped_skill() {
+        return " (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)";
+    }
     if error.code != Code::NotFound || !error.message.ends_with("` not found") {
         return "";
     }

@@ -359,6 +359,10 @@ fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) ->
     Ok(Exit::Success)
 }
 
+fn expectation(case: Case) -> String {
+    GoldenQuery::from(case).expectation()
+}
+
 fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
     let to = file(cx, args.to.as_ref())?;
     let mut cases: Vec<Case> = Vec::new();
@@ -396,12 +400,20 @@ fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Exit, Failure> {
             split.known
         );
         for case in split.conflicts {
-            let query = GoldenQuery::from(case);
+            let known = known.iter().enumerate().find(|(_, known)| is_same_query(known, &case));
+            let (place, expected) = match known {
+                Some((at, known)) => {
+                    (format!("query {} of {}", at + 1, to.display()), expectation(known.clone()))
+                }
+                None => ("an earlier query of the import".to_owned(), "another result".to_owned()),
+            };
             let _ = writeln!(
                 text,
-                "not imported, the file expects another skill: {} ({})",
-                safe_text::line(&query.query),
-                safe_text::line(&query.expectation())
+                "not imported: \"{}\" expects {}, but {} expects {}; change one of them, then import again",
+                safe_text::line(&case.query),
+                safe_text::line(&expectation(case.clone())),
+                safe_text::line(&place),
+                safe_text::line(&expected),
             );
         }
         cx.out.raw(text.as_bytes())?;

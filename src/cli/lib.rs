@@ -52,7 +52,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use skills_config::{Config, Dirs, Env, MissingStore};
+use skills_config::{Audience, Config, Dirs, Env, MissingStore};
 
 use self::args::{Cli, Command, DbAction, DbArgs, RunsAction, RunsArgs, SessionAction, SessionArgs};
 pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
@@ -154,7 +154,12 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Exit, Failure> {
     let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
     let missing_store = cli.command.as_ref().map_or(MissingStore::Create, missing_store);
-    let mut cx = Context { out, global: cli.global, env, cwd, missing_store, adapters };
+    let audience = match &cli.command {
+        Some(Command::Serve(_) | Command::Mcp(_)) => Audience::Service,
+        None | Some(Command::Demo(_)) => Audience::Workbench,
+        Some(_) => Audience::CommandLine,
+    };
+    let mut cx = Context { out, global: cli.global, env, cwd, missing_store, audience, adapters };
     if cx.is_plain() {
         cx.out.look = cx.out.look.labeled();
     }

@@ -5,6 +5,7 @@ use super::args::{self, Cli};
 use super::dialog::{Dialog, clean};
 use super::failure::{Exit, Failure};
 use super::{dispatch, missing_store};
+use skills_config::Audience;
 
 /// The entries: a number, and the words of the command.
 const ENTRIES: [(&str, &[&str]); 4] =
@@ -66,6 +67,7 @@ fn command(cx: &mut Context, words: &[String]) -> Result<Exit, Failure> {
     let cli = cli.map_err(|error| Failure::usage(error.to_string()))?;
     let Some(command) = cli.command else { return Ok(Exit::Success) };
     cx.missing_store = missing_store(&command);
+    cx.audience = Audience::CommandLine;
     let done = dispatch(cx, command)?;
     cx.out.flush()?;
     Ok(done)

@@ -35,6 +35,12 @@ impl Invocation {
         Self(std::iter::once("skills".to_owned()).chain(options).collect())
     }
 
+    /// Returns whether the commands are sent to a service.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.0.iter().any(|option| option == "--connect")
+    }
+
     /// Returns a command line of these words.
     #[must_use]
     pub fn line(&self, words: &[&str]) -> String {
@@ -78,7 +84,7 @@ impl Invocation {
             return false;
         }
         let word = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
-        !(LOCAL.contains(&word) && self.0.iter().any(|option| option == "--connect"))
+        !(LOCAL.contains(&word) && self.is_remote())
     }
 }
 

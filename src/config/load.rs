@@ -42,6 +42,18 @@ pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_PROGRESS", "`true` or `false`"),
 ];
 
+/// Who reads the messages of the core: they advise only what can be done there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Audience {
+    /// The user of a command, who can repeat it with other options.
+    #[default]
+    CommandLine,
+    /// The user of the workbench, who can start it with other options.
+    Workbench,
+    /// Callers over HTTP and MCP, who have no options.
+    Service,
+}
+
 /// Settings from the command line; `None` for options that are not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arguments {
@@ -61,6 +73,8 @@ pub struct Arguments {
     pub store: Option<String>,
     /// By `--store-must-exist`, and by what the command does.
     pub missing_store: MissingStore,
+    /// By the command.
+    pub audience: Audience,
     /// `--connect`.
     pub connect: Option<String>,
     /// `--api-key-file`.
@@ -129,6 +143,8 @@ pub struct Config {
     pub store_mode: u32,
     /// What to do if the store does not exist.
     pub missing_store: MissingStore,
+    /// Who reads the messages of this process.
+    pub audience: Audience,
     /// Maximum number of concurrent runs of a process; the default depends on the machine.
     pub workers: Option<usize>,
     /// Where scripts write, and how much.
@@ -232,6 +248,7 @@ impl Config {
             audit: AuditLog::default(),
             store_mode: FILE_MODE,
             missing_store: MissingStore::Create,
+            audience: Audience::default(),
             workers: None,
             scripts: Scripts::default(),
             notify: Notify::default(),
@@ -523,6 +540,7 @@ impl Config {
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = store_path.or(passing).or(self.store.take());
         self.missing_store = arguments.missing_store.of(self.store.is_some());
+        self.audience = arguments.audience;
         // Roots or a store given as arguments refer to this machine, so they override a configured address unless
         // `--connect` is also given.
         let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();

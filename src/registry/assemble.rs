@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::incomplete::incomplete;
+use super::incomplete::{incomplete, misnamed};
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalog, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
@@ -103,10 +103,17 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     out
 }
 
-/// Returns what could have been meant as a skill in all roots.
+/// Returns what could have been meant as a skill in all roots, and as a root next to them.
 pub(super) fn all_incomplete(tree: &Tree) -> Vec<RejectedBundle> {
     let present = (0..tree.roots.len()).filter(|root| tree.roots[*root].state == RootState::Present);
-    present.flat_map(|root| incomplete(tree, root)).collect()
+    let mut found: Vec<RejectedBundle> = present.flat_map(|root| incomplete(tree, root)).collect();
+    for folder in (0..tree.roots.len()).flat_map(|root| misnamed(tree, root)) {
+        // Several roots can be in one folder.
+        if found.iter().all(|known| known.location != folder.location) {
+            found.push(folder);
+        }
+    }
+    found
 }
 
 /// Returns whether the user has skills, or something that was meant as one. Then the shipped skills are not shown, so that

@@ -80,6 +80,50 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
     found
 }
 
+/// Returns the folders with skills next to a client's root that only differ from its name in case or by a final `s`, such
+/// as `~/.claude/skill`: no client reads them.
+pub(super) fn misnamed(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
+    let ScannedRoot { spec, real, .. } = &tree.roots[root];
+    let is_of_client = matches!(spec.origin, RootOrigin::Project { .. } | RootOrigin::User { .. });
+    let (Some(parent), Some(expected)) =
+        (spec.path.parent().filter(|_| is_of_client), spec.path.file_name().and_then(OsStr::to_str))
+    else {
+        return Vec::new();
+    };
+    let simplified = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = entry.path();
+        let is_root = |path: &Path| tree.roots.iter().any(|root| root.spec.path == path);
+        // On file systems that ignore case, both names are one folder.
+        let is_same = || real.is_some() && path.canonicalize().ok() == *real;
+        if name == expected || simplified(&name) != simplified(expected) || is_root(&path) || is_same() {
+            continue;
+        }
+        let Ok(children) = fs::read_dir(&path) else { continue };
+        let skills = children
+            .flatten()
+            .take(MAX_ENTRIES)
+            .filter(|child| child.path().join(SKILL_FILE).is_file())
+            .count();
+        if skills > 0 {
+            let place = Path::new(&spec.label).with_file_name(&name);
+            let plural = if skills == 1 { "" } else { "s" };
+            let message = format!(
+                "{} with {skills} skill{plural} is not read; clients read {}",
+                place.display(),
+                spec.label
+            );
+            let help = format!("Rename the folder to {expected}, or move the skills there.");
+            found.push(rejected(&path, &name, message, Some(help)));
+        }
+    }
+    found.sort_by(|a, b| a.location.cmp(&b.location));
+    found
+}
+
 /// Returns the finding about a folder; `None` if there is a bundle in it, or too much to tell.
 fn folder(path: &Path, name: &str, place: &str) -> Option<RejectedBundle> {
     let file = path.join(SKILL_FILE);
@@ -204,6 +248,28 @@ mod tests {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_misnamed_folder_of_skills_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let client = dir.path().join(".claude");
+        write(&client, "skill/pdf/SKILL.md", SKILL);
+        write(&client, "Skills2/pdf/SKILL.md", SKILL);
+        write(&client, "SKILL/notes.txt", "no skill");
+        let user = || RootOrigin::User { client: "claude-code".to_owned() };
+        let found = misnamed(&tree(&client.join("skills"), user()), 0);
+        let [only] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(only.location, client.join("skill"));
+        let message = &only.findings[0].message;
+        assert_eq!(message, "~/.claude/skill with 1 skill is not read; clients read ~/.claude/skills");
+        assert_eq!(misnamed(&tree(&client.join("skills"), RootOrigin::Config), 0), []);
+        let both = vec!["skills", "skill"].into_iter().map(|name| RootSpec {
+            path: client.join(name),
+            label: format!("~/.claude/{name}"),
+            origin: user(),
+        });
+        assert_eq!(misnamed(&Tree::new(both.collect()), 0), [], "another client reads it");
     }
 
     #[cfg(unix)]

@@ -14,6 +14,7 @@ mod known_stores;
 mod lease;
 mod postgres;
 mod query;
+mod query_terms;
 mod sessions;
 mod sql;
 mod sqlite;
@@ -31,6 +32,7 @@ pub use known_stores::KnownStores;
 pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
+pub use query_terms::{TermEffect, quoted_value, with_term, without_each_field};
 pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
     OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,

@@ -96,12 +96,17 @@ pub const QUERY_KEYS: [(&str, &str); 16] = [
     ("target", "target:report.md"),
 ];
 
-/// Keys that take several values, besides `state:` and `label.NAME:`. Values of the others are free text, in which a
-/// comma is usual.
+/// Keys that take several values, besides `state:`, `label.NAME:` and `input.NAME:`. Values of the others are free text,
+/// in which a comma is usual.
 const LIST_KEYS: [&str; 8] = ["skill", "step", "error", "by", "assigned", "worker", "id", "trace"];
 
+/// Returns whether a key takes several values, of which one has to match.
+pub(crate) fn takes_several(key: &str) -> bool {
+    key == "state" || LIST_KEYS.contains(&key) || key.starts_with("label.") || key.starts_with("input.")
+}
+
 /// Returns the states for a name in a filter: a state, or a group of states.
-fn states_of(name: &str) -> Option<Vec<RunState>> {
+pub(crate) fn states_of(name: &str) -> Option<Vec<RunState>> {
     use RunState::{
         Canceled, Completed, Failed, Pending, Replaying, Running, WaitingForHuman, WaitingForSignal,
     };
@@ -269,13 +274,13 @@ impl Test {
 
 impl Ordering {
     /// Splits an operator off the beginning of a value.
-    fn split(value: &str) -> Option<(Self, &str)> {
+    pub(crate) fn split(value: &str) -> Option<(Self, &str)> {
         let operators =
             [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Greater), ("<", Self::Less)];
         operators.into_iter().find_map(|(sign, ordering)| Some((ordering, value.strip_prefix(sign)?)))
     }
 
-    fn is_met<T: PartialOrd>(self, value: T, limit: T) -> bool {
+    pub(crate) fn is_met<T: PartialOrd>(self, value: T, limit: T) -> bool {
         match self {
             Self::Less => value < limit,
             Self::AtMost => value <= limit,
@@ -300,7 +305,7 @@ impl Comparison {
 }
 
 impl Pattern {
-    fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let (text, pattern) = (text.to_ascii_lowercase(), self.0.to_ascii_lowercase());
         let mut pieces = pattern.split('*');
         let first = pieces.next().unwrap_or_default();
@@ -342,21 +347,22 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 }
 
 /// A term of a filter.
-struct Token<'t> {
+pub(crate) struct Token<'t> {
     /// The term as it was typed.
-    typed: &'t str,
-    negated: bool,
-    key: Option<String>,
-    value: String,
+    pub typed: &'t str,
+    pub negated: bool,
+    pub key: Option<String>,
+    pub value: String,
     /// Positions of the commas of the value outside quotes.
-    commas: Vec<usize>,
+    pub commas: Vec<usize>,
 }
 
 impl Token<'_> {
     /// Returns the values: several are separated by commas, for a key that takes several.
     fn values(&self) -> Result<Vec<&str>, QueryError> {
         let key = self.key.as_deref().unwrap_or_default();
-        if !(LIST_KEYS.contains(&key) || key.starts_with("label.")) {
+        // States are one test.
+        if !takes_several(key) || key == "state" {
             return Ok(vec![&self.value]);
         }
         let (mut values, mut from) = (Vec::new(), 0);
@@ -374,7 +380,7 @@ impl Token<'_> {
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
     let mut out = Vec::new();
     let mut characters = text.char_indices().peekable();
     while let Some((start, first)) = characters.peek().copied() {
@@ -570,6 +576,9 @@ mod tests {
         assert_eq!(test("-error:\"a, b\",c"), Test::Any(vec![error("a, b"), error("c")]));
         assert_eq!(test("error:\"a,b\""), error("a,b"));
         assert_eq!(test("title:a,b"), Test::Title(Pattern("a,b".into())));
+        let input = |text: &str| Test::Input(vec!["x".into()], Comparison::Like(Pattern(text.into())));
+        assert_eq!(test("input.x:a,b"), Test::Any(vec![input("a"), input("b")]));
+        assert_eq!(test("input.x:\"a,b\""), input("a,b"));
         assert_eq!(test("a,b"), Test::Word("a,b".into()));
         assert!(RunQuery::parse("error:503,x").unwrap().searches_long_texts());
     }

@@ -422,12 +422,19 @@ impl App {
             Event::Connection(state) => {
                 executor.notify_overlay(message, now);
                 let screen = &mut executor.screen;
-                if screen.connection.change(state, &mut screen.notices, now) {
+                let was_lost = screen.connection.is_lost();
+                let is_restored = screen.connection.change(state, &mut screen.notices, now);
+                let outage = screen.connection.service_outage(now, screen.clock.wall_ms(now));
+                if let Some(outage) = outage.filter(|_| !was_lost) {
+                    executor.deliver_all(&Message::Run(RunResponse::NotFollowing(outage)), now);
+                }
+                let screen = &mut executor.screen;
+                if is_restored {
                     // Requests in the meantime failed, and earlier responses may be outdated.
-                    let unavailable = screen.connection.store_unavailable.clone();
+                    let outage = screen.connection.store_outage.clone();
                     executor.deliver_all(&Message::Run(RunResponse::Following), now);
-                    if let Some(error) = unavailable {
-                        executor.deliver_all(&Message::Run(RunResponse::NotFollowing(error)), now);
+                    if let Some(outage) = outage {
+                        executor.deliver_all(&Message::Run(RunResponse::NotFollowing(outage)), now);
                     }
                 }
             }

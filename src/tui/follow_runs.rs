@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::app::AppEvent;
 use super::pane::Message;
-use super::run_requests::RunResponse;
+use super::run_requests::{Outage, RunResponse};
 use skills_api::{Error, SharedClient};
 use skills_config::Invocation;
 
@@ -30,6 +30,7 @@ pub const NO_UPDATES: &str = "no live updates of runs";
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut reported = None;
+    let mut seen_ms = None;
     let mut next_check = Instant::now() + BETWEEN_CHECKS;
     loop {
         let started = Instant::now();
@@ -44,9 +45,12 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
         };
         let response = tokio::select! {
             biased;
-            error = unavailable(&core, &mut next_check) => Err(error),
+            error = unavailable(&core, &mut next_check, &mut seen_ms) => Err(error),
             response = response => response,
         };
+        if response.is_ok() {
+            seen_ms = Some(now_ms());
+        }
         match response {
             Ok((_, RunResponse::Events(events))) if events.is_empty() => {
                 if started.elapsed() < PAUSE {
@@ -68,7 +72,8 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 if !followed && reported != Some(error.code) {
                     reported = Some(error.code);
                     // Panes that show runs must know, so that they can poll for what is still readable.
-                    let response = RunResponse::NotFollowing(error.clone()).completed(&called);
+                    let outage = Outage::new(error.clone(), seen_ms, now_ms());
+                    let response = RunResponse::NotFollowing(outage).completed(&called);
                     let what = NO_UPDATES.to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
@@ -83,14 +88,20 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
     }
 }
 
+/// Returns the wall clock.
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
 /// Waits until the core reports its store as unavailable: its events can then still be read, but new ones may be
 /// written to another file. Checks are not more frequent while events arrive.
-async fn unavailable(core: &SharedClient, next_check: &mut Instant) -> Error {
+async fn unavailable(core: &SharedClient, next_check: &mut Instant, seen_ms: &mut Option<i64>) -> Error {
     loop {
         sleep_until(*next_check).await;
         *next_check = Instant::now() + BETWEEN_CHECKS;
         if let Err(error) = core.ensure_store().await {
             return error;
         }
+        *seen_ms = Some(now_ms());
     }
 }

@@ -14,6 +14,8 @@ pub struct Header<'a> {
     pub panes: &'a [PaneId],
     /// Number of items on each pane that wait for a person.
     pub awaited: &'a [usize],
+    /// Whether the number of runs that wait is outdated.
+    pub has_stale_runs: bool,
     /// Index of the active pane.
     pub active: usize,
     /// Right side, most important first; the last ones are dropped if they do not fit.
@@ -115,9 +117,13 @@ impl Header<'_> {
                 format!(" {} ", pane.number())
             }
         };
+        let is_stale = |at: usize| self.has_stale_runs && self.panes[at] == PaneId::Runs;
         let count = |at: usize| match self.awaited.get(at) {
             None | Some(0) => String::new(),
-            Some(count) => format!("{}{count} ", painter.glyphs.waiting),
+            Some(count) => {
+                let doubt = if is_stale(at) { "?" } else { "" };
+                format!("{}{count}{doubt} ", painter.glyphs.waiting)
+            }
         };
         let counts: Vec<String> = (0..self.panes.len()).map(count).collect();
         let counts_width: u16 = counts.iter().map(|count| cells(count)).sum();
@@ -155,13 +161,8 @@ impl Header<'_> {
             if !counts[at].is_empty() {
                 let start = end;
                 end = painter.put(start, y, &counts[at], role, area.right().saturating_sub(start));
-                painter.put(
-                    start,
-                    y,
-                    counts[at].trim_end(),
-                    Role::Waiting,
-                    area.right().saturating_sub(start),
-                );
+                let role = if is_stale(at) { Role::Muted } else { Role::Waiting };
+                painter.put(start, y, counts[at].trim_end(), role, area.right().saturating_sub(start));
             }
             hits.push((Rect::new(x, y, end - x, 1), self.panes[at].go()));
             x = end;
@@ -227,7 +228,15 @@ mod tests {
         let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
         let area = buf.area;
         let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
-        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place, spinner: None };
+        let header = Header {
+            panes: &panes,
+            awaited,
+            has_stale_runs: false,
+            active: 4,
+            facts: &[],
+            place,
+            spinner: None,
+        };
         header.draw(area, &mut painter);
         picture::text(&buf)
     }

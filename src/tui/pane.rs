@@ -252,6 +252,7 @@ impl PickerKind {
                 | Self::Attachable
                 | Self::Domain
                 | Self::FileToRead
+                | Self::FilterTerm
                 | Self::Launchable
                 | Self::ScriptToRun
                 | Self::SkillToLoad

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::widgets::relative_time::moment_since;
 use skills_api::{
     AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, Code, CommandResult, ContractView,
     Error, FacetList, LaunchRequest, Launched, ListFilter, LocalFiles, RunCommand, RunDetail, SavedView,
@@ -95,13 +96,71 @@ pub enum RunRequest {
     Explain(String),
 }
 
+/// An interruption of the updates of runs.
+#[derive(Debug, Clone)]
+pub struct Outage {
+    /// The reason.
+    pub error: Error,
+    /// When it began, in milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// When the core last responded.
+    pub seen_ms: Option<i64>,
+}
+
+impl Outage {
+    /// Creates the interruption that an error reports; it began now, unless the error contains its beginning.
+    #[must_use]
+    pub fn new(error: Error, seen_ms: Option<i64>, now_ms: i64) -> Self {
+        let reported = error.reason.as_ref().and_then(|reason| reason.get("since_ms")?.as_i64());
+        let since_ms = reported.unwrap_or(now_ms);
+        Self { error, since_ms, seen_ms: seen_ms.map(|at| at.min(since_ms)) }
+    }
+
+    /// Returns whether the run store is what does not work.
+    #[must_use]
+    pub fn is_of_store(&self) -> bool {
+        self.error.code == Code::StoreUnavailable
+    }
+
+    /// Returns whether nothing can be read, so that all figures are outdated. A store that is full or read-only can be
+    /// read.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        let cause = self.error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
+        let is_readable = matches!(cause, Some("disk_full" | "read_only"));
+        (self.is_of_store() && !is_readable) || self.error.is_service_unreachable()
+    }
+
+    /// Returns what does not work.
+    #[must_use]
+    pub fn what(&self) -> &'static str {
+        match (self.is_of_store(), self.is_unreachable()) {
+            (true, true) => "store unreachable",
+            (true, false) => "store unavailable",
+            (false, true) => "service unreachable",
+            (false, false) => "no live updates",
+        }
+    }
+
+    /// Describes it with the time of the last data, the longer text first.
+    #[must_use]
+    pub fn texts(&self, data_ms: Option<i64>, now_ms: i64) -> Vec<String> {
+        let what = self.what();
+        let since = moment_since(self.since_ms, now_ms);
+        let Some(data) = data_ms.or(self.seen_ms).map(|at| moment_since(at, now_ms)) else {
+            return vec![format!("{what} since {since}")];
+        };
+        vec![format!("{what} since {since}, last data {data}"), format!("{what}, last data {data}")]
+    }
+}
+
 /// A response or event about runs.
 #[derive(Debug, Clone)]
 pub enum RunResponse {
     /// Events are complete from now on: earlier responses may be outdated.
     Following,
-    /// Run events are unavailable, with the reason: what is shown may be stale or empty.
-    NotFollowing(Error),
+    /// Run events are unavailable: what is shown may be stale or empty.
+    NotFollowing(Outage),
     /// Events in the store's order.
     Events(Arc<[RunEvent]>),
     /// Response to [`RunRequest::Page`].
@@ -137,12 +196,6 @@ pub enum RunResponse {
 }
 
 impl RunResponse {
-    /// Returns whether events are unavailable because the run store is.
-    #[must_use]
-    pub fn is_store_unavailable(&self) -> bool {
-        matches!(self, Self::NotFollowing(error) if error.code == Code::StoreUnavailable)
-    }
-
     /// Adds the options that this process was started with to the commands that the response contains.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
@@ -156,7 +209,9 @@ impl RunResponse {
             Self::Page(generation, Err(error)) => Self::Page(generation, Err(with_commands(error))),
             Self::Detail(run, Err(error)) => Self::Detail(run, Err(with_commands(error))),
             Self::Ordered(ticket, run, Err(error)) => Self::Ordered(ticket, run, Err(with_commands(error))),
-            Self::NotFollowing(error) => Self::NotFollowing(with_commands(error)),
+            Self::NotFollowing(outage) => {
+                Self::NotFollowing(Outage { error: with_commands(outage.error), ..outage })
+            }
             other => other,
         }
     }

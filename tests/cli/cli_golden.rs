@@ -157,6 +157,10 @@ fn files_of_other_tools_are_imported_and_exported() {
     let conflict = home.run(&["golden", "import", "more.csv", "--json"]);
     assert_eq!(conflict.code, 1);
     assert_eq!(conflict.json()["conflicts"][0]["query"], "rows of a pdf");
+    let conflict = home.run(&["golden", "import", "more.csv"]).stdout;
+    for part in ["\"rows of a pdf\" expects csv-tools", "query 1 of ", "expects pdf-tables"] {
+        assert!(conflict.contains(part), "{conflict}");
+    }
     for format in ["yaml", "jsonl", "csv"] {
         let text = home.run(&["golden", "export", "--format", format]).stdout;
         write(&format!("all.{format}"), &text);

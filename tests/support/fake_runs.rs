@@ -458,7 +458,7 @@ impl OperatorClient for FakeRuns {
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
         let filter = RunFilter { r#where: Some(filter.to_owned()), limit: 10_000, ..RunFilter::default() };
-        Ok(facets(&self.runs(filter).await?.runs, false))
+        Ok(facets(&self.runs(filter).await?.runs, false, &[]))
     }
 
     async fn views(&self) -> Result<ViewList, Error> {

@@ -172,6 +172,11 @@ fn rivals_are_a_tab_and_open_their_pair() {
     core.act(&mut pane, Action::PreviousTab);
     core.act(&mut pane, Action::PreviousTab);
     insta::assert_snapshot!("rivals-120x36", core.drawn(&mut pane, &mut screen));
+    let drawn = core.drawn(&mut pane, &mut Screen::new(80, 24));
+    let head = drawn.lines().find(|line| line.contains("rival ")).unwrap().trim_end();
+    assert!(head.ends_with("similarity") || head.ends_with("alike"), "{drawn}");
+    assert!(!drawn.contains("-0/+0"), "{drawn}");
+    core.drawn(&mut pane, &mut screen);
     core.act(&mut pane, Action::NextPart);
     core.drawn(&mut pane, &mut screen);
     core.act(&mut pane, Action::Open);

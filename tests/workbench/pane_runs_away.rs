@@ -15,10 +15,10 @@ use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane as _, PickerKind};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_requests::{RunRequest, RunResponse};
+use skills_tui::run_requests::{Outage, RunRequest, RunResponse};
 use support::fake_client::FakeClient;
 use support::run_pane::{has, id, opened, orders};
-use support::run_samples::{INVOICE, contract_view, detail};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail};
 
 fn deliver(harness: &mut Harness, event: Event) {
     harness.deliver(AppEvent::All(Message::Event(event)));
@@ -207,13 +207,26 @@ fn unreadable_run_is_not_reported_as_not_waiting() {
 fn an_outage_of_the_store_is_shown_again_after_the_connection_was_lost() {
     let client = remote(vec![detail(&id(1), "invoice-intake", RunState::Failed)]);
     let mut harness = opened(&client, 120, 36);
-    let text = "the run store is unavailable; showing the state of ";
-    let outage = Error::new(Code::StoreUnavailable, "the run store is unavailable");
-    harness.deliver(AppEvent::All(Message::Run(RunResponse::NotFollowing(outage)))).wait_for(text);
+    let text = "store unreachable since ";
+    let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
+    let outage = RunResponse::NotFollowing(Outage::new(error, None, NOW_MS));
+    harness.deliver(AppEvent::All(Message::Run(outage))).wait_for(text);
     lose(&client, &mut harness);
     restore(&client, &mut harness);
     harness.wait_until("reconnected", |screen| screen.contains("reconnected"));
-    has(&harness, &[text, "store unavailable"]);
+    has(&harness, &[text, "store unreachable"]);
     harness.deliver(AppEvent::All(Message::Run(RunResponse::Following)));
-    harness.wait_until("the store is back", |screen| !screen.contains("unavailable"));
+    harness.wait_until("the store is back", |screen| !screen.contains("unreachable"));
+}
+
+#[test]
+fn an_unreachable_service_is_shown_with_its_times() {
+    let client = remote(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    lose(&client, &mut harness);
+    harness.wait_for("service unreachable since ");
+    has(&harness, &["last data ", "5 Runs ◆1?"]);
+    harness.press("b").wait_for("service unreachable since ");
+    restore(&client, &mut harness);
+    harness.wait_until("it is back", |screen| !screen.contains("unreachable") && !screen.contains("◆1?"));
 }

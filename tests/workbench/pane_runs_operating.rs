@@ -11,9 +11,9 @@ use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Message, Pane};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_requests::RunResponse;
+use skills_tui::run_requests::{Outage, RunResponse};
 use support::run_pane::{core, has, id, opened, orders};
-use support::run_samples::{NOW_MS, detail, settings as sample_settings};
+use support::run_samples::{NOW_MS, detail, settings as sample_settings, sheet};
 
 fn run(number: u32, state: RunState, title: &str, region: &str) -> RunDetail {
     let mut run = detail(&id(number), "deploy-service", state);
@@ -63,10 +63,61 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
+fn values_of_one_field_are_selected_as_alternatives() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("input.region:us-east-1").press("enter").wait_for("2 of 6");
+    has(&harness, &["●us-east-1 2", "eu-west-1 3"]);
+    let mut choose = |value: &str| {
+        harness.press("+").wait_for("Add to the filter").type_text(value).press("enter");
+        harness.screen()
+    };
+    let screen = choose("region:eu-west");
+    assert!(screen.contains("input.region:us-east-1,eu-west-1") && screen.contains("5 of 6"), "{screen}");
+    let screen = choose("state:failed");
+    assert!(screen.contains("input.region:us-east-1,eu-west-1 state:failed"), "{screen}");
+    assert!(screen.contains("3 of 6"), "{screen}");
+    let screen = choose("region:us-east");
+    assert!(
+        screen.contains("/ input.region:eu-west-1 state:failed"),
+        "a selected value is removed\n{screen}"
+    );
+}
+
+#[test]
 fn every_tab_is_visible_in_a_small_window() {
     let client = core(runs());
     let harness = opened(&client, 80, 24);
     has(&harness, &["All 6  Waiting ◆2  Running  Failed  Board"]);
+}
+
+#[test]
+fn the_board_stays_visible_beside_saved_views() {
+    let client = core(runs());
+    for number in 1..=8 {
+        client.runs.views.lock().unwrap().push(skills_api::SavedView {
+            name: format!("Release {number}"),
+            r#where: format!("input.version:{number}"),
+            by: None,
+        });
+    }
+    for (width, height) in [(80, 24), (120, 36)] {
+        let mut harness = opened(&client, width, height);
+        has(&harness, &["All", "Wait", "Board"]);
+        for number in 1..=8 {
+            harness.press(if number == 1 { "] ] ] ]" } else { "]" });
+            harness.wait_for(&format!("input.version:{number}"));
+            has(&harness, &["All", "Wait", "Board"]);
+        }
+        harness.press("]").wait_for("failed, by reason");
+        harness.press("esc");
+        let screen = harness.screen();
+        let row = screen.lines().position(|line| line.contains("Board")).unwrap();
+        let line = screen.lines().nth(row).unwrap();
+        let column = line.chars().take_while(|c| *c != 'B').count();
+        harness.click(u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
+        harness.wait_for("failed, by reason");
+    }
 }
 
 #[test]
@@ -240,23 +291,73 @@ fn every_reason_of_failures_is_drawn_or_counted() {
     has(&harness, &["more reasons, "]);
 }
 
+fn outage(since_s: i64, seen_s: i64) -> AppEvent {
+    let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
+    let outage = Outage::new(error, Some(NOW_MS + seen_s * 1_000), NOW_MS + since_s * 1_000);
+    AppEvent::All(Message::Run(RunResponse::NotFollowing(outage)))
+}
+
 #[test]
-fn list_shows_that_the_run_store_is_unavailable() {
-    let outage = || {
-        let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
-        AppEvent::All(Message::Run(RunResponse::NotFollowing(error)))
-    };
-    for (width, text) in
-        [(120, "the run store is unavailable; showing the state of "), (80, "; store unavailable")]
-    {
+fn an_outage_of_the_store_is_shown_with_its_times() {
+    use skills_tui::widgets::relative_time::time_of_day;
+
+    let (since, seen) = (time_of_day(NOW_MS - 2_000), time_of_day(NOW_MS - 5_000));
+    let long = format!("store unreachable since {since}, last data {seen}");
+    let short = format!("store unreachable, last data {seen}");
+    for (width, height, text) in [(120, 36, &long), (80, 24, &short)] {
         let client = core(runs());
-        let mut harness = opened(&client, width, 36);
-        assert!(!harness.screen().contains(text), "{}", harness.screen());
-        harness.deliver(outage()).wait_for(text);
-        harness.press("] ] ]").wait_for("the run store is unavailable; showing the state of ");
+        let mut harness = opened(&client, width, height);
+        has(&harness, &["5 Runs ◆2 "]);
+        assert!(!harness.screen().contains("unreachable"), "{}", harness.screen());
+        harness.deliver(outage(-2, -5)).wait_for(text);
+        has(&harness, &["5 Runs ◆2?"]);
+        assert!(harness.screen().lines().next().unwrap().contains("store"), "{}", harness.screen());
+        harness.press("] ] ]").wait_for(&long);
+        harness.press("b").wait_for("failed, by reason");
+        has(&harness, &[&format!("store unreachable since {since}, last data "), " as of "]);
         harness.deliver(AppEvent::All(Message::Run(RunResponse::Following)));
-        harness.wait_until("the store is back", |screen| !screen.contains("unavailable"));
+        harness.wait_until("the store is back", |screen| !screen.contains("unreachable"));
+        has(&harness, &["5 Runs ◆2 "]);
     }
+}
+
+#[test]
+fn a_full_store_does_not_outdate_what_is_read() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    let reason = Some(json!({ "cause": "disk_full" }));
+    let error = Error { reason, ..Error::new(Code::StoreUnavailable, "the disk is full") };
+    let response = RunResponse::NotFollowing(Outage::new(error, None, NOW_MS));
+    harness.deliver(AppEvent::All(Message::Run(response))).wait_for("store unavailable since ");
+    assert!(!harness.screen().contains("◆2?"), "{}", harness.screen());
+}
+
+#[test]
+fn the_board_states_that_it_is_not_filtered() {
+    let client = core(runs());
+    let mut harness = opened(&client, 80, 24);
+    harness.press("b").wait_for("failed, by reason");
+    assert!(!harness.screen().contains("not filtered"), "{}", harness.screen());
+    harness.press("esc ] ] ]").wait_for("state:failed");
+    harness.press("b").wait_for("all runs, not filtered");
+}
+
+#[test]
+fn runs_that_the_filter_excludes_are_not_decided_together() {
+    let named = |number: u32, region: &str| {
+        let mut run = run(number, RunState::WaitingForHuman, &format!("Promote {number}"), region);
+        run.sheet = Some(sheet(&run.run));
+        run
+    };
+    let runs = vec![named(1, "eu"), named(2, "eu"), named(3, "us")];
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("a").wait_for("3 runs wait for");
+    harness.press("esc / ").type_text("input.region:eu").press("enter");
+    harness.press("a").wait_for("2 runs wait for");
+    has(&harness, &["and match the filter"]);
+    harness.press("esc b").wait_for("not filtered");
+    harness.press("a").wait_for("3 runs wait for");
 }
 
 #[test]

@@ -173,7 +173,7 @@ macro_rules! where_help {
         concat!(
             $sentence,
             " All terms must match; `-` before a term negates it; double quotes group words.
-Several values of a key are separated by commas: `error:503,circuit` (except for title, input, target, age and since).
+Several values of a key, of which one must match, are separated by commas: `error:503,circuit` (except for title, target, age and since).
 
   state:failed,canceled     a state, `open`, `ended`, `waiting` or `unknown` (outcome)
   title:deploy*             the title of the run

@@ -8,18 +8,20 @@ use crate::header::RemoteLocation;
 use crate::notices::Notices;
 use crate::overlay::Overlay;
 use crate::pane::Message;
-use crate::run_requests::RunResponse;
+use crate::run_requests::{Outage, RunResponse};
 use crate::settings::Settings;
-use crate::widgets::relative_time::duration;
-use skills_api::{Connection, ConnectionState, Error, Event};
+use crate::widgets::relative_time::{duration, moment_since};
+use skills_api::{Code, Connection, ConnectionState, Error, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;
 
 /// The connection, and the commands without a response.
 pub(super) struct CoreConnection {
     connection: Connection,
-    /// The error, while the core reports its run store as unavailable.
-    pub store_unavailable: Option<Error>,
+    /// Set while the core reports its run store as unavailable.
+    pub store_outage: Option<Outage>,
+    /// When a remote core was last heard of before the connection was lost.
+    heard_at: Option<Instant>,
     /// Number of commands to runs of a remote core without a response yet.
     unacknowledged: usize,
     /// How the workbench was started.
@@ -48,13 +50,20 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 impl CoreConnection {
     pub fn new(connection: Connection, settings: &Settings) -> Self {
         let invocation = settings.invocation.clone();
-        Self { connection, store_unavailable: None, unacknowledged: 0, invocation, passing: settings.passing }
+        Self {
+            connection,
+            store_outage: None,
+            heard_at: None,
+            unacknowledged: 0,
+            invocation,
+            passing: settings.passing,
+        }
     }
 
     /// Handles whether the events of runs can be followed, which the run store may prevent.
     pub fn store_changed(&mut self, response: &RunResponse, notices: &mut Notices) {
-        self.store_unavailable = match response {
-            RunResponse::NotFollowing(error) if response.is_store_unavailable() => Some(error.clone()),
+        self.store_outage = match response {
+            RunResponse::NotFollowing(outage) if outage.is_of_store() => Some(outage.clone()),
             _ => None,
         };
         if matches!(response, RunResponse::Following) {
@@ -72,6 +81,11 @@ impl CoreConnection {
             let why = why.strip_prefix(address.as_str()).map_or(why, str::trim_start);
             safe_text::line(why).into_owned()
         };
+        match (&before, state) {
+            (ConnectionState::Silent { since }, ConnectionState::Lost { .. }) => self.heard_at = Some(*since),
+            (ConnectionState::Connected, ConnectionState::Lost { since, .. }) => self.heard_at = Some(*since),
+            _ => {}
+        }
         match (before, state) {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
                 notices.retell(&what, reason(why));
@@ -89,6 +103,21 @@ impl CoreConnection {
             _ => {}
         }
         false
+    }
+
+    /// Returns the outage of a remote core whose connection is lost.
+    pub fn service_outage(&self, now: Instant, now_ms: i64) -> Option<Outage> {
+        let Connection::Remote { address, state: ConnectionState::Lost { since, why, .. } } =
+            &self.connection
+        else {
+            return None;
+        };
+        let wall_ms = |at: &Instant| {
+            let ago = now.saturating_duration_since(*at).as_millis();
+            now_ms.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
+        };
+        let error = Error::service_unreachable(Code::UpstreamFailure, address, why.clone());
+        Some(Outage::new(error, self.heard_at.as_ref().map(wall_ms), wall_ms(since)))
     }
 
     /// Delivers the state of the connection to an overlay that opens.
@@ -154,6 +183,11 @@ impl CoreConnection {
         )
     }
 
+    /// Returns whether the runs on the screen are outdated.
+    pub fn has_stale_runs(&self) -> bool {
+        self.is_stale() || self.store_outage.as_ref().is_some_and(Outage::is_unreachable)
+    }
+
     /// Returns when the countdown in the header next changes.
     pub fn next_second(&self, now: Instant) -> Option<Instant> {
         let next_try = match &self.connection {
@@ -168,24 +202,34 @@ impl CoreConnection {
         (left > 0).then(|| next_try.checked_sub(Duration::from_secs(left - 1)).unwrap_or(*next_try))
     }
 
-    /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process.
-    pub fn place(&self, glyphs: &Glyphs, now: Instant) -> Option<RemoteLocation> {
-        let Connection::Remote { address, state } = &self.connection else { return None };
+    /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process with a
+    /// store that works.
+    pub fn place(&self, glyphs: &Glyphs, now: Instant, now_ms: i64) -> Option<RemoteLocation> {
         let (set, lost) = (glyphs.set, glyphs.lost);
-        let forms = match state {
-            ConnectionState::Connected if self.store_unavailable.is_some() => vec![
-                format!("{set} remote {address}, store unavailable"),
-                format!("{set} remote, store unavailable"),
-                format!("{set} store unavailable"),
+        let outage = self.store_outage.as_ref();
+        let outage = outage.map(|outage| (outage.what(), moment_since(outage.since_ms, now_ms)));
+        let Connection::Remote { address, state } = &self.connection else {
+            let (what, since) = outage?;
+            let long = format!("{lost} {what} since {since}");
+            let forms = vec![long, format!("{lost} {what}"), format!("{lost} store")];
+            return Some(RemoteLocation { forms, alarm: true });
+        };
+        let alarm = outage.is_some() || *state != ConnectionState::Connected;
+        let forms = match (state, outage) {
+            (ConnectionState::Connected, Some((what, since))) => vec![
+                format!("{set} remote {address}, {what} since {since}"),
+                format!("{set} remote, {what} since {since}"),
+                format!("{set} {what} since {since}"),
+                format!("{set} {what}"),
                 format!("{set} store"),
             ],
-            ConnectionState::Connected => {
+            (ConnectionState::Connected, None) => {
                 vec![format!("{set} remote {address}"), format!("{set} {address}"), format!("{set} remote")]
             }
-            ConnectionState::Connecting => {
+            (ConnectionState::Connecting, _) => {
                 vec![format!("{lost} connecting to {address}"), format!("{lost} connecting")]
             }
-            ConnectionState::Silent { since } => {
+            (ConnectionState::Silent { since }, _) => {
                 let silent = now.saturating_duration_since(*since).as_secs();
                 vec![
                     format!("{lost} {address} {} no response for {silent} s", glyphs.dot),
@@ -195,7 +239,7 @@ impl CoreConnection {
                     lost.to_owned(),
                 ]
             }
-            ConnectionState::Lost { next_try, .. } => {
+            (ConnectionState::Lost { next_try, .. }, _) => {
                 let left = seconds(next_try.saturating_duration_since(now));
                 let (long, short, brief) = match left {
                     0 => ("reconnecting".to_owned(), "lost".to_owned(), format!("{lost} 0 s")),
@@ -214,10 +258,7 @@ impl CoreConnection {
                 ]
             }
         };
-        Some(RemoteLocation {
-            forms,
-            alarm: self.store_unavailable.is_some() || *state != ConnectionState::Connected,
-        })
+        Some(RemoteLocation { forms, alarm })
     }
 }
 
@@ -400,17 +441,17 @@ mod tests {
 
     #[test]
     fn header_shows_that_the_store_is_unavailable() {
-        use skills_api::Code;
-
         let now = Instant::now();
         let mut app = app(false, now);
         let error = Error::new(Code::StoreUnavailable, "the run store is unavailable");
-        app.handle(AppEvent::All(Message::Run(RunResponse::NotFollowing(error))), now);
-        assert!(header(&mut app, 120, now).contains("remote gate.example:8080, store unavailable"));
+        let outage = Outage::new(error, None, 1_000);
+        app.handle(AppEvent::All(Message::Run(RunResponse::NotFollowing(outage))), now);
+        assert!(header(&mut app, 140, now).contains("remote gate.example:8080, store unreachable since"));
+        assert!(header(&mut app, 80, now).contains("store unreachable"));
         app.handle(AppEvent::Failed(NO_UPDATES.to_owned(), "the run store is unavailable".to_owned()), now);
         assert!(app.executor.screen.notices.any_error());
         app.handle(AppEvent::All(Message::Run(RunResponse::Following)), now);
-        assert!(!header(&mut app, 120, now).contains("store unavailable"));
+        assert!(!header(&mut app, 120, now).contains("store"));
         assert!(!app.executor.screen.notices.any_error());
     }
 
@@ -472,7 +513,7 @@ mod tests {
     fn leaving_with_an_unacknowledged_command_is_confirmed() {
         use crate::pane::Effect;
         use crate::run_requests::RunRequest;
-        use skills_api::{Code, Error, RunCommand};
+        use skills_api::RunCommand;
         use skills_store::RunId;
 
         let now = Instant::now();

@@ -21,7 +21,7 @@ use crate::notices::Notices;
 use crate::overlay::{Entry, Help, Hint, shade};
 use crate::pane::{Draw, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
+use crate::widgets::painter::{Painter, fade};
 use crate::widgets::text_width::cells;
 use crate::{footer, glyphs::Glyphs};
 
@@ -215,7 +215,7 @@ impl ScreenState {
         let foot = Rect { y: screen.bottom() - 1, height: 1, ..screen };
         let glyphs = self.appearance.glyphs;
         if self.connection.is_stale() {
-            faded(middle, buf);
+            fade(middle, buf);
         }
         self.clock.counted = self.connection.next_second(now);
         self.draw_header(Rect { height: 1, ..screen }, foot, buf, now);
@@ -277,10 +277,12 @@ impl ScreenState {
         let local = self.connection.address().is_none().then(|| "local".to_owned());
         let facts: Vec<String> =
             std::iter::once(self.core.skill_count()).chain(client).chain(local).collect();
-        let (panes, place) = (self.panes.ids(), self.connection.place(glyphs, now));
+        let place = self.connection.place(glyphs, now, self.clock.wall_ms(now));
+        let panes = self.panes.ids();
         let header = Header {
             panes: &panes,
             awaited: &awaited,
+            has_stale_runs: self.connection.has_stale_runs(),
             active: self.panes.shown(),
             facts: &facts,
             place: place.as_ref(),
@@ -310,15 +312,6 @@ fn refusal(foot: Rect, painter: &mut Painter<'_>) -> Rect {
     painter.band(foot, Role::Surface);
     let end = painter.put(foot.x + 2, foot.y, text, Role::Danger, foot.width);
     Rect { x: end, width: foot.right().saturating_sub(end), ..foot }
-}
-
-/// Dims content that may be outdated; everything else about it stays.
-fn faded(area: Rect, buf: &mut Buffer) {
-    for position in area.positions() {
-        if let Some(cell) = buf.cell_mut(position) {
-            cell.modifier.insert(ratatui::style::Modifier::DIM);
-        }
-    }
 }
 
 /// Returns the spinner's glyph at a time since the start.

@@ -25,7 +25,7 @@ use crate::session_requests::ScriptCall;
 use skills_api::{ContractView, DecisionPreview, InputFields, ProposalView};
 use skills_model::CommandName;
 use skills_session::ScriptPreview;
-use skills_store::{RunId, RunRecord};
+use skills_store::{RunId, RunQuery, RunRecord};
 
 /// A checkpoint to choose: its number and the step it follows.
 pub type CheckpointChoice = (u64, String);
@@ -39,6 +39,8 @@ pub enum DialogSpec {
         sheet: Box<DecisionPreview>,
         /// The title of its run.
         title: Option<String>,
+        /// The filter of the runs that can be decided with it.
+        filter: Option<RunQuery>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
         /// Distinguishes commands.
@@ -145,8 +147,9 @@ impl DialogSpec {
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, title, typed, ticket } => {
-                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).titled(title).retyped(&typed))
+            Self::Decide { sheet, title, filter, typed, ticket } => {
+                let decision = decision::Decision::new(pane, *sheet, ticket, opened);
+                Box::new(decision.among(title, filter).retyped(&typed))
             }
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchDialog::new(pane, view, ticket).retyped(&typed))

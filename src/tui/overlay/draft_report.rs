@@ -123,12 +123,14 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
                 (None, some) => format!("{some} of {} characters", shown.of),
             };
             let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
-            let labels = name + 2 + BAR_WIDTH + 2;
-            let mut before = vec![
-                Seg::new(fixed(&shown.label(), name + 2, painter), Role::Text),
-                Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1),
-            ];
-            // A reason can be longer than the column.
+            let mut before = vec![Seg::new(fixed(&shown.label(), name + 2, painter), Role::Text)];
+            // A reason takes the place of the bar, which is empty then.
+            let labels = if shown.dropped.is_some() {
+                name + 2
+            } else {
+                before.push(Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1));
+                name + 2 + BAR_WIDTH + 2
+            };
             let reason =
                 wrap_to(&[Seg::new(text, role)], width.saturating_sub(labels), 3, painter.glyphs.ellipsis);
             for mut row in reason {

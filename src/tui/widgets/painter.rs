@@ -21,6 +21,15 @@ pub struct Painter<'a> {
     pub glyphs: &'a Glyphs,
 }
 
+/// Dims content that may be outdated; everything else about it stays.
+pub fn fade(area: Rect, buf: &mut Buffer) {
+    for position in area.positions() {
+        if let Some(cell) = buf.cell_mut(position) {
+            cell.modifier.insert(Modifier::DIM);
+        }
+    }
+}
+
 impl<'a> Painter<'a> {
     /// Creates a painter for one frame.
     pub fn new(buf: &'a mut Buffer, cx: &Draw<'a>) -> Self {

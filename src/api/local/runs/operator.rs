@@ -26,7 +26,7 @@ use skills_runs::{DRAIN_PREFIX, HEARTBEAT_TIMEOUT, ProcessIdentity, UPLOADS_KEPT
 use skills_skill::safe_text;
 use skills_store::{
     ClockReading, EventKind, NewEvent, Precondition, RunEvent, RunFilter, RunId, RunPage, RunQuery,
-    RunRecord, StoreError, WorkerId,
+    RunRecord, StoreError, WorkerId, without_each_field,
 };
 
 /// Runs read per page.
@@ -35,6 +35,8 @@ const PAGE: usize = 500;
 const MAX_BOARD_RUNS: usize = 5_000;
 /// Maximum number of runs read for facets.
 const MAX_FACET_RUNS: usize = 5_000;
+/// Maximum number of fields of a filter whose alternatives are counted: each is a search.
+const MAX_ALTERNATIVE_FIELDS: usize = 4;
 /// Maximum number of hours of a board.
 const MAX_HOURS: u32 = 24 * 14;
 /// Maximum number of lines on a page of a log.
@@ -162,9 +164,17 @@ impl RunOverview {
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
         let runtime = self.store.runtime().await?;
-        let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
-        let (runs, truncated) = read(&runtime, filter, MAX_FACET_RUNS).await?;
-        Ok(facets(&runs, truncated))
+        let of = |filter: String| RunFilter { r#where: Some(filter), ..RunFilter::default() };
+        let (runs, truncated) = read(&runtime, of(filter.to_owned()), MAX_FACET_RUNS).await?;
+        let mut alternatives = Vec::new();
+        for (key, others) in without_each_field(filter).into_iter().take(MAX_ALTERNATIVE_FIELDS) {
+            let (others, is_partial) = read(&runtime, of(others), MAX_FACET_RUNS).await?;
+            // Counts of a part would be wrong.
+            if !is_partial {
+                alternatives.push((key, others));
+            }
+        }
+        Ok(facets(&runs, truncated, &alternatives))
     }
 
     async fn board(&self, hours: u32) -> Result<Board, Error> {

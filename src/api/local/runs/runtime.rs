@@ -24,7 +24,7 @@ use crate::{Code, Error};
 use skills_base::audit::{Anchor, Recorder};
 use skills_base::locked_folder::LockedFolder;
 use skills_base::telemetry::Metrics;
-use skills_config::{Config, MEMORY_STORE, MissingStore, quoted};
+use skills_config::{Audience, Config, MEMORY_STORE, MissingStore, quoted};
 use skills_registry::policy::Effect;
 use skills_registry::{Catalog, Registry, Root, RootOrigin, SHIPPED, Trust, shipped_versions};
 use skills_runs::{
@@ -612,22 +612,23 @@ impl LaunchPlaces {
         };
         (!self.known.of(&self.registry.snapshot()).contains(place)).then(|| {
             let shipped = shipped_versions(&self.config.dirs.cache);
-            if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
+            let (skills, options) = if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
                 // With only the shipped skills, runs are stored in memory unless a store is configured.
                 let store = StorePlace::in_use(&self.config).ok().map(|place| place.describe());
                 let store = store.filter(|store| store != MEMORY_STORE);
                 let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
-                format!(
-                    "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
-                        or leave it to a worker that loads them"
-                )
+                ("the shipped skills".to_owned(), format!("--demo{store}"))
             } else {
-                format!(
-                    "it was launched from the skills of {place}, which are not loaded: use --root {}, or \
-                        leave it to a worker that loads them",
-                    quoted(place)
-                )
-            }
+                (format!("the skills of {place}"), format!("--root {}", quoted(place)))
+            };
+            let own = match self.config.audience {
+                Audience::CommandLine => format!("use {options}, or "),
+                Audience::Workbench => format!("start the workbench with {options}, or "),
+                Audience::Service => String::new(),
+            };
+            format!(
+                "it was launched from {skills}, which are not loaded: {own}leave it to a worker that loads them"
+            )
         })
     }
 }

@@ -61,6 +61,8 @@ struct RunsDialog<'a, R, W> {
     dialog: Dialog<R, W>,
     core: &'a dyn FullClient,
     scopes: BTreeSet<Scope>,
+    /// The filter that was typed.
+    filter: Option<String>,
 }
 
 /// Runs the dialog on standard input and output.
@@ -68,7 +70,7 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     // A service that does not report the scopes checks them itself.
     let scopes = core.caller().await.unwrap_or_else(|_| CallerView::anyone()).scopes;
-    RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes }.list().await
+    RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes, filter: None }.list().await
 }
 
 /// Sorts runs: those that wait for approval by deadline, any others by age, newest first.
@@ -104,31 +106,31 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     async fn list(&mut self) -> Result<Exit, Failure> {
         let mut view = 0;
-        let mut own: Option<String> = None;
         loop {
-            let filter = own.clone().unwrap_or_else(|| VIEWS[view].1.to_owned());
+            let filter = self.filter.clone().unwrap_or_else(|| VIEWS[view].1.to_owned());
             let page = match self.read(&filter).await {
                 Ok(page) => page,
-                Err(error) if own.is_some() => {
+                Err(error) if self.filter.is_some() => {
                     self.print_line(format!("Error: {}.", clean(&error.message)))?;
-                    own = None;
+                    self.filter = None;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
             let order = if filter == VIEWS[0].1 { "nearest deadline first" } else { "newest first" };
-            let name = own
+            let name = self
+                .filter
                 .as_ref()
                 .map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}, {order}", clean(filter)));
             self.heading(&page, &name)?;
             match self.choose(&page).await?.as_str() {
                 "q" => return Ok(Exit::Success),
-                "v" => (view, own) = ((view + 1) % VIEWS.len(), None),
+                "v" => (view, self.filter) = ((view + 1) % VIEWS.len(), None),
                 "f" => {
                     let typed = self
                         .dialog
                         .ask("Filter, for example state:failed skill:deploy* age:>1h, or Enter for none.")?;
-                    own = typed.filter(|typed| !typed.is_empty());
+                    self.filter = typed.filter(|typed| !typed.is_empty());
                 }
                 _ => {}
             }
@@ -231,7 +233,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             "r: resume all failed runs of the list, after you type a word to confirm.",
             "In a run: a: approve. d: deny. s: send a signal. r: resume. c: cancel. b: back to the list.",
             "i: inputs in full. o: output of a step. t: assign the run to a person, with a note.",
-            "n, after a decision: the next run that waits for approval.",
+            "n, after a decision: the next run that waits for approval, of those that match the filter.",
             "If the outcome of a step is unknown, a asks what to do: rerun, happened, skip or fail.",
         ] {
             self.print_line(line)?;
@@ -357,14 +359,17 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     /// Names the next run that waits for approval, and asks what to do; `None` shows the decided run again.
     async fn after_decision(&mut self, decided: &str) -> Result<Option<After>, Failure> {
-        let waiting = self.read(VIEWS[0].1).await?.runs;
+        let among = self.filter.as_deref().unwrap_or_default();
+        let mut waiting = self.read(&format!("{} {among}", VIEWS[0].1)).await?.runs;
+        sort(&mut waiting, true);
         let next = waiting.into_iter().find(|run| run.id.0 != decided);
+        let of_filter = if among.is_empty() { "" } else { " that matches the filter" };
         self.print_line("")?;
         let next_answer = if let Some(run) = &next {
-            self.print_line(format!("Next waiting: {}", item(run, "", clock::now_ms())))?;
+            self.print_line(format!("Next waiting{of_filter}: {}", item(run, "", clock::now_ms())))?;
             "n next, "
         } else {
-            self.print_line("No other run waits for approval.")?;
+            self.print_line(format!("No other run{of_filter} waits for approval."))?;
             ""
         };
         self.print_line("")?;

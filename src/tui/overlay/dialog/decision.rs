@@ -24,7 +24,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, Event};
 use skills_model::{Choice, Verdict};
-use skills_store::RunId;
+use skills_store::{RunId, RunQuery};
 
 /// A repeat of the key that opened the dialog is ignored as held down within this time.
 const KEY_REPEAT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -93,9 +93,10 @@ impl Decision {
         }
     }
 
-    /// Sets the title of the run that the dialog was opened for.
-    pub(super) fn titled(mut self, title: Option<String>) -> Self {
+    /// Sets the title of the run that the dialog was opened for, and the filter of those that can be decided with it.
+    pub(super) fn among(mut self, title: Option<String>, filter: Option<RunQuery>) -> Self {
         self.gates.all[0].title = title;
+        self.gates.filter = filter;
         self
     }
 
@@ -411,7 +412,7 @@ impl Overlay for Decision {
                 self.answered(run, answer.as_deref())
             }
             Message::Run(RunResponse::Detail(_, Ok(detail))) => {
-                if let Some(notice) = self.gates.take_detail(detail) {
+                if let Some(notice) = self.gates.take_detail(detail, self.clock(self.now)) {
                     if detail.sheet.is_none() {
                         self.focus = Focus::Button(0);
                     }

@@ -16,6 +16,12 @@ use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
 use skills_skill::SkillId;
 
+/// Widths of the columns after the name: lost and won requests, golden queries, similarity.
+const WIDE_COLUMNS: [usize; 4] = [8, 6, 9, 11];
+const NARROW_COLUMNS: [usize; 4] = [5, 5, 7, 7];
+/// Minimum width of a name.
+const MIN_NAME: u16 = 10;
+
 /// Draws the rivals; returns the note of the title.
 pub(super) fn draw(
     detail: &mut Detail,
@@ -87,7 +93,18 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         out.push(RichLine::of(text, Role::Text));
     }
     out.push(RichLine::default());
-    let name_width = width.saturating_sub(34).clamp(10, 32);
+    // Golden queries have a column only if one of them changes its winner.
+    let has_golden =
+        report.rivals.iter().any(|rival| !(rival.golden_lost.is_empty() && rival.golden_won.is_empty()));
+    let columns = |[lost, won, golden, similarity]: [usize; 4]| {
+        [lost, won, if has_golden { golden } else { 0 }, similarity]
+    };
+    let of_name = |columns: [usize; 4]| {
+        width.checked_sub(columns.iter().sum::<usize>() as u16).filter(|name| *name >= MIN_NAME)
+    };
+    let is_narrow = of_name(columns(WIDE_COLUMNS)).is_none();
+    let widths = columns(if is_narrow { NARROW_COLUMNS } else { WIDE_COLUMNS });
+    let name_width = of_name(widths).unwrap_or(MIN_NAME).min(32);
     if report.rivals.is_empty() {
         out.push(RichLine::of(
             "no rivals: no other skill wins a request or is close in meaning",
@@ -95,8 +112,10 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         ));
     } else {
         let name = format!("{:<width$}", "rival", width = usize::from(name_width));
-        let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "lost", "won", "golden", "similarity");
-        out.push(RichLine::of(head, Role::Muted));
+        let heads = ["lost", "won", "golden", if is_narrow { "alike" } else { "similarity" }];
+        let heads = heads.into_iter().zip(widths).filter(|(_, width)| *width > 0);
+        let heads: String = heads.map(|(head, width)| format!("{head:>width$}")).collect();
+        out.push(RichLine::of(name + &heads, Role::Muted));
     }
     let first = out.len();
     for rival in &report.rivals {
@@ -105,22 +124,23 @@ fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLi
         let padding = " ".repeat(usize::from(name_width.saturating_sub(cells(&name))));
         let is_strong = rival.lost > 0 || !rival.golden_lost.is_empty();
         let plus = if is_strong { Modifier::BOLD } else { Modifier::empty() };
-        let golden = format!("-{}/+{}", rival.golden_lost.len(), rival.golden_won.len());
+        let golden = match (rival.golden_lost.len(), rival.golden_won.len()) {
+            (0, 0) => painter.glyphs.dot.to_owned(),
+            (lost, won) => format!("-{lost}/+{won}"),
+        };
         let figure =
             |value: usize| if value == 0 { painter.glyphs.dot.to_owned() } else { value.to_string() };
-        out.push(RichLine::from_segs(vec![
-            Seg::new(format!("{name}{padding}"), Role::Text).with(plus),
-            Seg::new(
-                format!("{:>8}", figure(rival.lost)),
-                if rival.lost > 0 { Role::Warning } else { Role::Muted },
-            ),
-            Seg::new(format!("{:>6}", figure(rival.won)), Role::Text),
-            Seg::new(
-                format!("{golden:>9}"),
-                if rival.golden_lost.is_empty() { Role::Muted } else { Role::Warning },
-            ),
-            Seg::new(format!("{:>11.2}", rival.similarity), Role::Muted),
-        ]));
+        let loss = |is_lost: bool| if is_lost { Role::Warning } else { Role::Muted };
+        let figures = [
+            (figure(rival.lost), loss(rival.lost > 0)),
+            (figure(rival.won), Role::Text),
+            (golden, loss(!rival.golden_lost.is_empty())),
+            (format!("{:.2}", rival.similarity), Role::Muted),
+        ];
+        let figures = figures.into_iter().zip(widths).filter(|(_, width)| *width > 0);
+        let mut segs = vec![Seg::new(format!("{name}{padding}"), Role::Text).with(plus)];
+        segs.extend(figures.map(|((text, role), width)| Seg::new(format!("{text:>width$}"), role)));
+        out.push(RichLine::from_segs(segs));
     }
     if !report.lost.is_empty() {
         out.push(RichLine::default());

@@ -9,17 +9,18 @@ use super::Focus;
 use super::board::{BoardState, failures_filter};
 use super::run_list::RunList;
 use super::table_view::deadline;
-use super::view::{outdated_line, run_name, spinner, state_before_outage};
+use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
-use crate::widgets::painter::Painter;
+use crate::widgets::painter::{Painter, fade};
 use crate::widgets::relative_time::{age, moment, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
-use skills_api::{Board, BoardRun, Code, WorkerState};
+use crate::widgets::wrap::wrap;
+use skills_api::{Board, BoardRun, WorkerState};
 use skills_config::RunSettings;
 use skills_model::RunState;
 
@@ -99,32 +100,55 @@ pub(super) fn draw(
     let (error, mut board) = (state.error.clone(), state.board.clone());
     // Ages advance while the service does not respond.
     let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
-    let mut outdated = None;
-    if let Some(board) = board.as_mut().filter(|_| error.is_some() || elapsed > OUTDATED) {
-        let why = error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
-        outdated = Some(match &error {
-            Some(error) if error.code == Code::StoreUnavailable => state_before_outage(board.now_ms),
-            _ => vec![format!("as of {}: {why}", time_of_day(board.now_ms))],
-        });
-        let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
-        (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
-    }
+    let is_stale = error.is_some() || elapsed > OUTDATED || list.runs.are_stale();
     let mut title = Title::of("Board", focused);
     if let Some(board) = &board {
-        let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
-        let form = if shows_days(board) { moment } else { minute };
-        let (from, now, dot) = (form(board.from_ms), form(board.now_ms), cx.glyphs.dot);
-        let plural = if live == 1 { "" } else { "s" };
-        let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
+        let dot = cx.glyphs.dot;
+        let mut note = if is_stale {
+            format!("as of {} {dot} {hours} h", time_of_day(board.now_ms))
+        } else {
+            let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
+            let form = if shows_days(board) { moment } else { minute };
+            let (from, now) = (form(board.from_ms), form(board.now_ms));
+            let plural = if live == 1 { "" } else { "s" };
+            format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}")
+        };
+        if list.filter.query().is_some() {
+            note = format!("all runs, not filtered {dot} {note}");
+        }
         title = title.note(note);
     }
     title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     draw_tabs(list, (focus, true), Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+    let mut outdated = None;
+    if let Some(board) = &mut board {
+        let outage = list.runs.outage.as_ref();
+        outdated = match (outage, is_stale) {
+            (Some(outage), _) => Some(outage.texts(Some(board.now_ms), cx.clock_ms)),
+            (None, true) => {
+                let why =
+                    error.as_ref().map_or_else(|| "no response".to_owned(), |error| shown(&error.message));
+                Some(vec![format!("as of {}: {why}", time_of_day(board.now_ms))])
+            }
+            (None, false) => None,
+        };
+        if is_stale {
+            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+            (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
+        }
+    }
     list.drawn.list = area;
     let Some(board) = board else {
         let mut painter = Painter::new(buf, cx);
+        if let Some(outage) = &list.runs.outage {
+            let row = Rect { y: area.y + 2, height: 1, ..area };
+            outdated_line(&outage.texts(None, cx.clock_ms), row, &mut painter);
+        }
         let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
-        painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
+        let lines = wrap(&[Seg::new(text, Role::Muted)], area.width.saturating_sub(4));
+        for (line, y) in lines.into_iter().zip(area.y + 3..area.bottom()) {
+            painter.line(area.x + 3, y, &RichLine::from_segs(line), area.width.saturating_sub(4));
+        }
         return;
     };
     let mut body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
@@ -133,6 +157,10 @@ pub(super) fn draw(
         body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
     }
     draw_body(state, list, &board, body, buf, cx);
+    if is_stale {
+        fade(Rect { y: area.y + 1, height: 1, ..area }, buf);
+        fade(body, buf);
+    }
 }
 
 fn draw_body(
@@ -577,7 +605,7 @@ fn shows_days(board: &Board) -> bool {
 }
 
 /// Formats a time of day to the minute: `17:00`.
-pub(super) fn minute(at_ms: i64) -> String {
+fn minute(at_ms: i64) -> String {
     time_of_day(at_ms).chars().take(5).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::action::Action;
 use crate::pane::{Effect, PaneId, Target};
 use skills_api::{Board, Error, RunDetail};
 use skills_config::RunSettings;
-use skills_store::{RunEvent, RunId, RunPage};
+use skills_store::{RunEvent, RunId, RunPage, RunQuery};
 
 /// The state of the list, the details and the board.
 #[derive(Default)]
@@ -64,6 +64,11 @@ impl RunBrowser {
         self.detail.show(selected);
         self.list.selected = Some(selected.clone());
         self.request_detail()
+    }
+
+    /// Returns the filter of the runs on the screen; the board has none.
+    pub fn shown_filter(&self) -> Option<RunQuery> {
+        self.list.filter.query().filter(|_| self.board.is_none()).cloned()
     }
 
     /// Moves the cursor to a run, resetting a filter that hides it.

@@ -19,7 +19,7 @@ use crate::widgets::text_width::shown;
 use skills_api::{ContractView, Error, requested_pause};
 use skills_model::{CommandName, Gate, RunState};
 use skills_skill::SkillId;
-use skills_store::{RunId, RunRecord};
+use skills_store::{RunId, RunQuery, RunRecord};
 
 /// Maximum number of other waiting runs that are loaded to be decided together.
 const MAX_BULK_DECISIONS: usize = 24;
@@ -51,9 +51,16 @@ impl Dialogs {
     }
 
     /// Opens the dialog of a command for the run under the cursor; `None` for other actions, and without a run.
-    pub fn act(&mut self, action: Action, list: &RunList, detail: &mut DetailState) -> Option<Vec<Effect>> {
+    /// A decision can be extended to others only of those on the screen, which the filter restricts.
+    pub fn act(
+        &mut self,
+        action: Action,
+        list: &RunList,
+        filter: Option<RunQuery>,
+        detail: &mut DetailState,
+    ) -> Option<Vec<Effect>> {
         let kind = match action {
-            Action::Approve | Action::Deny => return Some(self.decide(list, detail)),
+            Action::Approve | Action::Deny => return Some(self.decide(list, filter, detail)),
             Action::Launch => return Some(vec![Effect::Run(RunRequest::Launchable)]),
             Action::Resume => {
                 let changed = detail.get().is_some_and(|detail| detail.contract_unchanged == Some(false));
@@ -125,9 +132,9 @@ impl Dialogs {
         Some(out)
     }
 
-    /// Opens the dialog with the known state of the run, and requests the other runs that wait for the same step. If
-    /// nothing is known yet, the dialog opens with the response.
-    fn decide(&mut self, list: &RunList, detail: &mut DetailState) -> Vec<Effect> {
+    /// Opens the dialog with the known state of the run, and requests the other runs on the screen that wait for the
+    /// same step. If nothing is known yet, the dialog opens with the response.
+    fn decide(&mut self, list: &RunList, filter: Option<RunQuery>, detail: &mut DetailState) -> Vec<Effect> {
         let Some(run) = list.record() else { return Vec::new() };
         let Some(sheet) = detail.get().and_then(|detail| detail.sheet.clone()) else {
             detail.sheet_wanted = true;
@@ -137,9 +144,8 @@ impl Dialogs {
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
-        let mut out = vec![open(DialogSpec::Decide { sheet, title, typed, ticket })];
-        // Scripts and trust change without an event: reload the run to compare it with the dialog.
-        out.extend(detail.request(&run.id));
+        let is_shown =
+            |run: &RunRecord| filter.as_ref().is_none_or(|filter| filter.matches(run, list.drawn.clock_ms));
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
@@ -147,10 +153,13 @@ impl Dialogs {
         let known = list.runs.known.iter().map(|(other, _)| other);
         let mut alike: Vec<(i64, &RunId)> = known
             .filter(|other| other.id != run.id && other.state == RunState::WaitingForHuman)
-            .filter(|other| other.skill_id == run.skill_id && step(other) == step(run))
+            .filter(|other| other.skill_id == run.skill_id && step(other) == step(run) && is_shown(other))
             .map(|other| (other.since_ms, &other.id))
             .collect();
         alike.sort();
+        let mut out = vec![open(DialogSpec::Decide { sheet, title, filter, typed, ticket })];
+        // Scripts and trust change without an event: reload the run to compare it with the dialog.
+        out.extend(detail.request(&run.id));
         out.extend(alike.into_iter().take(MAX_BULK_DECISIONS).filter_map(|(_, id)| detail.request(id)));
         out
     }
@@ -174,13 +183,19 @@ impl Dialogs {
     }
 
     /// Opens the dialog that waited for the run to be loaded.
-    pub fn open_awaited(&mut self, run: &RunId, list: &RunList, detail: &mut DetailState) -> Vec<Effect> {
+    pub fn open_awaited(
+        &mut self,
+        run: &RunId,
+        list: &RunList,
+        filter: Option<RunQuery>,
+        detail: &mut DetailState,
+    ) -> Vec<Effect> {
         if !detail.sheet_wanted || list.selected.as_ref() != Some(run) {
             return Vec::new();
         }
         detail.sheet_wanted = false;
         let there = detail.get().is_some_and(|detail| detail.sheet.is_some());
-        if there { self.decide(list, detail) } else { vec![dialog_unavailable(run, detail)] }
+        if there { self.decide(list, filter, detail) } else { vec![dialog_unavailable(run, detail)] }
     }
 
     /// Discards the drafts of a completed decision or launch, because they were submitted with it.

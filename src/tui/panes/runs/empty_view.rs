@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::run_list::RunList;
+use super::view::outdated_line;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -22,6 +23,10 @@ pub(super) fn draw(list: &mut RunList, isolation: Option<&str>, area: Rect, buf:
     let mut painter = Painter::new(buf, cx);
     Title::of("Runs", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
     list.drawn.list = area;
+    if let Some(outage) = &list.runs.outage {
+        let row = Rect { y: area.y + 1, height: 1, ..area };
+        outdated_line(&outage.texts(None, cx.clock_ms), row, &mut painter);
+    }
     if let Some(error) = &list.runs.error {
         painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
         let segs = [Seg::new(shown(&error.message), Role::Text)];

@@ -60,6 +60,11 @@ impl Filter {
         (self.error.is_none() && !self.is_empty()).then_some(self.applied.as_str())
     }
 
+    /// Returns the query that restricts the list, if any.
+    pub fn query(&self) -> Option<&RunQuery> {
+        (!self.is_empty()).then_some(&self.query)
+    }
+
     pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
         self.query.matches(run, now_ms)
     }

@@ -136,11 +136,12 @@ impl Pane for Runs {
 impl Runs {
     /// Executes an action on the run under the cursor, or on the marked ones; `None` for movements.
     fn execute_command(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let filter = self.browser.shown_filter();
         let (list, detail) = (&self.browser.list, &mut self.browser.detail);
         let in_list = self.browser.focus == Focus::List;
         if let Some(effects) = self.dialogs.act_on_marked(action, in_list, list, detail) {
             return Some(effects);
         }
-        self.dialogs.act(action, list, detail).or_else(|| self.browser.act_on_run(action))
+        self.dialogs.act(action, list, filter, detail).or_else(|| self.browser.act_on_run(action))
     }
 }

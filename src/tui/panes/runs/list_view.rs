@@ -7,13 +7,13 @@ use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
 use super::run_list::RunList;
 use super::table_view::{deadline, draw_table};
-use super::view::{outdated_line, run_name, spinner, state_before_outage};
+use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
-use crate::widgets::painter::Painter;
+use crate::widgets::painter::{Painter, fade};
 use crate::widgets::relative_time::age;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
@@ -112,8 +112,17 @@ impl Columns {
     }
 }
 
-/// Draws the list, or the table.
+/// Draws the list, or the table; runs that cannot be read now are dimmed.
 pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let window = draw_above(list, focus, area, buf, cx);
+    draw_rows(list, focus, window, buf, cx);
+    if list.runs.are_stale() {
+        fade(window, buf);
+    }
+}
+
+/// Draws what is above the rows; returns the area below.
+fn draw_above(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Rect {
     let focused = cx.focused && focus != Focus::Detail;
     list_title(list, focused, area.width, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     let mut y = area.y + 1;
@@ -133,9 +142,12 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
             y += 1;
         }
     }
-    if let Some(since_ms) = list.runs.store_down_ms {
+    if let Some(outage) = &list.runs.outage {
+        if list.runs.are_stale() {
+            fade(Rect { height: y - area.y, ..area }, buf);
+        }
         let row = Rect { y, height: 1, ..area };
-        outdated_line(&state_before_outage(since_ms), row, &mut Painter::new(buf, cx));
+        outdated_line(&outage.texts(None, cx.clock_ms), row, &mut Painter::new(buf, cx));
         y += 1;
     }
     let mut window = Rect { y, height: area.bottom().saturating_sub(y), ..area };
@@ -144,6 +156,11 @@ pub(super) fn draw(list: &mut RunList, focus: Focus, area: Rect, buf: &mut Buffe
         let below = Rect { y: window.bottom(), height: ERROR_ROWS, ..area };
         trouble(&error.message, below, &mut Painter::new(buf, cx));
     }
+    window
+}
+
+fn draw_rows(list: &mut RunList, focus: Focus, window: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    let focused = cx.focused && focus != Focus::Detail;
     if list.is_table() {
         draw_table(list, focused, window, buf, cx);
         return;

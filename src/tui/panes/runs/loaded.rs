@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use super::feed::{KnownRuns, RunPages};
 use super::list::tail;
 use crate::pane::Effect;
+use crate::run_requests::Outage;
 use crate::widgets::text_width::shown;
-use skills_api::{Code, Error};
+use skills_api::Error;
 use skills_model::RunState;
 use skills_store::{LeaseHolder, RunId, RunPage, RunRecord};
 
@@ -21,8 +22,8 @@ pub(super) struct LoadedRuns {
     /// Runs that are known to wait for a person; `None` before the open ones were loaded.
     told_waiting: Option<HashSet<RunId>>,
     pub error: Option<Error>,
-    /// Since when the run store is unavailable; `None` while it responds.
-    pub store_down_ms: Option<i64>,
+    /// Why the runs are not updated, if so.
+    pub outage: Option<Outage>,
     /// Whether the core is unreachable, so that commands are refused.
     pub disconnected: bool,
 }
@@ -56,13 +57,21 @@ impl LoadedRuns {
         self.feeds.reset();
         self.counts.clear();
         (self.loaded, self.told_waiting, self.error) = (false, None, None);
-        self.store_down_ms = None;
+        self.outage = None;
     }
 
-    /// Returns the error of the list, except one that [`Self::store_down_ms`] already reports.
+    /// Returns the error of the list, except one that [`Self::outage`] already reports.
     pub fn own_error(&self) -> Option<&Error> {
-        let is_told = |error: &&Error| self.store_down_ms.is_some() && error.code == Code::StoreUnavailable;
-        self.error.as_ref().filter(|error| !is_told(error))
+        let is_told = |outage: &Outage, error: &Error| {
+            outage.error.code == error.code || (outage.is_unreachable() && error.is_service_unreachable())
+        };
+        let is_own = |error: &&Error| self.outage.as_ref().is_none_or(|outage| !is_told(outage, error));
+        self.error.as_ref().filter(is_own)
+    }
+
+    /// Returns whether nothing can be read now.
+    pub fn are_stale(&self) -> bool {
+        self.outage.as_ref().is_some_and(Outage::is_unreachable)
     }
 
     pub fn refresh_all(&mut self) -> Vec<Effect> {

@@ -127,20 +127,19 @@ impl Runs {
             |what: &str, error: &Error| vec![Effect::ErrorNotice(what.to_owned(), shown(&error.message))];
         match response {
             RunResponse::Following => {
-                browser.list.runs.store_down_ms = None;
+                browser.list.runs.outage = None;
                 let mut effects = browser.list.runs.refresh_all();
                 effects.extend(browser.request_detail());
                 effects.push(Effect::Run(RunRequest::Views(None)));
                 effects
             }
-            RunResponse::NotFollowing(error) => {
+            RunResponse::NotFollowing(outage) => {
                 let runs = &mut browser.list.runs;
-                if response.is_store_unavailable() {
-                    let since_ms = error.reason.as_ref().and_then(|reason| reason.get("since_ms")?.as_i64());
-                    runs.store_down_ms = since_ms.or(Some(browser.list.drawn.clock_ms));
+                if outage.is_of_store() || outage.is_unreachable() {
+                    runs.outage = Some(outage.clone());
                 }
                 if !runs.loaded {
-                    runs.error = Some(error.clone());
+                    runs.error = Some(outage.error.clone());
                 }
                 runs.refresh_all()
             }
@@ -229,7 +228,9 @@ impl Runs {
             if let Ok(detail) = answer {
                 self.sandbox.isolation = Some(detail.isolation.clone());
             }
-            effects.extend(self.dialogs.open_awaited(run, &self.browser.list, &mut self.browser.detail));
+            let filter = self.browser.shown_filter();
+            let browser = &mut self.browser;
+            effects.extend(self.dialogs.open_awaited(run, &browser.list, filter, &mut browser.detail));
         }
         effects
     }

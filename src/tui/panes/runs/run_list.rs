@@ -17,9 +17,11 @@ use crate::widgets::format::count;
 use crate::widgets::relative_time::{until_older, until_younger};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::shown;
-use skills_api::{FacetList, SavedView, sort_runs};
+use skills_api::{FacetList, SavedView, facets, sort_runs};
 use skills_config::{RunColumn, RunSettings, RunSort};
-use skills_store::{EventKind, RunEvent, RunId, RunPage, RunRecord};
+use skills_store::{
+    EventKind, RunEvent, RunId, RunPage, RunQuery, RunRecord, TermEffect, with_term, without_each_field,
+};
 
 /// Areas of the last frame.
 #[derive(Debug, Default)]
@@ -220,19 +222,33 @@ impl RunList {
         effects
     }
 
-    /// Adds a term to the text of the filter.
+    /// Adds a term to the text of the filter: an alternative, if the filter restricts the field, or removes it.
     pub fn add_term(&mut self, text: &str) {
-        let before = self.filter.field.text().trim().to_owned();
-        if !before.split_whitespace().any(|known| known == text) {
-            self.filter.field.set(format!("{before} {text}").trim());
-        }
+        let (filter, _) = with_term(self.filter.field.text(), text);
+        self.filter.field.set(&filter);
     }
 
-    /// Handles `+`: lets the user choose a value of the run under the cursor to add to the filter.
-    pub fn choose_term(&self) -> Vec<Effect> {
+    /// Handles `+`: lets the user choose a value of the run under the cursor, or of other runs, to add to the filter.
+    pub fn choose_term(&mut self) -> Vec<Effect> {
         let Some(run) = self.record() else { return Vec::new() };
-        let choices: Vec<(String, String, String)> =
-            terms_of(run).into_iter().map(|text| (text.clone(), shown(&text), String::new())).collect();
+        let mut terms: Vec<(String, String)> =
+            terms_of(run).into_iter().map(|text| (text, String::new())).collect();
+        for value in self.facets().facets.iter().flat_map(|facet| &facet.values) {
+            if terms.iter().all(|(known, _)| *known != value.term) {
+                let runs = count(usize::try_from(value.runs).unwrap_or(usize::MAX));
+                terms.push((value.term.clone(), runs));
+            }
+        }
+        let note = |term: &str, runs: String| match with_term(self.filter.field.text(), term).1 {
+            TermEffect::Narrows => runs,
+            TermEffect::Widens => format!("or, {runs}").trim_end_matches(", ").to_owned(),
+            TermEffect::Removes => "remove".to_owned(),
+        };
+        let choices = terms.into_iter().map(|(term, runs)| {
+            let note = note(&term, runs);
+            (term.clone(), shown(&term), note)
+        });
+        let choices: Vec<(String, String, String)> = choices.collect();
         let title = "Add to the filter".to_owned();
         vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: Some(0) })]
     }
@@ -328,7 +344,11 @@ impl RunList {
     pub fn requested_filters(&self) -> Vec<String> {
         let views =
             self.views.saved.iter().filter(|_| !self.runs.is_complete()).map(|view| view.r#where.clone());
-        let filter = self.filter.in_force().filter(|_| self.runs.feeds.has_further_matches());
+        let is_counted = |filter: &&str| {
+            self.runs.feeds.has_further_matches()
+                || !self.runs.is_complete() && !without_each_field(filter).is_empty()
+        };
+        let filter = self.filter.in_force().filter(is_counted);
         views.chain(filter.map(str::to_owned)).collect()
     }
 
@@ -355,9 +375,22 @@ impl RunList {
     /// Returns the facets of all runs that match the filter, or of the loaded ones until the service answers.
     pub fn facets(&mut self) -> Arc<FacetList> {
         let lacks = self.runs.feeds.lacks_matches();
-        let filter = self.filter.in_force().filter(|_| lacks);
-        let listed = self.rows.iter().filter_map(|row| self.runs.known.get(row.run()?));
-        self.views.summaries.facets(filter, listed, lacks)
+        let is_complete = self.runs.is_complete();
+        let filter = self.filter.in_force();
+        if let Some(list) = self.views.summaries.facets(filter.filter(|_| lacks || !is_complete), lacks) {
+            return list;
+        }
+        let (known, now_ms) = (&self.runs.known, self.drawn.clock_ms);
+        let listed: Vec<&RunRecord> = self.rows.iter().filter_map(|row| known.get(row.run()?)).collect();
+        let fields = filter.filter(|_| is_complete).map(without_each_field).unwrap_or_default();
+        let alternatives = fields.into_iter().filter_map(|(key, others)| {
+            let query = RunQuery::parse(&others).ok()?;
+            let matching = known.iter().filter(|(run, _)| query.matches(run, now_ms)).map(|(run, _)| run);
+            Some((key, matching.collect()))
+        });
+        let list = Arc::new(facets(&listed, lacks, &alternatives.collect::<Vec<_>>()));
+        self.views.summaries.keep_facets(&list);
+        list
     }
 
     /// Returns whether a run on the screen has a spinner.

@@ -9,8 +9,8 @@ use super::loaded::LoadedRuns;
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::widgets::format::count;
-use skills_api::{Error, FacetList, SavedView, facets};
-use skills_store::{RunQuery, RunRecord};
+use skills_api::{Error, FacetList, SavedView};
+use skills_store::RunQuery;
 
 /// Minimum interval between requests for the same counts.
 const REFRESH: Duration = Duration::from_secs(10);
@@ -115,22 +115,15 @@ impl Summaries {
         Some((run_count(list), list.runs))
     }
 
-    /// Returns the facets of a filter that the service computes, or those of the loaded runs until it answers.
-    pub fn facets<'r>(
-        &mut self,
-        filter: Option<&str>,
-        listed: impl Iterator<Item = &'r RunRecord>,
-        lacks: bool,
-    ) -> Arc<FacetList> {
-        if let Some(list) = filter.and_then(|filter| self.responses.get(filter)) {
-            return Arc::clone(list);
-        }
-        if let Some(list) = self.listed.as_ref().filter(|list| list.truncated == lacks) {
-            return Arc::clone(list);
-        }
-        let list = Arc::new(facets(&listed.collect::<Vec<_>>(), lacks));
-        self.listed = Some(Arc::clone(&list));
-        list
+    /// Returns the facets of a filter that the service computed, or the kept ones until it answers.
+    pub fn facets(&self, filter: Option<&str>, lacks: bool) -> Option<Arc<FacetList>> {
+        let computed = filter.and_then(|filter| self.responses.get(filter));
+        computed.or_else(|| self.listed.as_ref().filter(|list| list.truncated == lacks)).cloned()
+    }
+
+    /// Keeps the facets of the rows until these change.
+    pub fn keep_facets(&mut self, list: &Arc<FacetList>) {
+        self.listed = Some(Arc::clone(list));
     }
 
     /// Returns how many runs match a filter, as the service counted them, if they are more than the listed ones.

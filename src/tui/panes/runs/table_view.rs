@@ -16,7 +16,7 @@ use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use skills_api::{deadline_text, distinguishing_texts, run_cell};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
-use skills_store::RunRecord;
+use skills_store::{RunRecord, TermEffect, with_term};
 
 /// A column with its first cell and width.
 struct Column {
@@ -156,7 +156,10 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
         x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
         for value in &facet.values {
             let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
-            let text = shown(&value.value);
+            // A value that the filter contains is marked; a click on it removes it.
+            let is_selected = with_term(list.filter.field.text(), &value.term).1 == TermEffect::Removes;
+            let sign = if is_selected { painter.glyphs.set } else { "" };
+            let text = format!("{sign}{}", shown(&value.value));
             let width = cells(&text) + 1 + cells(&number);
             if x + width > end {
                 break 'all;

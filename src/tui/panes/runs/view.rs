@@ -3,7 +3,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::board_view::minute;
 use super::browser::RunBrowser;
 use super::detail::DetailAreas;
 use super::run_list::ListAreas;
@@ -11,7 +10,7 @@ use super::{Focus, board_view, detail_view, empty_view, list_view};
 use crate::app::SPIN;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
+use crate::widgets::painter::{Painter, fade};
 use crate::widgets::rule::{BorderJunction, divider};
 use crate::widgets::text_width::{cells, cut_end, cut_middle};
 
@@ -36,15 +35,6 @@ pub(super) fn run_name(title: &str, distinction: &str, width: u16, ellipsis: &st
     cut_middle(&format!("{title}  {distinction}"), width, ellipsis).into_owned()
 }
 
-/// Describes a state from before the run store became unavailable, the longer text first.
-pub(super) fn state_before_outage(at_ms: i64) -> Vec<String> {
-    let time = minute(at_ms);
-    vec![
-        format!("the run store is unavailable; showing the state of {time}"),
-        format!("as of {time}; store unavailable"),
-    ]
-}
-
 /// Draws a line above a state that is outdated: the first of these texts that fits.
 pub(super) fn outdated_line(texts: &[String], row: Rect, painter: &mut Painter<'_>) {
     painter.band(row, Role::DangerBand);
@@ -56,8 +46,21 @@ pub(super) fn outdated_line(texts: &[String], row: Rect, painter: &mut Painter<'
     painter.put(row.x + 5, row.y, &text, Role::Danger, available);
 }
 
-/// Draws the parts, laid out for the size of the area.
+/// Draws the parts, laid out for the size of the area; a run that cannot be read now is dimmed.
 pub(super) fn draw(
+    browser: &mut RunBrowser,
+    isolation: Option<&str>,
+    area: Rect,
+    buf: &mut Buffer,
+    cx: &mut Draw<'_>,
+) {
+    draw_parts(browser, isolation, area, buf, cx);
+    if browser.list.runs.are_stale() {
+        fade(browser.detail.drawn.area, buf);
+    }
+}
+
+fn draw_parts(
     browser: &mut RunBrowser,
     isolation: Option<&str>,
     area: Rect,

@@ -102,6 +102,9 @@ impl Views {
     /// Returns the number of runs of a tab, if it is known.
     fn tab_count(&self, tab: &Tab, runs: &LoadedRuns) -> Option<(String, u64)> {
         let Tab::Filter(name, filter) = tab else { return None };
+        if !runs.loaded {
+            return None;
+        }
         let number = match name.as_str() {
             "All" if filter.is_empty() => runs.all(),
             "Waiting" => runs.count(&[RunState::WaitingForHuman]),
@@ -212,39 +215,27 @@ pub(super) fn draw_tabs(
     let mut labels = levels.map(|detail| views.labels(detail, active, runs, cx)).into_iter();
     let last = views.labels(Detail::Names, active, runs, cx);
     let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or(last);
-    let is_cut = total(&labels) > available + 2;
-    // Tabs that do not fit are represented by a glyph on their side, which opens the nearest of them.
-    let mut first = 0;
-    while is_cut
-        && first < active.unwrap_or(0)
-        && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > available
-    {
-        first += 1;
-    }
     let ellipsis = painter.glyphs.ellipsis;
-    if first > 0 {
-        list.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
-        x = painter.put(x, row.y, ellipsis, Role::Muted, available) + 1;
-    }
-    let all = labels.len();
-    for (at, label) in labels.into_iter().enumerate().skip(first) {
-        let width = width(&label);
-        let behind = if at + 1 < all { cells(ellipsis) + 1 } else { 0 };
-        if x + width + behind > end {
-            list.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), at));
+    let widths: Vec<u16> = labels.iter().map(width).collect();
+    // Tabs that do not fit are represented by a glyph in their place, which opens the nearest of them.
+    let mut next = 0;
+    for at in fitting(&widths, active, cells(ellipsis), available) {
+        if next < at {
+            let nearest = if active == Some(at) { at - 1 } else { next };
+            list.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), nearest));
             x = painter.put(x, row.y, ellipsis, Role::Muted, end.saturating_sub(x)) + 2;
-            break;
         }
-        let (name, text) = label;
+        next = at + 1;
+        let (name, text) = &labels[at];
         let start = x;
         x = if active == Some(at) {
             let plus = Modifier::BOLD | Modifier::UNDERLINED;
-            painter.put_plus(x, row.y, &name, Role::Strong, plus, width)
+            painter.put_plus(x, row.y, name, Role::Strong, plus, end.saturating_sub(x))
         } else {
-            painter.put(x, row.y, &name, Role::Muted, width)
+            painter.put(x, row.y, name, Role::Muted, end.saturating_sub(x))
         };
         if let Some((text, role)) = text {
-            x = painter.put(x + 1, row.y, &text, role, width);
+            x = painter.put(x + 1, row.y, text, *role, end.saturating_sub(x + 1));
         }
         list.drawn.tabs.push((Rect::new(start, row.y, x - start, 1), at));
         x += 2;
@@ -253,6 +244,28 @@ pub(super) fn draw_tabs(
         let start = painter.right(end, row.y, "save as view", Role::Muted);
         painter.right(start.saturating_sub(1), row.y, "V", Role::Key);
     }
+}
+
+/// Returns the tabs that fit, in order: the active one, the board, which is the last one, and of the others the first.
+/// Those between two of them are represented by an ellipsis.
+fn fitting(widths: &[u16], active: Option<usize>, ellipsis: u16, available: u16) -> Vec<usize> {
+    let mut tabs: Vec<usize> = Vec::new();
+    let others = (0..widths.len()).filter(|at| Some(*at) != active && at + 1 != widths.len());
+    for at in active.into_iter().chain(widths.len().checked_sub(1)).chain(others) {
+        let place = tabs.partition_point(|known| *known < at);
+        if tabs.get(place) == Some(&at) {
+            continue;
+        }
+        tabs.insert(place, at);
+        let gaps =
+            (0..tabs.len()).filter(|i| tabs[*i] > i.checked_sub(1).map_or(0, |before| tabs[before] + 1));
+        let total = tabs.iter().map(|at| widths[*at] + 2).sum::<u16>() + gaps.count() as u16 * (ellipsis + 2);
+        if total > available + 2 && tabs.len() > 1 {
+            tabs.remove(place);
+            break;
+        }
+    }
+    tabs
 }
 
 /// Returns terms that a run matches, most informative first.
@@ -282,4 +295,21 @@ pub(super) fn terms_of(run: &RunRecord) -> Vec<String> {
     }
     terms.push(term("by", &run.started_by));
     terms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_active_tab_and_the_board_always_fit() {
+        // Four built-in tabs, six views, and the board.
+        let widths = [3, 4, 3, 4, 9, 9, 9, 9, 9, 9, 5];
+        assert_eq!(fitting(&widths, Some(0), 1, 200), (0..11).collect::<Vec<_>>());
+        assert_eq!(fitting(&widths, Some(0), 1, 42), [0, 1, 2, 3, 4, 10]);
+        assert_eq!(fitting(&widths, Some(8), 1, 42), [0, 1, 2, 8, 10]);
+        assert_eq!(fitting(&widths, Some(10), 1, 42), [0, 1, 2, 3, 4, 10]);
+        assert_eq!(fitting(&widths, None, 1, 20), [0, 1, 10]);
+        assert_eq!(fitting(&widths, Some(8), 1, 8), [8]);
+    }
 }

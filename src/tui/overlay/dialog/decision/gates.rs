@@ -8,7 +8,7 @@ use crate::widgets::rich::Seg;
 use crate::widgets::text_width::shown;
 use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Expiry, Verdict};
-use skills_store::RunId;
+use skills_store::{RunId, RunQuery};
 
 /// The progress of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +76,13 @@ pub(super) struct Gates {
     pub all: Vec<PendingGate>,
     /// Index of the gate whose inputs are shown.
     pub at: usize,
+    /// The filter of the list that the dialog was opened from: runs that do not match are not decided here.
+    pub filter: Option<RunQuery>,
 }
 
 impl Gates {
     pub fn new(sheet: DecisionPreview) -> Self {
-        Self { all: vec![PendingGate::open(sheet, None, true)], at: 0 }
+        Self { all: vec![PendingGate::open(sheet, None, true)], at: 0, filter: None }
     }
 
     pub fn current(&self) -> &PendingGate {
@@ -277,10 +279,12 @@ impl Gates {
     }
 
     /// Updates a gate from its run: another one of the same capability, or one in the dialog that changed.
-    pub fn take_detail(&mut self, detail: &RunDetail) -> Option<Notice> {
+    pub fn take_detail(&mut self, detail: &RunDetail, clock: i64) -> Option<Notice> {
         let several = self.are_several();
         let Some(one) = self.all.iter_mut().find(|one| one.sheet.run == detail.run.id) else {
-            self.add(detail);
+            if self.filter.as_ref().is_none_or(|filter| filter.matches(&detail.run, clock)) {
+                self.add(detail);
+            }
             return None;
         };
         if one.send_state != SendState::Open {

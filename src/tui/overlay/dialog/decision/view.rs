@@ -207,7 +207,8 @@ pub(super) fn body_lines(
                 format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
             }
         };
-        out.push(Line::Plain(RichLine::of(format!("{head}; Space selects"), Role::Muted)));
+        let matching = if gates.filter.is_some() { " and match the filter" } else { "" };
+        out.push(Line::Plain(RichLine::of(format!("{head}{matching}; Space selects"), Role::Muted)));
         out.extend((first..first + rows).map(Line::Together));
         out.push(Line::Plain(RichLine::default()));
     }
