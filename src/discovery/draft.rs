@@ -440,7 +440,7 @@ pub fn advise(
     let gain = |then: &Place| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
     let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
     let mut words = missing(router, &document.id, query)?;
-    // What the skill is not for is no help.
+    // A word that the skill excludes does not help.
     let excluded = exclusion_ranges(&document.description, &router.lexicon);
     let is_excluded = |word: &String| {
         excluded.iter().any(|range| contains_word(slice(&document.description, range.clone()), word))
