@@ -29,7 +29,6 @@ pub struct Distinction {
 }
 
 impl Distinction {
-    /// Returns each row on one line.
     #[must_use]
     pub fn lines(&self, between: &str) -> Vec<String> {
         self.rows.iter().map(|row| line(row, between)).collect()
@@ -197,7 +196,6 @@ impl<'v> Differences<'v> {
             .collect()
     }
 
-    /// Returns the same on one line.
     #[must_use]
     pub fn line(&self, object: &Value) -> String {
         self.fields(object).join("  ")
@@ -239,7 +237,6 @@ fn named(name: &str, text: &str, same: usize) -> String {
     format!("{}={part}{after}", safe_text::line(name))
 }
 
-/// Returns whether a title contains a value as a word.
 fn contains_word(title: &str, value: &str) -> bool {
     // A period joins the parts of a version, and a hyphen those of a name: `eu-central-1`.
     let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || "._-".contains(c));

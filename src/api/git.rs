@@ -37,14 +37,11 @@ pub struct GitRoot {
     folder: PathBuf,
 }
 
-/// A commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCommit {
-    /// Its id.
     pub id: String,
     /// When it was committed, in seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Its author.
     pub author: String,
     /// The first line of its message.
     pub subject: String,
@@ -257,7 +254,6 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
     Ok(parse_log(&output(command, "log")?))
 }
 
-/// Returns whether a path is that of a skill.
 fn is_skill(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")

@@ -43,13 +43,11 @@ impl Check {
         Self { subject: subject.into(), health: Health::Good, found: found.into(), advice: None }
     }
 
-    /// Creates a check with a note.
     pub fn note(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Note, found: found.into(), advice }
     }
 
-    /// Creates a check with a problem.
     pub fn problem(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Problem, found: found.into(), advice }

@@ -36,7 +36,6 @@ pub struct StoredKey {
     pub scopes: BTreeSet<Scope>,
 }
 
-/// The content of a key file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {

@@ -19,7 +19,6 @@ const LARGEST_BATCH: u64 = 100;
 /// Number of principals in memory above which those of past windows are removed.
 const MAX_PRINCIPALS: usize = 4096;
 
-/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// Number of requests per window.
@@ -47,7 +46,6 @@ impl RateLimit {
 /// Whether a request is allowed, and the state of its principal's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// Whether it is allowed.
     pub allowed: bool,
     /// Number of requests per window.
     pub limit: u64,
@@ -93,7 +91,6 @@ impl Limiter {
         Self { counts, limit, now, metrics, shares: Mutex::default() }
     }
 
-    /// Returns the limit.
     #[must_use]
     pub fn limit(&self) -> RateLimit {
         self.limit

@@ -207,9 +207,7 @@ pub struct ViewList {
 /// Which lines of output to return.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogRequest {
-    /// The run.
     pub run: String,
-    /// Only those of this step.
     pub step: Option<String>,
     /// Only those that contain this text, regardless of case.
     pub text: Option<String>,

@@ -50,7 +50,6 @@ impl PolicyFile {
         }
     }
 
-    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -124,7 +123,6 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
 }
 
-/// Returns the policy's verdict on a skill of the catalog.
 #[must_use]
 pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
     policy.verdict(&Subject::of(skill, root_label(catalog, skill)))

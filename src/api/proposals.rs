@@ -189,7 +189,6 @@ pub struct ProposalView {
     pub versions: Vec<SkillVersion>,
 }
 
-/// A command on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProposalAction {
     /// Write the change.

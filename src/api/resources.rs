@@ -44,14 +44,12 @@ pub struct SkillManifest {
     pub files: Vec<ManifestFile>,
 }
 
-/// A file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// Media type by extension and content.
     pub media_type: &'static str,
     /// SHA-256 of the bytes.
     pub digest: Digest,
-    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -60,7 +58,6 @@ pub struct Content {
 pub struct Child {
     /// Path inside the skill.
     pub path: String,
-    /// Whether it is a folder.
     pub folder: bool,
     /// Media type by extension; empty for folders.
     pub media_type: &'static str,

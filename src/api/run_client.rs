@@ -34,7 +34,6 @@ pub trait RunClient: Send + Sync + 'static {
     /// Returns a page of runs, waiting ones first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
 
-    /// Returns the details of a run.
     async fn run(&self, run: &str) -> Result<RunDetail, Error>;
 
     /// Executes a command; repeating it has no further effect.

@@ -75,7 +75,6 @@ impl StepComparison {
         both.is_some_and(|(left, right)| left != right)
     }
 
-    /// Returns the differences as text.
     #[must_use]
     pub fn differences(&self) -> Vec<&'static str> {
         let both = self.left.is_some() && self.right.is_some();
@@ -170,7 +169,6 @@ fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// Compares two runs.
 #[must_use]
 pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
     let (left_given, right_given) = (input_digests(left), input_digests(right));

@@ -18,7 +18,6 @@ pub struct ControlRequest {
     pub description: String,
     /// The sidecar's reason.
     pub because: Option<String>,
-    /// Its outcome.
     pub outcome: ControlOutcome,
 }
 
@@ -37,7 +36,6 @@ pub enum ControlOutcome {
     WasPaused(i64, i64),
     /// It moved on or ended before it was paused.
     NotPaused(RunState),
-    /// It was canceled.
     Canceled,
     /// The signal is buffered until a step waits for it.
     SignalBuffered,

@@ -378,7 +378,6 @@ pub struct AttachRequest {
 /// Content to store as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewArtifact {
-    /// Name of the file.
     pub name: String,
     /// Its bytes.
     pub content: Vec<u8>,

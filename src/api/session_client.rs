@@ -95,7 +95,6 @@ pub trait SessionClient: Send + Sync + 'static {
     /// Returns the details of a session.
     async fn session(&self, session: &str) -> Result<SessionView, Error>;
 
-    /// Changes the settings of a session.
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
 
     /// Appends a message.

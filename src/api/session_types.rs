@@ -139,7 +139,6 @@ impl LevelSize {
         Self { bytes, tokens: count.tokens, estimated: count.estimated }
     }
 
-    /// Returns its tokens.
     #[must_use]
     pub fn count(&self) -> TokenCount {
         TokenCount { tokens: self.tokens, estimated: self.estimated }

@@ -92,7 +92,6 @@ impl SkillDrift {
         !matches!(self.file, LoadedFile::Gone | LoadedFile::FolderGone)
     }
 
-    /// Returns whether its folder exists.
     #[must_use]
     pub fn has_folder(&self) -> bool {
         self.file != LoadedFile::FolderGone

@@ -22,9 +22,7 @@ pub enum Connection {
     Local,
     /// On a remote service.
     Remote {
-        /// Address for display.
         address: String,
-        /// The state of the connection.
         state: ConnectionState,
     },
 }
@@ -68,9 +66,7 @@ pub struct IndexProgress {
 pub enum Event {
     /// A new snapshot.
     Catalog(Arc<Change>),
-    /// Progress of a scan.
     Scan(ScanProgress),
-    /// Progress of the index.
     Index(IndexProgress),
     /// An unsolicited notice for the user, as one sentence.
     Notice(String),
@@ -264,7 +260,6 @@ impl LevelTokens {
         TokenCount { tokens: self.l1, estimated: self.l1_estimated }
     }
 
-    /// Returns the tokens of its body.
     #[must_use]
     pub fn body_count(&self) -> TokenCount {
         TokenCount { tokens: self.l2, estimated: self.l2_estimated }

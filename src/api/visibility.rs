@@ -84,7 +84,6 @@ impl Visibility {
         if unicode { sign } else { ascii }
     }
 
-    /// Returns the label.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {

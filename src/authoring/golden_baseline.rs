@@ -20,7 +20,6 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct GoldenBaseline {
     /// When it was set, milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The figures.
     pub figures: GoldenFigures,
     /// Queries that were answered as expected, with the first result of each; of the newest baseline only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -30,7 +29,6 @@ pub struct GoldenBaseline {
     pub failed: BTreeMap<String, Option<SkillId>>,
 }
 
-/// Baselines by golden set.
 type Stored = BTreeMap<String, Vec<GoldenBaseline>>;
 
 /// Returns the baselines of a golden set, oldest first. `key` identifies the golden set.

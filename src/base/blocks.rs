@@ -49,7 +49,6 @@ pub struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Creates a writer to `out`.
     pub fn new(out: W) -> Self {
         Self { out, hash: crc32fast::Hasher::new(), filled: 0, sums: Vec::new(), length: 0 }
     }

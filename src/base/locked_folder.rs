@@ -50,7 +50,6 @@ impl LockedFolder {
         Err(io::Error::other("each new folder was taken for a leftover"))
     }
 
-    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -72,7 +71,6 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -13,7 +13,6 @@ use skills_skill::{SkillId, safe_text};
 /// Number of digits of a commit id shown.
 const SHORT_ID: usize = 10;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let job = BisectJob {

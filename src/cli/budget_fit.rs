@@ -16,7 +16,6 @@ use skills_skill::safe_text;
 /// Maximum number of lost queries listed.
 const MAX_LISTED: usize = 20;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     if args.write && core.here().is_none() {

@@ -61,7 +61,6 @@ impl Deref for Backend {
     }
 }
 
-/// The context of a command.
 pub struct Context {
     /// Standard output.
     pub out: Out,

@@ -18,7 +18,6 @@ struct Report<'a> {
     checks: &'a [Check],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let client = cx.open_here(CoreParts::Index).await?;
@@ -94,7 +93,6 @@ fn labeled(checks: &[Check]) -> String {
     (1..).zip(checks).map(line).collect()
 }
 
-/// Renders the report.
 fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);

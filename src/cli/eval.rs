@@ -23,7 +23,6 @@ pub(super) const NO_GOLDEN_QUERIES: &str =
 /// Maximum number of lost queries named.
 const MAX_LOST_QUERIES: usize = 30;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let usual = if config.policy == RankPolicy::Strict { Policy::Strict } else { Policy::Blended };
@@ -159,7 +158,6 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     out
 }
 
-/// Renders the evaluation.
 fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     if report.queries + report.out_of_scope == 0 && report.near_misses.is_none() {

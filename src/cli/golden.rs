@@ -33,7 +33,6 @@ const MAX_IMPORT_BYTES: u64 = 16 << 20;
 /// Maximum number of pairs of skills listed.
 const MAX_PAIRS: usize = 10;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Exit, Failure> {
     match &args.action {
         GoldenAction::List(args) => list(cx, args).await,

@@ -15,7 +15,6 @@ use skills_api::{
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
     let format = if cx.out.json { LintFormat::Json } else { args.format };
     if args.rules {

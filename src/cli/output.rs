@@ -169,7 +169,6 @@ pub struct Out {
     sink: Box<dyn Write>,
     /// Its capabilities.
     pub look: TerminalCaps,
-    /// Whether JSON was requested.
     pub json: bool,
     /// What is hyperlinked.
     pub links: Links,

@@ -186,7 +186,6 @@ fn state_label(state: ProposalState) -> String {
     state.to_string().replace('_', " ")
 }
 
-/// Renders one line per proposal.
 fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
     let mut out = String::new();
     if list.proposals.is_empty() {

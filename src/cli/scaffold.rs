@@ -12,7 +12,6 @@ use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
-/// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
     if let Some(problem) = args.id.as_deref().and_then(skills_api::id_problem) {
         return Err(Failure::usage(problem));

@@ -15,7 +15,6 @@ use skills_skill::safe_text;
 /// Width in cells of the longest state with its number of words.
 const MIN_COLUMN_WIDTH: usize = 6;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     let request = VisibilityRequest {

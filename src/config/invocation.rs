@@ -29,7 +29,6 @@ impl Default for Invocation {
 }
 
 impl Invocation {
-    /// Creates an invocation with these options.
     #[must_use]
     pub fn with(options: Vec<String>) -> Self {
         Self(std::iter::once("skills".to_owned()).chain(options).collect())

@@ -201,7 +201,6 @@ impl Config {
         errors
     }
 
-    /// Returns the default settings.
     #[must_use]
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
         Self {
@@ -536,14 +535,12 @@ impl Config {
 /// What to do if the store does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingStore {
-    /// Create it.
     #[default]
     Create,
     /// Create the default store; refuse one that the settings name, whose path may be mistyped.
     CreateDefault,
     /// Read the default store as an empty one; refuse one that the settings name.
     EmptyDefault,
-    /// Refuse it.
     Refuse,
 }
 

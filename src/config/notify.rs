@@ -34,7 +34,6 @@ impl Notify {
         *self != Self::default()
     }
 
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, written: Spanned<NotifyLayer>, file: &Path) -> Result<(), ConfigError> {
         let layer = written.value;
         self.bell = layer.bell.unwrap_or(self.bell);

@@ -46,7 +46,6 @@ pub enum RunColumn {
 }
 
 impl RunColumn {
-    /// Returns the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
@@ -73,9 +72,7 @@ impl RunColumn {
 /// The order of the run list: a column name; the prefix `-` sorts in descending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunSort {
-    /// The column.
     pub column: RunColumn,
-    /// Whether the order is descending.
     pub descending: bool,
 }
 
@@ -134,7 +131,6 @@ impl Default for RunSettings {
 /// When ended runs are deleted, by final state; default: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Completed runs.
     pub completed: Option<Duration>,
     /// Failed runs; a deleted run cannot be resumed.
     pub failed: Option<Duration>,
@@ -166,7 +162,6 @@ pub(super) struct RetentionLayer {
 }
 
 impl RunSettings {
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: RunsLayer, file: &Path) -> Result<(), ConfigError> {
         if let Some(written) = layer.expires_in {
             self.expires_in = Some(read(&written, "runs.expires_in", file)?);
@@ -195,7 +190,6 @@ impl RunSettings {
 }
 
 impl Retention {
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: &RetentionLayer, file: &Path) -> Result<(), ConfigError> {
         for (slot, written, key) in [
             (&mut self.completed, &layer.completed, "retention.completed"),

@@ -94,10 +94,8 @@ pub fn file_uri(path: &Path) -> Option<String> {
     Some(uri)
 }
 
-/// The progress shown by the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TerminalProgress {
-    /// No progress.
     #[default]
     Hidden,
     /// In progress, with unknown completion.

@@ -150,7 +150,6 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
     }
 }
 
-/// Returns a question with a form.
 pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: form }
 }

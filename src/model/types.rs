@@ -44,7 +44,6 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Returns the label that is displayed.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -331,7 +330,6 @@ impl Decision {
 /// The properties of a run that the transition table depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSnapshot {
-    /// Its state.
     pub state: RunState,
     /// Whether no further step starts until it is resumed: a fork, or a paused run. A pending run is not claimed, an
     /// active one stops before its next step, a waiting one when its wait ends.
@@ -357,13 +355,11 @@ pub enum WorkerReport {
     Wait(Gate),
     /// The run was paused and none of its steps is in progress anymore; the lease is released.
     Pause,
-    /// All steps are complete.
     Complete,
     /// A step failed permanently.
     Fail,
 }
 
-/// All commands of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A worker claims the run.
@@ -377,7 +373,6 @@ pub enum Command {
     Work {
         /// The fencing token of its claim.
         fence: u64,
-        /// The report.
         report: WorkerReport,
     },
     /// A person decides a gate.
@@ -395,7 +390,6 @@ pub enum Command {
     RepeatDecision(Decision),
     /// A signal arrives.
     Signal {
-        /// Its name.
         name: String,
     },
     /// A person cancels the run.
@@ -483,7 +477,6 @@ pub enum Lease {
 pub enum Next {
     /// The state of the run changes.
     Move {
-        /// New state.
         state: RunState,
         /// New fencing token.
         fence: u64,
@@ -511,9 +504,7 @@ pub enum TransitionError {
     /// The state does not accept it (HTTP 409, `invalid_transition`).
     #[error("{}", invalid(.command, *.state, .needed.as_deref(), .allowed))]
     Invalid {
-        /// The command.
         command: String,
-        /// The state.
         state: RunState,
         /// What is required instead, as text.
         needed: Option<String>,

@@ -145,11 +145,9 @@ enum Slot {
 pub struct Change {
     /// The new snapshot.
     pub catalog: Arc<Catalog>,
-    /// Ids that are new.
     pub added: Vec<SkillId>,
     /// Ids whose record changed.
     pub changed: Vec<SkillId>,
-    /// Ids that were removed.
     pub removed: Vec<SkillId>,
 }
 

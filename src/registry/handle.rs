@@ -107,7 +107,6 @@ impl Registry {
         Ok(Self { shared, commands: send, thread: Some(thread), cache_file })
     }
 
-    /// Returns the current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Catalog> {
         self.shared.snapshot()

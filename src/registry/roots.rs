@@ -29,7 +29,6 @@ pub enum ShippedUse {
     Never,
     /// If no root contains a bundle.
     WhenEmpty,
-    /// Only they are listed.
     Only,
 }
 

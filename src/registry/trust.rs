@@ -83,7 +83,6 @@ impl TrustState {
         }
     }
 
-    /// Returns whether the bundle may run.
     #[must_use]
     pub fn may_run(&self) -> bool {
         matches!(self.summary(), TrustSummary::Shipped | TrustSummary::Yes)
@@ -97,7 +96,6 @@ pub enum TrustError {
     #[error("{} is damaged ({why}), so all pinned trust is ignored. Move the file away and trust the \
         bundles again", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
         /// The parse error.
         why: String,
@@ -105,7 +103,6 @@ pub enum TrustError {
     /// The file of pins was written by a later version.
     #[error("{} was written by a newer version of this program (layout {version}); use that version", file.display())]
     Newer {
-        /// The file.
         file: PathBuf,
         /// The version of its layout.
         version: u32,
@@ -113,7 +110,6 @@ pub enum TrustError {
     /// The file of pins cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
-        /// The file.
         file: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -121,7 +117,6 @@ pub enum TrustError {
     /// The content of the place cannot be pinned.
     #[error("{} cannot be trusted: {why}", place.display())]
     Unpinnable {
-        /// The place.
         place: PathBuf,
         /// The reason.
         why: DigestError,
@@ -129,7 +124,6 @@ pub enum TrustError {
     /// The content differs from what was shown.
     #[error("{} changed during the check; try again", place.display())]
     Moved {
-        /// The place.
         place: PathBuf,
     },
 }

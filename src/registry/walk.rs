@@ -287,7 +287,6 @@ fn is_skipped(name: Option<&str>) -> bool {
     name.is_some_and(|name| SKIPPED.contains(&name))
 }
 
-/// Returns the main file of a folder.
 pub(super) fn main_file(folder: &Path) -> Option<PathBuf> {
     let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let names: Vec<String> = names.collect();

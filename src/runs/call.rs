@@ -27,7 +27,6 @@ pub struct Call {
     pub target: Option<Value>,
     /// Key by which a receiver can drop duplicates; the same for every attempt of the step.
     pub idempotency_key: String,
-    /// Trace id of the run.
     pub trace_id: String,
     /// Who started the run.
     pub started_by: String,

@@ -37,7 +37,6 @@ impl CapabilityFolder {
 /// A binding and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredBinding {
-    /// The binding.
     pub binding: Binding,
     /// Its origin.
     pub place: Arc<CapabilityFolder>,
@@ -85,7 +84,6 @@ impl Capabilities {
         out
     }
 
-    /// Returns a capability by id.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.declared.get(id)
@@ -106,7 +104,6 @@ impl Capabilities {
         Some((place, Contents::from([(parts.collect::<Vec<_>>().join("/"), digest.to_string())])))
     }
 
-    /// Returns a binding by id.
     #[must_use]
     pub fn binding(&self, id: &str) -> Option<&Arc<RegisteredBinding>> {
         self.bindings.get(id)

@@ -30,7 +30,6 @@ const PAGE: usize = 1000;
 /// How the execution of a claimed run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutionEnd {
-    /// All steps are complete.
     Completed(RunRecord),
     /// A step failed permanently.
     Failed(RunRecord),

@@ -37,10 +37,8 @@ fn entry_bytes((name, value): (&String, &Value)) -> usize {
     2 * size_of::<(String, usize)>() + name.len() + memory_bytes(value)
 }
 
-/// The calls of a step.
 #[derive(Debug)]
 pub(super) enum StepCalls {
-    /// One call.
     Single { capability: Arc<Capability>, inputs: Inputs },
     /// One call for each item, sequentially.
     Foreach { capability: Arc<Capability>, calls: Vec<Inputs> },

@@ -17,7 +17,6 @@ const ELEMENTS: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct FieldProblem {
-    /// The field.
     pub field: String,
     /// What was found and what is expected.
     pub message: String,

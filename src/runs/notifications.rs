@@ -56,11 +56,8 @@ const PAGE: usize = 500;
 /// A notification about a run that started to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reminder {
-    /// The run.
     pub run: RunId,
-    /// Its skill.
     pub skill_id: String,
-    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it waits for.
@@ -85,7 +82,6 @@ impl Reminder {
         })
     }
 
-    /// Returns the reminder as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.skill_id);
@@ -96,10 +92,8 @@ impl Reminder {
     }
 }
 
-/// The terminal signals to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TerminalSignals {
-    /// The bell.
     pub bell: bool,
     /// Desktop notification by OSC 9 and OSC 777; terminals that support neither ignore it.
     pub osc: bool,
@@ -109,7 +103,6 @@ pub struct TerminalSignals {
     pub withdrawable: bool,
 }
 
-/// Returns the notification id of a run.
 fn notification_id(run: &RunId) -> String {
     let safe = run.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
     format!("skills-{}", safe.collect::<String>())

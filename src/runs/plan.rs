@@ -21,11 +21,9 @@ const MAX_PROBLEMS: usize = 100;
 /// A contract, the contracts it runs, and the capabilities that all of them call, including those of gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The contract.
     pub contract: Arc<Contract>,
     /// Contracts it runs, directly or indirectly, by id.
     pub skills: BTreeMap<String, Arc<Contract>>,
-    /// Capabilities, by id.
     pub capabilities: BTreeMap<String, Arc<Capability>>,
     /// Description of the policy rule that requires approval before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,15 +45,12 @@ pub enum PlanProblem {
     /// There is no such skill, or it has no contract.
     #[error("{used_by}: there is no skill {id:?} with a contract")]
     MissingSkill {
-        /// The skill.
         id: String,
-        /// The step.
         used_by: String,
     },
     /// The contract has errors.
     #[error("the contract of {skill} has errors: {message}")]
     Broken {
-        /// The skill.
         skill: String,
         /// The first error, and the number of others.
         message: String,
@@ -69,7 +64,6 @@ pub enum PlanProblem {
     /// The contract runs more than [`MAX_STEPS`] steps or [`MAX_CONTRACTS`] contracts.
     #[error("{skill}: {message}")]
     TooLarge {
-        /// The skill.
         skill: String,
         /// What there is too much of, the step that runs most of it, and the limit.
         message: String,
@@ -77,7 +71,6 @@ pub enum PlanProblem {
     /// The step does not support the control flow.
     #[error("{step}: {message}")]
     Unfit {
-        /// The step.
         step: String,
         /// What is unsupported, and what to do.
         message: String,
@@ -191,7 +184,6 @@ impl Plan {
         self.capabilities.get(&found.id).is_some_and(|pinned| **pinned == found)
     }
 
-    /// Returns a capability of the plan.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.capabilities.get(id)

@@ -17,7 +17,6 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Returns the identity of this process.
     #[must_use]
     pub fn here() -> Self {
         let process = std::process::id();
@@ -31,7 +30,6 @@ impl ProcessIdentity {
         }
     }
 
-    /// Returns a new id for a worker of this process.
     #[must_use]
     pub fn next_worker(&self) -> WorkerId {
         static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -35,7 +35,6 @@ pub(super) enum Role {
 /// A call to be made.
 #[derive(Debug, Clone)]
 pub(super) struct ScheduledCall {
-    /// Path of the call.
     pub path: String,
     pub role: Role,
     pub capability: Arc<Capability>,
@@ -94,7 +93,6 @@ impl ScheduledCall {
         }
     }
 
-    /// Returns the failure of its step.
     pub fn failure(&self, error: CallError, started_ms: i64) -> Failure {
         Failure {
             step: Some(self.path.clone()),

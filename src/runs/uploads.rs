@@ -20,7 +20,6 @@ use skills_base::{hex, private_files};
 /// How long uploaded content is stored after the last upload, unless a run refers to it.
 pub const UPLOADS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Folder of the records.
 const FOLDER: &str = "uploads";
 
 /// Number and size of uploads.
@@ -52,7 +51,6 @@ pub struct UploadLimits {
 }
 
 impl UploadLimits {
-    /// The limits of a service.
     pub const SERVICE: Self = Self {
         each: UploadedBytes { files: 10_000, bytes: 1 << 30 },
         total: UploadedBytes { files: 50_000, bytes: 8 << 30 },
@@ -67,9 +65,7 @@ pub enum UploadError {
     Full {
         /// Who has uploaded that much.
         whose: &'static str,
-        /// What is stored.
         stored: UploadedBytes,
-        /// The limit.
         limit: UploadedBytes,
     },
     /// The content cannot be written.
@@ -96,7 +92,6 @@ impl Uploads {
     }
 }
 
-/// The record of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
     /// SHA-256 of the content.

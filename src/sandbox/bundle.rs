@@ -29,7 +29,6 @@ pub struct ScriptLocation {
     pub root: PathBuf,
     /// The script's path, relative to the bundle.
     pub script: PathBuf,
-    /// Whether the file itself is executable.
     pub executable: bool,
 }
 

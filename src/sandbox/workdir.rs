@@ -82,7 +82,6 @@ impl WorkDir {
         Ok(out)
     }
 
-    /// Returns the path of the work directory.
     pub fn path(&self) -> &Path {
         &self.work
     }

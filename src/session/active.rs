@@ -101,7 +101,6 @@ pub struct Receipt {
     pub note: String,
 }
 
-/// The result of an unload.
 pub type Unloaded = Receipt;
 
 /// Returns the active skills after a load, or why it failed; the given ones are not changed.

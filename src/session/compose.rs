@@ -93,7 +93,6 @@ pub enum ToolNameFormat {
 }
 
 impl ToolNameFormat {
-    /// Returns a tool's name in this format.
     #[must_use]
     pub fn name(self, dotted: &str) -> String {
         match self {
@@ -184,7 +183,6 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Returns the text of a part.
     #[must_use]
     pub fn of(&self, part: &ComposedPart) -> &str {
         self.text.get(part.start..part.end).unwrap_or_default()
@@ -214,7 +212,6 @@ impl Composed {
     }
 }
 
-/// The input of [`compose`].
 #[derive(Debug, Clone, Copy)]
 pub struct ComposeInput<'a> {
     /// The catalog as this model may see it: see [`catalog_text`].
@@ -229,7 +226,6 @@ pub struct ComposeInput<'a> {
     pub instructions: Instructions,
     /// Loaded skills whose body is already in the result of a call: see [`in_answers`](super::in_answers).
     pub in_answers: &'a BTreeSet<String>,
-    /// Format of tool names.
     pub wire: ToolNameFormat,
 }
 

@@ -14,7 +14,6 @@ use super::transcript::{Entry, Turn};
 /// The body of a skill in the result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveredBody<'a> {
-    /// The skill.
     pub skill: &'a str,
     /// SHA-256 of its file, hexadecimal.
     pub digest: &'a str,

@@ -80,7 +80,6 @@ pub(super) struct Scale<'a> {
     per_token: usize,
 }
 
-/// The limit of a list.
 pub(super) struct Limit {
     /// In the scale's unit; `None` if there is none, or if it is unknown.
     pub most: Option<usize>,

@@ -171,7 +171,6 @@ impl Session {
         })
     }
 
-    /// Appends an entry.
     pub fn append(&mut self, at_ms: i64, turn: Turn) -> u64 {
         let number = self.transcript.last().map_or(1, |entry| entry.number + 1);
         self.transcript.push(Arc::new(Entry { number, at_ms, turn }));

@@ -20,7 +20,6 @@ pub struct BundleFile {
     pub bytes: u64,
     /// Modification time, in nanoseconds since 1970-01-01 UTC.
     pub modified_ns: u128,
-    /// Whether it is executable.
     pub executable: bool,
 }
 

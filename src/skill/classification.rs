@@ -111,7 +111,6 @@ impl From<Status> for String {
 }
 
 impl Status {
-    /// Returns the status as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -139,7 +138,6 @@ impl<T> WithOrigin<T> {
         Self { value, inferred: false }
     }
 
-    /// Creates a value that was inferred.
     pub fn inferred(value: T) -> Self {
         Self { value, inferred: true }
     }

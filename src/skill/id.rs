@@ -18,7 +18,6 @@ impl SkillId {
         Self(id.into())
     }
 
-    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -104,7 +104,6 @@ pub struct Skill {
 pub struct RealPaths {
     /// The main file.
     pub location: PathBuf,
-    /// The bundle's folder.
     pub folder: PathBuf,
 }
 

@@ -32,12 +32,9 @@ fn vocabulary() -> Option<Arc<CoreBPE>> {
     })
 }
 
-/// A number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TokenCount {
-    /// The number.
     pub tokens: u32,
-    /// Whether the number is an estimate.
     pub estimated: bool,
 }
 

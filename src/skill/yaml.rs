@@ -17,7 +17,6 @@ pub(super) struct Node {
     pub at: Range<usize>,
 }
 
-/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     Null,

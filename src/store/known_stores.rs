@@ -42,7 +42,6 @@ impl KnownStores {
         Self { file }
     }
 
-    /// Returns the path of the file.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file

@@ -31,7 +31,6 @@ pub(crate) enum Test {
     UnknownOutcome,
     Skill(Pattern),
     Title(Pattern),
-    /// A label by name.
     Label(String, Pattern),
     /// Part of the name of the assignee.
     Assigned(String),

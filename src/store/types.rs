@@ -458,7 +458,6 @@ pub struct RecordedDecision {
 /// The result of a command, as its transaction saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
-    /// The current state of the run.
     pub run: RunRecord,
     /// The state it had before.
     pub before: RunState,
@@ -492,7 +491,6 @@ pub struct Control {
     pub why: Option<String>,
 }
 
-/// The outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
     /// The command was applied; describes its effect.
@@ -599,7 +597,6 @@ pub enum StoreError {
     /// The state machine rejects a decision, and the step was decided before.
     #[error("{refusal}")]
     AlreadyDecided {
-        /// The recorded decision.
         first: Box<RecordedDecision>,
         /// The error of the state machine.
         refusal: TransitionError,
@@ -610,7 +607,6 @@ pub enum StoreError {
     /// No such checkpoint of this run.
     #[error("run {run} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The run.
         run: RunId,
         /// The requested number.
         checkpoint: u64,
@@ -618,7 +614,6 @@ pub enum StoreError {
     /// The key was used with another payload.
     #[error("the idempotency key {key:?} was used for another payload by run {run}; use a new key")]
     IdempotencyConflict {
-        /// The key.
         key: String,
         /// The run that was launched with it.
         run: RunId,
@@ -627,15 +622,12 @@ pub enum StoreError {
     #[error("run {run} was {} meanwhile; reload it and try again",
         .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
     AssignmentConflict {
-        /// The run.
         run: RunId,
-        /// Its current assignment.
         assigned: Option<Assignment>,
     },
     /// Another process made the change first, or it is no longer due.
     #[error("run {run} has changed meanwhile; reload it and try again")]
     PreconditionFailed {
-        /// The run.
         run: RunId,
     },
     /// The document was changed concurrently.
@@ -647,7 +639,6 @@ pub enum StoreError {
     /// The session was changed concurrently.
     #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
     SessionConflict {
-        /// The session.
         id: String,
     },
     /// A database of a later version of this program.
@@ -669,7 +660,6 @@ pub enum StoreError {
             database or schema with --store"
     )]
     NotEmpty {
-        /// The store.
         place: String,
         /// What it has: `3 runs`.
         found: String,

@@ -201,13 +201,11 @@ pub enum Context {
 /// A command that is currently available: the source for footer, help and palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The action.
     pub action: Action,
     /// Label for the footer, at most two words (`what-if`, `open`).
     pub label: String,
     /// The reason why it is currently unavailable, if any.
     pub blocked: Option<String>,
-    /// Whether the footer shows it.
     pub footer: bool,
 }
 

@@ -79,7 +79,6 @@ pub enum AppEvent {
 pub struct Refreshed {
     /// What had been received at the request.
     pub since: ReceivedEvents,
-    /// The catalog.
     pub catalog: Option<Arc<Catalog>>,
     /// The diagnostics, with the progress of the scan and of the index.
     pub diagnostics: Option<Arc<Diagnostics>>,
@@ -123,7 +122,6 @@ pub enum AppCommand {
     Demo,
     /// Write these bytes to the terminal, which raise or withdraw a notification.
     Sign(Vec<u8>),
-    /// Show this progress in the terminal.
     Progress(TerminalProgress),
     /// Clear the terminal and redraw everything.
     Redraw,
@@ -237,7 +235,6 @@ impl App {
         &self.executor.screen.appearance.kept_theme
     }
 
-    /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         self.executor.screen.set_theme(name);
     }

@@ -40,7 +40,6 @@ impl Field {
         Self { edit: TextArea::new(vec![String::new()]), left: 0, drawn: Rect::ZERO }
     }
 
-    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.edit.lines().first().map_or("", String::as_str)

@@ -10,7 +10,6 @@ use super::widgets::text_width::cells;
 /// A key and its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The key, as shown.
     pub key: String,
     /// One or two words.
     pub label: String,

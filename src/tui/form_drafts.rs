@@ -24,7 +24,6 @@ impl FormDrafts {
         self.0.get(dialog).cloned().unwrap_or_default()
     }
 
-    /// Returns the dialogs that have a draft.
     pub fn dialogs(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }

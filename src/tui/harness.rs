@@ -129,7 +129,6 @@ impl Harness {
         self
     }
 
-    /// Pastes text.
     pub fn paste(&mut self, text: &str) -> &mut Self {
         self.send(Input::Paste(text.to_owned()));
         self

@@ -8,7 +8,6 @@ use super::theme::{BarStyle, Role};
 use super::widgets::painter::Painter;
 use super::widgets::text_width::{cells, cut_end};
 
-/// The content of the header.
 pub struct Header<'a> {
     /// The panes, in the order of their numbers.
     pub panes: &'a [PaneId],

@@ -103,7 +103,6 @@ impl AsFd for Tty {
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// A stop was requested.
     Stopped,
     /// The terminal was hung up, or can no longer be read.
     Gone,

@@ -15,9 +15,7 @@ pub use name::key_name;
 /// A row of the keymap: in this context, these keys trigger this action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The context.
     pub context: Context,
-    /// The action.
     pub action: Action,
     /// The keys; the footer shows the first one. Empty if the user removed them.
     pub keys: Vec<KeyCombination>,

@@ -37,7 +37,6 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Shows a note.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
         let text = safe_text::line(&text.into()).into_owned();
         self.notes.retain(|(note, _)| *note != text);
@@ -83,7 +82,6 @@ impl Notices {
         self.errors.pop_front().is_some()
     }
 
-    /// Returns whether an error is shown.
     #[must_use]
     pub fn any_error(&self) -> bool {
         !self.errors.is_empty()

@@ -41,7 +41,6 @@ use skills_skill::SkillId;
 pub enum Purpose {
     /// A choice requested by a pane.
     Pane(PaneId, PickerKind),
-    /// The theme.
     Theme,
 }
 
@@ -119,7 +118,6 @@ pub trait Overlay {
     fn tick(&mut self, _now: Instant) -> Outcome {
         Outcome::Stay
     }
-    /// Handles pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {
         Outcome::Stay
     }

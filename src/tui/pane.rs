@@ -54,14 +54,12 @@ pub enum PaneId {
 pub enum Effect {
     /// Rank skills; results of outdated generations are dropped.
     Discover {
-        /// The request.
         request: Request,
         /// Incremented by each pane.
         generation: u64,
     },
     /// Rank for results that the answer does not contain: a page, a filter, one skill.
     Results {
-        /// The request.
         request: Request,
         /// Returned with the result.
         lookup: Lookup,
@@ -121,18 +119,15 @@ pub enum Effect {
     EditDescription(Drafting),
     /// Measure a draft; the result is [`Message::Draft`].
     Draft {
-        /// The draft.
         request: DraftRequest,
         /// Incremented by each editor.
         generation: u64,
     },
     /// Write a description and `when_to_use` to their file; the result is [`Message::DescriptionWritten`].
     WriteDescription {
-        /// The skill.
         skill_id: SkillId,
         /// Digest of the file whose texts were shown: another file is not changed.
         shown: Digest,
-        /// The new texts.
         texts: StatedTexts,
         /// Versions of the file that were replaced before, newest last.
         earlier: Vec<Arc<str>>,
@@ -163,7 +158,6 @@ pub enum Target {
     Run(RunId),
     /// Enter the result of this run's waiting step, whose outcome is unknown.
     Happened(RunId),
-    /// Launch a run of this skill.
     Launch(SkillId),
     /// Attach this skill, or attach to this target: `(type, reference)`.
     Attach {
@@ -221,7 +215,6 @@ pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Pi
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
 }
 
-/// The subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say what")]
 pub enum PickerKind {
@@ -275,7 +268,6 @@ pub struct RenderJob {
     pub ascii: bool,
 }
 
-/// A message to a pane.
 #[derive(Debug, Clone)]
 pub enum Message {
     /// Result of [`Effect::Discover`].
@@ -342,14 +334,12 @@ pub enum SaveOutcome {
 /// The texts by which a model selects a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatedTexts {
-    /// The description.
     pub description: String,
     /// `when_to_use`; empty if the file has none.
     pub when_to_use: String,
 }
 
 impl StatedTexts {
-    /// Returns those of a skill.
     #[must_use]
     pub fn of(skill: &Skill) -> Self {
         let when_to_use = skill.clients.when_to_use.clone().unwrap_or_default();
@@ -367,9 +357,7 @@ impl StatedTexts {
 /// The texts in a file, and the digest of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InFile {
-    /// The texts.
     pub texts: StatedTexts,
-    /// The digest.
     pub digest: Digest,
 }
 
@@ -377,7 +365,6 @@ pub struct InFile {
 pub struct Draw<'a> {
     /// Styles.
     pub theme: &'a Theme,
-    /// Glyphs.
     pub glyphs: &'a Glyphs,
     /// The current time, for spinners.
     pub now: Instant,
@@ -395,7 +382,6 @@ pub struct Draw<'a> {
 
 /// A pane of the workbench. It performs no I/O; it returns effects.
 pub trait Pane {
-    /// Returns the pane's id.
     fn id(&self) -> PaneId;
     /// Returns the contexts for key look-up, innermost first, without `Global`.
     fn contexts(&self) -> Vec<Context>;
@@ -411,9 +397,7 @@ pub trait Pane {
     fn paste(&mut self, text: &str) -> Vec<Effect>;
     /// Handles a click, drag or wheel; positions refer to the last drawn frame.
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
-    /// Handles a message.
     fn message(&mut self, message: &Message) -> Vec<Effect>;
-    /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
     /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
     /// Called after every draw.

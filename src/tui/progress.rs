@@ -46,7 +46,6 @@ impl Progress {
         }
     }
 
-    /// Draws the line.
     pub fn draw(&self, row: Rect, painter: &mut Painter<'_>, spinner: &str) {
         // The number of files is unknown until the walk is complete, so scanning has no bar.
         let (verb, done, rest, total) = match (self.scan, self.index) {

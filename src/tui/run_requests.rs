@@ -14,9 +14,7 @@ use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 /// A request about runs. A `generation` or `ticket` is returned with the response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunRequest {
-    /// Load a page of runs.
     Page {
-        /// The filter.
         filter: Box<RunFilter>,
         /// Distinguishes the pane's requests.
         generation: u64,
@@ -25,14 +23,11 @@ pub enum RunRequest {
     Detail(RunId),
     /// Execute a command on a run.
     Order {
-        /// The run.
         run: RunId,
-        /// The command.
         order: Box<RunCommand>,
         /// Distinguishes commands.
         ticket: u64,
     },
-    /// Launch a run.
     Launch {
         /// The skill and its inputs.
         request: Box<LaunchRequest>,
@@ -55,7 +50,6 @@ pub enum RunRequest {
     },
     /// List existing targets.
     Targets {
-        /// Their type.
         target_type: AttachTarget,
         /// The text that they contain.
         text: String,
@@ -75,16 +69,12 @@ pub enum RunRequest {
     Views(Option<Vec<SavedView>>),
     /// Save a filter under a name.
     SaveView {
-        /// The name.
         name: String,
-        /// The filter.
         filter: String,
     },
     /// Drain a worker, or let it claim runs again.
     Drain {
-        /// The worker's id.
         worker: String,
-        /// Whether to drain it.
         drain: bool,
     },
     /// List the skills that have a contract.

@@ -21,7 +21,6 @@ pub enum Format {
     OpenaiResponses,
     /// The complete request, for `OpenAI` Chat Completions.
     OpenaiChat,
-    /// The transcript, entry by entry.
     Transcript,
 }
 
@@ -66,7 +65,6 @@ pub fn short_id(id: &str) -> &str {
 /// A session in one format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// The format.
     pub format: Format,
     /// The complete text.
     pub text: Arc<str>,

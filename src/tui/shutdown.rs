@@ -54,12 +54,10 @@ impl Shutdown {
         Ok(Self(requested))
     }
 
-    /// Requests the shutdown.
     pub fn request(&self) {
         self.0.cancel();
     }
 
-    /// Returns whether the shutdown was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()

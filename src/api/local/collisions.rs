@@ -216,7 +216,6 @@ impl Measurements {
         }
     }
 
-    /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.skills.resolve(wanted)?;
         let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
@@ -236,7 +235,6 @@ impl Measurements {
             .await
     }
 
-    /// Compares two skills.
     pub(super) async fn compared(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         let (a, b) = (self.skills.resolve(first)?, self.skills.resolve(second)?);
         if a.id == b.id {

@@ -124,7 +124,6 @@ impl Counter {
         }
     }
 
-    /// Returns the metrics.
     pub(super) async fn report(&self) -> Result<MetricsReport, Error> {
         self.refresh_gauges().await;
         self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))

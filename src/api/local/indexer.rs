@@ -34,9 +34,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Shared {
     /// The router; locked for writing during one batch at a time.
     pub router: RwLock<Router>,
-    /// Broadcasts events.
     pub events: broadcast::Sender<Event>,
-    /// Progress of the index.
     pub progress: watch::Sender<IndexProgress>,
     /// Whether the index contains the names and descriptions of everything that the first scan found.
     pub ready: watch::Sender<bool>,
@@ -123,7 +121,6 @@ pub struct Indexer {
     have: HashMap<SkillId, Wanted>,
     /// Skills whose headings and bodies are still to be read, in catalog order.
     behind: VecDeque<SkillId>,
-    /// The same as a set.
     pending: HashSet<SkillId>,
     reported_at: Option<Instant>,
     home: PathBuf,

@@ -119,12 +119,10 @@ impl Levels {
         self.known().counts.get(&key("text", text)).copied()
     }
 
-    /// Counts a text.
     pub fn text(&self, text: &str) -> TokenCount {
         self.count(key("text", text), || tokens::count(text))
     }
 
-    /// Returns the size of a text.
     pub fn size(&self, text: &str) -> LevelSize {
         LevelSize::new(text.len() as u64, self.text(text))
     }

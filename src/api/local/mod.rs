@@ -108,7 +108,6 @@ impl Local {
         self
     }
 
-    /// Returns the audit log.
     #[must_use]
     pub fn audit_log(&self) -> &AuditLogs {
         &self.audit_logs
@@ -120,13 +119,11 @@ impl Local {
         &self.maintenance
     }
 
-    /// Returns the trusted bundles.
     #[must_use]
     pub fn trust_pins(&self) -> &TrustPins {
         &self.trust_pins
     }
 
-    /// Returns the policy.
     #[must_use]
     pub fn policies(&self) -> &PolicyViews {
         &self.policies

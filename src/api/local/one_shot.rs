@@ -18,7 +18,6 @@ use skills_discovery::Router;
 /// The parts of the core that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreParts {
-    /// The catalog.
     Catalog,
     /// The catalog and the index, with headings and bodies.
     Index,

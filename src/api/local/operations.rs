@@ -8,7 +8,6 @@ use crate::{Error, OperationCount};
 use skills_base::telemetry::Metrics;
 use skills_store::{Tally, TallyKind};
 
-/// Counts by kind and name.
 type Counts = BTreeMap<(TallyKind, String), OperationCount>;
 
 /// Counts per operation, shared by all callers.

@@ -123,7 +123,6 @@ pub struct Caller {
     pub principal: Option<Principal>,
     /// What authenticated the principal, if its key can end while the call waits.
     pub credentials: Option<Arc<dyn Credentials>>,
-    /// The trace id of this call.
     pub trace_id: String,
     /// Whether the call comes from a process of the local account, which may use every session.
     pub local: bool,
@@ -147,7 +146,6 @@ impl Caller {
         }
     }
 
-    /// Returns whether the caller has this scope.
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
@@ -213,7 +211,6 @@ pub(crate) const OS_ACCOUNT: &str = "OS account";
 pub struct Service {
     /// Skills and runs.
     pub core: SharedClient,
-    /// Sessions.
     pub sessions: SharedSessionClient,
 }
 
@@ -233,7 +230,6 @@ impl CallContext {
 /// The future result of an operation.
 pub type Answering = Pending<Value>;
 
-/// A future result.
 type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
@@ -241,7 +237,6 @@ type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 /// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The text.
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub continuing_run: Option<RunId>,
@@ -303,13 +298,11 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-/// An operation.
 pub struct Operation {
     /// Its name, the same everywhere: `skill.discover`.
     pub name: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// Its route.
     pub route: Route,
     /// Older routes with the same meaning.
     pub aliases: Vec<Route>,
@@ -850,7 +843,6 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
-/// Returns the operation of a tool.
 #[must_use]
 pub fn tool(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.tool && operation.tool_name == name)
@@ -872,7 +864,6 @@ pub fn operations() -> &'static [Operation] {
     &ALL
 }
 
-/// Returns the operation of this name.
 #[must_use]
 pub fn operation(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.name == name)

@@ -7,7 +7,6 @@ use strum::Display;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Method {
-    /// Reads.
     Get,
     /// Executes an action.
     Post,
@@ -20,7 +19,6 @@ pub enum Method {
 /// A route: `/v1/runs/{run_id}/cancel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Its method.
     pub method: Method,
     /// Its path, with parameters in braces that are named like the arguments.
     pub path: &'static str,

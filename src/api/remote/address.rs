@@ -168,7 +168,6 @@ impl Key {
         &self.header
     }
 
-    /// Returns its source.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source

@@ -31,7 +31,6 @@ struct State {
 /// The events after a number.
 #[derive(Debug, PartialEq)]
 pub enum Backlog {
-    /// These events.
     Events(Vec<RunEvent>),
     /// None yet.
     Nothing,

@@ -20,12 +20,10 @@ const GOLDEN: &str = "golden.yaml";
 /// Maximum size of a hand-written list of queries, in bytes.
 const MAX_GOLDEN: u64 = 4 << 20;
 
-/// The language of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptLanguage {
     /// Python 3.
     Python,
-    /// Node.
     Node,
     /// A POSIX shell.
     Shell,
@@ -42,7 +40,6 @@ pub struct Scaffold {
     pub when: Option<String>,
     /// Knowledge or tool; the default depends on the script.
     pub kind: Option<Kind>,
-    /// Its role in an answer.
     pub role: Role,
     /// How it is invoked; the default depends on the role.
     pub invocation: Option<Invocation>,
@@ -52,7 +49,6 @@ pub struct Scaffold {
     pub effect: EffectMode,
     /// Its subject area.
     pub domain: Option<String>,
-    /// Tags.
     pub tags: Vec<String>,
     /// The language of a script to generate, if any.
     pub script: Option<ScriptLanguage>,
@@ -67,9 +63,7 @@ pub struct Scaffold {
 /// The created skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaffolded {
-    /// The skill.
     pub skill_id: SkillId,
-    /// Its folder.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub folder: PathBuf,
     /// Its files, by relative path.

@@ -45,7 +45,6 @@ pub enum QualityState {
     Recommended,
 }
 
-/// The lifecycle status of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LifecycleStatus {
     /// Finished.
@@ -53,7 +52,6 @@ pub enum LifecycleStatus {
     Stable,
     /// Not finished yet.
     Unfinished,
-    /// Deprecated.
     Deprecated,
 }
 
@@ -88,13 +86,9 @@ pub struct Facts {
     pub errors: usize,
     /// Number of lint findings that are warnings.
     pub warnings: usize,
-    /// The lifecycle status.
     pub life: LifecycleStatus,
-    /// Golden queries.
     pub golden: GoldenFacts,
-    /// Whether it has a contract.
     pub has_contract: bool,
-    /// Runs.
     pub runs: RunFacts,
     /// Why it may not run, if it may not; `None` if it is trusted or contains nothing executable.
     pub untrusted: Option<String>,

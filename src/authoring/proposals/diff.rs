@@ -29,7 +29,6 @@ pub enum DiffError {
     /// Searching the places of the hunks would take too long.
     #[error("the diff has {lines} lines; the maximum for this file is {max}: propose a smaller change")]
     TooLong {
-        /// Lines of the diff.
         lines: usize,
         /// Maximum number of lines of a diff of the file.
         max: usize,

@@ -59,7 +59,6 @@ pub struct ProposalDecision {
 pub struct Facts {
     /// Its id, which is also the name of its file.
     pub proposal_id: String,
-    /// The skill.
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
@@ -74,15 +73,12 @@ pub struct Facts {
     pub proposed_by: String,
     /// When, milliseconds since 1970-01-01 UTC.
     pub proposed_at_ms: i64,
-    /// Its state.
     pub state: ProposalState,
     /// An approval that was recorded and whose write was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applying: Option<ProposalDecision>,
-    /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ProposalDecision>,
-    /// The rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<ProposalDecision>,
     /// The effect on the golden sets, measured when it was proposed; absent without golden sets.
@@ -90,10 +86,8 @@ pub struct Facts {
     pub effect: Option<GoldenChange>,
 }
 
-/// A proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// The facts.
     pub facts: Facts,
     /// Why the change is proposed.
     pub justification: String,
@@ -107,7 +101,6 @@ pub struct Proposal {
 /// of the justification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposalHead {
-    /// The facts.
     pub facts: Facts,
     /// The first line of the justification.
     pub title: String,

@@ -36,7 +36,6 @@ pub enum ProposalError {
     /// The proposal does not exist.
     #[error("proposal `{id}` not found")]
     NotFound {
-        /// The requested id.
         id: String,
         /// All existing ids.
         known: Vec<String>,
@@ -44,7 +43,6 @@ pub enum ProposalError {
     /// The file of a proposal is invalid.
     #[error("{}: not a proposal: {why}", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
         /// What is wrong.
         why: String,
@@ -66,9 +64,7 @@ pub enum ProposalError {
         real.display()
     )]
     OtherFile {
-        /// The proposal.
         id: String,
-        /// The path that it states.
         stated: PathBuf,
         /// The skill's file.
         location: PathBuf,
@@ -111,9 +107,7 @@ pub enum ProposalError {
     /// The file system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The path.
         path: PathBuf,
-        /// The error.
         error: io::Error,
     },
 }
@@ -139,7 +133,6 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> ProposalError + use<'_> {
 /// The data of a new proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewProposal {
-    /// The skill.
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
@@ -157,7 +150,6 @@ pub struct NewProposal {
     pub proposed_by: String,
     /// Time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The effect on the golden sets.
     pub effect: Option<GoldenChange>,
 }
 
@@ -185,7 +177,6 @@ struct BegunChange {
     /// The proposal's file; absent in an approval by an earlier version.
     #[serde(default)]
     file: Option<PathBuf>,
-    /// The state that the proposal gets.
     #[serde(default = "approved")]
     state: ProposalState,
     base_digest: Digest,
@@ -357,7 +348,6 @@ impl ProposalStore {
         Self { folder, begun: BegunChanges(begun), audit }
     }
 
-    /// Returns the path of the folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -21,7 +21,6 @@ const TAIL: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log {}: {doing}: {reason}", file.display())]
 pub struct AuditError {
-    /// The file.
     pub file: PathBuf,
     /// The operation that failed.
     pub doing: &'static str,
@@ -83,18 +82,15 @@ impl Log {
         Self { folder: folder.to_owned(), mode }
     }
 
-    /// Returns the path of the file.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
     }
 
-    /// Returns the folder of the file.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the path of the anchor's file.
     fn anchor_file(&self) -> PathBuf {
         self.folder.join("audit.anchor")
     }

@@ -17,7 +17,6 @@ const SUFFIX: &str = ".json";
 /// An operation whose entry is not recorded yet. It remains pending until [`Self::end`].
 #[derive(Debug)]
 pub struct PendingOperation {
-    /// The operation.
     pub what: Value,
     file: PathBuf,
     lock: Option<File>,

@@ -23,7 +23,6 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// An entry of a folder.
 #[derive(Debug)]
 pub struct Entry {
     /// Its name; entries whose names are not UTF-8 are omitted, because no path can refer to them.
@@ -49,7 +48,6 @@ impl Folder {
         Self::open(&path.canonicalize()?)
     }
 
-    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

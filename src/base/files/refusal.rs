@@ -8,7 +8,6 @@ pub enum OpenError {
     /// The path is absolute, contains `..`, names a hidden file, or is empty.
     #[error("{path:?} {why}; use a path inside the folder, e.g. references/rules.md")]
     NotInside {
-        /// The path.
         path: String,
         /// What is wrong with the path.
         why: &'static str,
@@ -16,7 +15,6 @@ pub enum OpenError {
     /// A link in the path is not followed.
     #[error("{path}: {why}")]
     Link {
-        /// The path.
         path: String,
         /// Which link, and where it leads.
         why: String,
@@ -24,13 +22,11 @@ pub enum OpenError {
     /// The file does not exist.
     #[error("no such file: {path}")]
     NotFound {
-        /// The path.
         path: String,
     },
     /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]
     NotRegular {
-        /// The path.
         path: String,
         /// The kind of file.
         what: &'static str,
@@ -38,13 +34,11 @@ pub enum OpenError {
     /// The file is in a pseudo file system of the kernel, such as `/proc`.
     #[error("{path} is in a kernel pseudo file system; only files on disk can be read")]
     PseudoFileSystem {
-        /// The path.
         path: String,
     },
     /// The file exceeds the size limit.
     #[error("{path} has more than {limit} bytes")]
     TooLarge {
-        /// The path.
         path: String,
         /// The limit in bytes.
         limit: u64,
@@ -52,7 +46,6 @@ pub enum OpenError {
     /// Any other error of the system.
     #[error("{path}: {source}")]
     Io {
-        /// The path.
         path: String,
         /// The error of the system.
         source: io::Error,

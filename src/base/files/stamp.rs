@@ -23,7 +23,6 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Returns the stamp of a file.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let (inode, mode, changed) = inode(metadata);

@@ -20,13 +20,10 @@ const CAPACITY: usize = 1000;
 pub struct Record {
     /// Sequence number from 0 since the start; the cursor of a reader.
     pub number: u64,
-    /// Its level.
     pub level: Level,
-    /// Its time.
     pub time: SystemTime,
     /// The module that logged it.
     pub target: String,
-    /// Its text.
     pub message: String,
 }
 

@@ -24,7 +24,6 @@ struct Outcome<'a> {
     next: Vec<NextCommand>,
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();

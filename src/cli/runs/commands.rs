@@ -146,7 +146,6 @@ pub fn last_event(detail: &RunDetail) -> u64 {
     detail.events.last().map_or(0, |event| event.number)
 }
 
-/// Returns the names of a run's own steps.
 pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }

@@ -11,7 +11,6 @@ use crate::output::{TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
@@ -111,7 +110,6 @@ fn labeled(comparison: &RunComparison) -> String {
     out
 }
 
-/// Renders the comparison.
 fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);

@@ -48,7 +48,6 @@ fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
     text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
-/// Returns the style of a kind of event.
 fn ink(kind: &EventKind) -> TextStyle {
     match kind {
         EventKind::RunCompleted

@@ -14,7 +14,6 @@ use skills_store::{EventKind, RunEvent, RunFilter, RunRecord};
 
 /// How long a single request for events waits, in milliseconds.
 const POLL_WAIT_MS: u64 = 1_000;
-/// Events per page.
 const EVENT_PAGE_SIZE: usize = 500;
 /// Update interval of the progress line.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
@@ -31,7 +30,6 @@ pub enum RunUpdate<'a> {
 
 /// The state of a run when following it ends.
 pub struct Completion {
-    /// The run.
     pub run: RunRecord,
     /// Whether the user left before that.
     pub left: bool,
@@ -134,7 +132,6 @@ impl CheckInterval {
         Self { since: Instant::now(), patience: Self::FIRST }
     }
 
-    /// Returns whether a check is due.
     fn is_due(&mut self) -> bool {
         let due = self.since.elapsed() >= self.patience;
         if due {

@@ -22,7 +22,6 @@ pub enum Known<'a> {
     Declared(&'a Fields),
     /// These types are likely; there may be others.
     Likely(&'a Fields),
-    /// Nothing.
     Nothing,
 }
 

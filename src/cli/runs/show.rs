@@ -25,7 +25,6 @@ struct Shown<'a> {
     changes: &'a [Change],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.run(&args.run).await?;
@@ -115,7 +114,6 @@ impl Page {
         let _ = writeln!(out, "  {}{value}", self.muted(&fit(name, 12, self.look.unicode)));
     }
 
-    /// Renders the run.
     fn render(&self, detail: &RunDetail) -> String {
         let run = &detail.run;
         let look = self.look;
@@ -388,7 +386,6 @@ impl Page {
         }
     }
 
-    /// Renders its events.
     fn events(&self, detail: &RunDetail) -> String {
         let mut out = String::new();
         self.title(&mut out, "events");

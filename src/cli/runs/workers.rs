@@ -12,7 +12,6 @@ use crate::output::{TerminalCaps, TextStyle, fit};
 use skills_api::{Code, CoreParts, Error, LogLine, LogRequest, RunDetail, near};
 use skills_skill::safe_text;
 
-/// Lines per page.
 const PAGE: usize = 1_000;
 /// How long a single request for further lines waits, in milliseconds.
 const FOLLOW_MS: u64 = 10_000;

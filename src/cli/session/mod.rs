@@ -38,7 +38,6 @@ fn chosen(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     match &args.action {

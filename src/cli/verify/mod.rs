@@ -28,7 +28,6 @@ struct Report<'a> {
     checks: &'a [Check],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Exit, Failure> {
     let address = Address::parse(&args.url)?;
     let key = match (&cx.global.api_key_file, cx.env.get(KEY_VARIABLE)) {

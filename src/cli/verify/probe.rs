@@ -15,7 +15,6 @@ use skills_api::operations::{Operation, to_query};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_api::{Code, Error};
 
-/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum total time spent waiting for the rate limit.
 const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
@@ -53,7 +52,6 @@ impl RawResponse {
         Duration::from_secs(self.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1))
     }
 
-    /// Returns the text of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -241,7 +239,6 @@ impl Probe {
         Ok(Err(json!({ "code": Value::Null, "message": message })))
     }
 
-    /// Calls an operation by its tool.
     pub async fn tool(
         &self,
         operation: &Operation,

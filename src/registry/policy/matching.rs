@@ -12,15 +12,11 @@ use skills_skill::{EffectMode, Role, Skill};
 pub struct Subject<'a> {
     /// Its id; for a shadowed skill (`id@3f9a01c2`), the part before the `@` matches as well.
     pub id: &'a str,
-    /// Its tags.
     pub tags: &'a [String],
     /// Its subject area, stated or inferred.
     pub domain: Option<&'a str>,
-    /// Its role in an answer.
     pub role: Role,
-    /// Its effects.
     pub effect: EffectMode,
-    /// Its location.
     pub location: &'a Path,
     /// The display form of its root (`~/.claude/skills`, `shipped`).
     pub root: &'a str,

@@ -21,13 +21,11 @@ pub const MAX_BYTES: u64 = 256 << 20;
 /// Folders with executable content in a registry folder that is not a bundle itself.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
-/// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
     File,
-    /// An executable file.
     Executable,
     /// A symbolic link; its digest is that of its target path.
     Link,
@@ -36,7 +34,6 @@ pub enum FileKind {
 /// A file as it was hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFile {
-    /// Its kind.
     pub kind: FileKind,
     /// SHA-256 of its content.
     pub sha256: Digest,
@@ -81,14 +78,12 @@ pub enum DigestError {
     /// The file system returned an error.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
-        /// The path.
         path: String,
         /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A file and its stamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     path: String,
@@ -198,7 +193,6 @@ fn content(file: &Found, bytes: &mut u64) -> Result<Digest, DigestError> {
     Ok(Digest::from(<[u8; 32]>::from(hash.finalize())))
 }
 
-/// Returns whether a folder is a bundle.
 pub(super) fn is_bundle(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))

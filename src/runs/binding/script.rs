@@ -28,7 +28,6 @@ use skills_skill::safe_text;
 /// Bytes from the end of stderr that a failure includes.
 const TAIL: usize = 4 << 10;
 
-/// A script and its bundle.
 #[derive(Clone)]
 pub struct ScriptLocation {
     pub bundle: PathBuf,

@@ -37,7 +37,6 @@ pub enum How {
     Docs,
 }
 
-/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -74,7 +73,6 @@ pub struct Fact<T>(pub Option<Sourced<T>>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
-    /// The value.
     pub is: T,
     /// Key into [`Profile::sources`].
     pub source: String,
@@ -124,7 +122,6 @@ pub enum Scope {
 pub struct Folder {
     /// Path relative to the working directory or the home folder.
     pub path: String,
-    /// Which of the two.
     pub scope: Scope,
     /// Which links below it are followed, if they are not those of the profile.
     #[serde(default)]
@@ -168,7 +165,6 @@ pub enum SameName {
     First,
     /// The first folder wins; of several skills in that folder, the one read last.
     LastRead,
-    /// All are listed.
     All,
     /// One is listed; which one varies between starts.
     Undefined,
@@ -220,9 +216,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NameFrom {
-    /// `name` of the frontmatter.
     Frontmatter,
-    /// The folder's name.
     Folder,
     /// The folder's name; if `name` of the frontmatter differs, it follows in parentheses in the list.
     FolderAndName,
@@ -236,7 +230,6 @@ pub enum Handling {
     Loaded,
     /// It repairs the value; how.
     Repaired(String),
-    /// It drops the skill.
     Dropped,
     /// It uses the folder's name instead.
     FromFolder,
@@ -341,7 +334,6 @@ pub struct FileRules {
     pub trailing_colon: Fact<Handling>,
     /// A line that is indented with a tab.
     pub tab_indent: Fact<Handling>,
-    /// A duplicate key.
     pub duplicate_key: Fact<Handling>,
     /// An unquoted value that starts with a character that YAML reserves.
     pub reserved_start: Fact<Handling>,
@@ -354,15 +346,12 @@ pub struct FileRules {
     pub not_text: Fact<Handling>,
     /// A list as description.
     pub list: Fact<Handling>,
-    /// `null` as description.
     pub null_description: Fact<Handling>,
-    /// No `name`.
     pub missing_name: Fact<Handling>,
     /// An empty `name`.
     pub empty_name: Fact<Handling>,
     /// Allowed characters and length of a name.
     pub name: Fact<NameRules>,
-    /// No `description`.
     pub missing_description: Fact<Handling>,
     /// An empty or blank `description`.
     pub empty_description: Fact<Handling>,
@@ -404,7 +393,6 @@ pub enum BundledListing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundledSkill {
-    /// Its name.
     pub name: String,
     /// Number of characters of its description.
     pub characters: u32,
@@ -465,7 +453,6 @@ impl Bundled {
 pub enum ShareUnit {
     /// Characters: four for each token of the share.
     Characters,
-    /// Tokens.
     Tokens,
 }
 
@@ -523,7 +510,6 @@ pub enum Shortening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
-    /// The path.
     #[default]
     Path,
     /// The path, with `~` for the home folder.
@@ -553,7 +539,6 @@ pub struct CountedFormat {
     /// Whether a character counts with its width: a wide one twice, a combining mark or control character not at all.
     #[serde(default)]
     pub columns: bool,
-    /// What is shown as the location.
     #[serde(default)]
     pub location: Location,
     /// Number of characters around all entries that also count.
@@ -594,7 +579,6 @@ pub struct Budget {
 pub struct Profile {
     /// The id in commands and settings, and the name of its file.
     pub id: String,
-    /// Display name.
     pub name: String,
     /// The version that was run to determine values; `None` if it was never run.
     #[serde(default)]
@@ -615,7 +599,6 @@ pub struct Profile {
     pub links: Fact<Links>,
     /// Which parts of a folder are scanned.
     pub reading: Fact<Reading>,
-    /// The order of the list.
     pub order: Fact<Order>,
     /// How several skills with the same name are treated.
     pub same_name: Fact<SameName>,

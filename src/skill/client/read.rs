@@ -10,7 +10,6 @@ pub struct ClientEntry {
     pub name: String,
     /// Another name that follows in parentheses in the list, unless another skill has it.
     pub other_name: Option<String>,
-    /// The description.
     pub description: String,
     /// Whether the description was truncated because of its own length.
     pub cut: bool,
@@ -35,9 +34,7 @@ pub struct ClientEntry {
 /// The outcome of reading a file as a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseOutcome {
-    /// The skill is listed.
     Listed(ClientEntry),
-    /// The skill is dropped.
     Dropped {
         /// The reason, for this file.
         why: String,

@@ -59,7 +59,6 @@ pub enum ExpressionError {
     /// It does not follow the grammar. The column counts characters from 1.
     #[error("column {column}: {message}")]
     Syntax {
-        /// The column.
         column: usize,
         /// What was found and what is allowed.
         message: String,
@@ -72,11 +71,9 @@ pub enum ExpressionError {
     Types {
         /// Left value, as JSON.
         left: String,
-        /// The operator.
         operator: String,
         /// Right value, as JSON.
         right: String,
-        /// The reason.
         reason: &'static str,
     },
 }

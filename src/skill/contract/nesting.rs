@@ -129,7 +129,6 @@ impl Nesting {
         ways
     }
 
-    /// Returns the contract with an id.
     pub(super) fn contract(&self, id: &str) -> Option<&Arc<Contract>> {
         self.contracts.get(id)?.as_ref()
     }

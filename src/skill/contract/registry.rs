@@ -100,7 +100,6 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
     (capability, reader.findings())
 }
 
-/// Parses a binding.
 #[must_use]
 pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Finding>) {
     let mut reader = open(location, source);
@@ -146,7 +145,6 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
     (binding, reader.findings())
 }
 
-/// Parses a service.
 #[must_use]
 pub fn parse_service(location: &Path, source: &str) -> (Option<Service>, Vec<Finding>) {
     let mut reader = open(location, source);

@@ -13,7 +13,6 @@ const MARK: &str = "skills-lint:";
 /// A finding that a comment suppresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
-    /// The finding.
     pub finding: Finding,
     /// The reason in the comment.
     pub reason: String,

@@ -38,12 +38,10 @@ impl Subject<'_> {
         self.root.get(key)
     }
 
-    /// Returns the range of a key's value.
     fn value(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.value.at))
     }
 
-    /// Returns the range of a key.
     fn key(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.key_at))
     }

@@ -7,7 +7,6 @@ use crate::Severity;
 pub struct Rule {
     /// Stable kebab-case code.
     pub code: &'static str,
-    /// Severity of its findings.
     pub severity: Severity,
     /// Whether `skills lint --fix` can repair it unambiguously.
     pub fixable: bool,

@@ -133,7 +133,6 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Returns whether events were recorded in it.
     pub fn records_events(&self) -> bool {
         self.records_events.load(Ordering::Relaxed)
     }

@@ -386,7 +386,6 @@ pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<
     Ok(tx.find("look for an intent", sql, values![run, step]).await?.is_some())
 }
 
-/// Records an intent; returns its event.
 pub(super) async fn insert_intent<T: Tx>(
     tx: &T,
     run: &RunId,

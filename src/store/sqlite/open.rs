@@ -40,7 +40,6 @@ impl Default for OpenOptions {
 
 /// An opened store, and notices for the user about how it was opened.
 pub struct Opened {
-    /// The store.
     pub store: Sqlite,
     /// Notices, for example that it is read-only, readable by others, or not recorded.
     pub notices: Vec<String>,
@@ -49,7 +48,6 @@ pub struct Opened {
 /// A new or restored store, and the files of the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reset {
-    /// Id of the store.
     pub id: String,
     /// New paths of the previous files.
     pub set_aside: Vec<PathBuf>,

@@ -25,10 +25,8 @@ use crate::widgets::painter::Painter;
 use crate::widgets::text_width::cells;
 use crate::{footer, glyphs::Glyphs};
 
-/// Minimum size of the window.
 const MIN_WINDOW_SIZE: (u16, u16) = (40, 10);
 
-/// The state of the screen.
 pub(super) struct ScreenState {
     pub panes: Panes,
     pub overlays: Overlays,
@@ -88,7 +86,6 @@ impl ScreenState {
         })
     }
 
-    /// Returns the entries of the palette.
     pub fn palette_entries(&self, recent: &[Action]) -> Vec<Entry> {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(recent));
@@ -148,7 +145,6 @@ impl ScreenState {
         }
     }
 
-    /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         name.clone_into(&mut self.appearance.kept_theme);
         self.apply_theme(name);

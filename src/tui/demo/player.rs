@@ -97,7 +97,6 @@ impl Player {
         &self.missed
     }
 
-    /// Returns the options.
     #[must_use]
     pub fn play(&self) -> &DemoOptions {
         &self.play

@@ -26,7 +26,6 @@ pub enum FormOutcome {
     Unknown,
     /// The focus moved inside the form.
     Stayed,
-    /// A value changed.
     Changed,
     /// The focus left before the first field.
     Before,
@@ -37,7 +36,6 @@ pub enum FormOutcome {
 /// An invalid or missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The field's name.
     pub field: String,
     /// The problem, to be read after the name (`needs a number`).
     pub why: String,
@@ -198,7 +196,6 @@ impl Form {
         self.focus = self.entries.len().saturating_sub(1);
     }
 
-    /// Focuses a field by its name; returns whether there is one.
     pub fn focus_on(&mut self, name: &str) -> bool {
         let found = self.entries.iter().position(|entry| entry.name == name);
         self.focus = found.unwrap_or(self.focus);

@@ -39,7 +39,6 @@ impl Text {
         Self { cursor: text.len(), text, ..Self::default() }
     }
 
-    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -30,20 +30,16 @@ pub struct FormState {
     pub label: u16,
     /// Whether fields are separated by a blank row.
     pub roomy: bool,
-    /// Whether the form has the focus.
     pub focused: bool,
 }
 
-/// Rows of one field.
 struct Rows {
-    /// Rows of the field itself.
     body: usize,
     /// Wrapped rows below it; `wrong` is whether they are a problem.
     note: Vec<String>,
     wrong: bool,
     /// The problem, if it is shown after the text instead.
     behind: Option<String>,
-    /// Blank rows.
     blank: usize,
 }
 

@@ -26,7 +26,6 @@ const LABEL: u16 = 64;
 /// Maximum width of the notes next to the names, in cells.
 const NOTE: u16 = 72;
 
-/// The chooser and its state.
 pub struct Chooser {
     purpose: Purpose,
     title: String,

@@ -30,23 +30,19 @@ use skills_store::{RunId, RunRecord};
 /// A checkpoint to choose: its number and the step it follows.
 pub type CheckpointChoice = (u64, String);
 
-/// The subject of a dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DialogSpec {
     /// Approve or deny a pending step.
     Decide {
         /// The pending step.
         sheet: Box<DecisionPreview>,
-        /// The title of its run.
         title: Option<String>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
         /// Distinguishes commands.
         ticket: u64,
     },
-    /// Launch a run.
     Launch {
-        /// The contract of the skill.
         view: Arc<ContractView>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
@@ -55,21 +51,18 @@ pub enum DialogSpec {
     },
     /// Add a message to a session, review a script of one of its skills, or export it.
     Prompt {
-        /// The subject.
         asking: PromptKind,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
     },
     /// Run a script as it was reviewed.
     Script {
-        /// The call.
         call: ScriptCall,
         /// What it would run.
         sheet: Box<ScriptPreview>,
     },
     /// Send one command to many runs.
     Bulk {
-        /// The command.
         command: CommandName,
         /// The affected runs, as listed.
         runs: Vec<RunRecord>,
@@ -78,16 +71,12 @@ pub enum DialogSpec {
     },
     /// Decide or roll back a proposal.
     Proposal {
-        /// The proposal as it was shown.
         view: Arc<ProposalView>,
-        /// The command.
         command: ProposalCommand,
     },
     /// Send another command to a run.
     RunCommand {
-        /// The run.
         run: Box<RunRecord>,
-        /// The command.
         kind: RunCommandKind,
         /// Its checkpoints, oldest first; empty if they are irrelevant.
         checkpoints: Vec<CheckpointChoice>,
@@ -110,7 +99,6 @@ pub enum RunCommandKind {
         /// The inputs it accepts.
         fields: InputFields,
     },
-    /// Send a signal.
     Signal {
         /// The name it waits for; empty if it waits for none.
         name: String,
@@ -119,18 +107,15 @@ pub enum RunCommandKind {
     },
     /// Continue with the result of a step whose outcome is unknown.
     Happened {
-        /// The step.
         step: String,
         /// The digest of its inputs, from the gate.
         inputs_digest: String,
         /// Its declared outputs.
         outputs: InputFields,
-        /// Name of the approver.
         approver: Option<String>,
         /// Notes of the decision.
         notes: Option<String>,
     },
-    /// Cancel the run.
     Cancel,
     /// Create a run from a checkpoint and start it.
     Replay,

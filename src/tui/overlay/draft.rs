@@ -36,15 +36,10 @@ const TWO_COLUMNS: u16 = 100;
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drafting {
-    /// The skill.
     pub skill_id: SkillId,
-    /// The texts in the file.
     pub texts: StatedTexts,
-    /// Digest of the file.
     pub digest: Digest,
-    /// The name in the file.
     pub name: String,
-    /// The tags in the file.
     pub tags: Vec<String>,
     /// The initial description, if it differs from the file's.
     pub proposed: Option<String>,
@@ -81,7 +76,6 @@ const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, 
 /// The fields, one of which is shown.
 struct Fields {
     texts: [Text; 4],
-    /// The focused field.
     focus: usize,
     /// Areas of the last frame.
     area: Rect,
@@ -228,7 +222,6 @@ impl Fields {
     }
 }
 
-/// The metrics of a draft.
 #[derive(Default)]
 struct Metrics {
     generation: u64,
@@ -349,7 +342,6 @@ impl FileChange {
     }
 }
 
-/// The state of the editor.
 pub struct DraftEditor {
     pane: PaneId,
     skill: Drafting,

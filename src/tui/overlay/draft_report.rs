@@ -24,7 +24,6 @@ const BAR_WIDTH: u16 = 12;
 pub enum Item {
     /// A title on a rule, with a note.
     Title(&'static str, String),
-    /// A line.
     Line(RichLine),
     /// A blank row.
     Gap,
@@ -58,7 +57,6 @@ fn mute(items: &mut [Item], start: usize) {
 /// Which figures are those of an earlier text.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// Those of the golden set.
     pub golden: bool,
     /// Those of clauses and words, and the advice.
     pub clauses: bool,

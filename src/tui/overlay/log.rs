@@ -21,7 +21,6 @@ use skills_skill::safe_text;
 /// Width of the column for the source of a line, in cells.
 const PLACE: u16 = 18;
 
-/// The state of the log view.
 pub struct LogView {
     source: RingBuffer,
     scroll: Scroll,

@@ -24,7 +24,6 @@ use skills_skill::SkillId;
 /// An action in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The action.
     pub action: Action,
     /// A short name.
     pub name: String,
@@ -32,7 +31,6 @@ pub struct Entry {
     pub does: String,
     /// Its context: `Discover`, `lists`, empty for global.
     pub place: String,
-    /// Its keys, as shown.
     pub keys: String,
     /// The reason why it is unavailable, if any.
     pub blocked: Option<String>,
@@ -41,7 +39,6 @@ pub struct Entry {
 /// A skill in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillEntry {
-    /// The skill.
     pub id: SkillId,
     /// Its id, safe to draw.
     pub name: String,
@@ -56,7 +53,6 @@ enum Found {
     Skill(usize),
 }
 
-/// The state of the palette.
 pub struct Palette {
     entries: Vec<Entry>,
     /// Offered once a search text is entered.

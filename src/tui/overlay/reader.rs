@@ -39,7 +39,6 @@ const MIN_BAR_WIDTH: u16 = 8;
 /// The content of the reader, unescaped: it is made safe when it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// The title.
     pub title: String,
     /// Name of the text in the note about copying.
     pub what: String,
@@ -62,9 +61,7 @@ pub enum Passage {
     Heading(String),
     /// A value: fields with their names, texts verbatim, everything else as JSON.
     Value(Value),
-    /// The result of a check.
     Check {
-        /// The result.
         result: CheckResult,
         /// The check's name, padded.
         name: String,
@@ -75,7 +72,6 @@ pub enum Passage {
     Cut {
         /// Text before it; the other lines are indented by its width.
         before: String,
-        /// The part that is shown.
         shown: String,
         /// The rest.
         cut: String,
@@ -84,18 +80,15 @@ pub enum Passage {
     },
     /// A description in which matches are marked.
     Marked {
-        /// The text.
         text: String,
         /// The matches.
         marks: Vec<Mark>,
     },
-    /// A score as a bar.
     Score(ScoreBar),
     /// A text of any number of lines.
     Text {
         /// Text before the first line, such as a time or a name; the other lines are indented by its width.
         before: String,
-        /// The text.
         text: String,
         /// Its style.
         role: Role,
@@ -109,9 +102,7 @@ pub struct ScoreBar {
     pub label: String,
     /// Width of all labels, in cells.
     pub label_width: usize,
-    /// The rank.
     pub rank: Option<usize>,
-    /// The score.
     pub score: f64,
     /// The score by signal; without it the bar is neutral.
     pub signals: Option<SignalSums>,
@@ -123,7 +114,6 @@ pub struct ScoreBar {
     pub is_strong: bool,
 }
 
-/// The state of the reader.
 pub struct Reader {
     pane: PaneId,
     reading: Reading,
@@ -467,7 +457,6 @@ fn next_to_each_other(
         .collect()
 }
 
-/// Returns the lines of passages at a width.
 fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
     let ellipsis = glyphs.ellipsis;
     let mut out = Vec::new();

@@ -23,7 +23,6 @@ const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"
 pub struct CellRange {
     /// First column.
     pub x: u16,
-    /// Row.
     pub y: u16,
     /// Width of a full bar, in cells.
     pub width: u16,
@@ -34,7 +33,6 @@ pub struct CellRange {
 }
 
 impl CellRange {
-    /// Returns the column of a value.
     #[must_use]
     pub fn column(&self, value: f64) -> u16 {
         let cell = (value / self.scale * f64::from(self.width)).floor().max(0.0) as u16;

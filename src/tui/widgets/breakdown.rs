@@ -24,9 +24,7 @@ pub struct Row {
     pub label: String,
     /// Shown instead of columns: the rules that applied, with their values.
     pub rules: Option<String>,
-    /// Values by signal.
     pub by_signal: SignalSums,
-    /// The sum of the values.
     pub sum: f64,
 }
 

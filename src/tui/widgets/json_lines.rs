@@ -10,7 +10,6 @@ use super::text_width::{cells, cut_end, shown};
 use super::wrap::wrap;
 use crate::theme::Role;
 
-/// A row of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeRow {
     /// Its path: keys and indices, separated by `/`.

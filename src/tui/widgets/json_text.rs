@@ -28,7 +28,6 @@ pub struct Layout<'a> {
     pub width: u16,
     /// Whether everything is shown.
     pub expanded: bool,
-    /// The ellipsis.
     pub ellipsis: &'a str,
 }
 

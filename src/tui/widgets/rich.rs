@@ -9,7 +9,6 @@ use crate::theme::Role;
 /// A segment of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seg {
-    /// The text.
     pub text: String,
     /// The role, which determines its style.
     pub role: Role,

@@ -15,7 +15,6 @@ pub struct Title {
     pub name: RichLine,
     /// Right: a note about the part; dropped before the name is truncated.
     pub note: RichLine,
-    /// Whether the part has the focus.
     pub focused: bool,
 }
 
@@ -90,12 +89,10 @@ pub enum BorderJunction {
     },
     /// A rule on the left only.
     Left {
-        /// Whether it is heavy.
         heavy: bool,
     },
     /// A rule on the right only.
     Right {
-        /// Whether it is heavy.
         heavy: bool,
     },
 }

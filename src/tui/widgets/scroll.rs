@@ -3,7 +3,6 @@
 /// Cursor and first visible row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scroll {
-    /// The row with the cursor.
     pub cursor: usize,
     /// The first visible row.
     pub offset: usize,

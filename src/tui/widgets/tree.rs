@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-/// A row of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeRow {
-    /// Its depth.
     pub depth: usize,
     /// The last component of its path.
     pub name: String,

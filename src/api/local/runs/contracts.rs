@@ -17,9 +17,7 @@ const FILE: &str = "skill.yaml";
 /// A skill and its contract as they are on disk now.
 #[derive(Clone)]
 pub(super) struct SkillContract {
-    /// The skill.
     pub skill: Arc<Skill>,
-    /// Its contract, with its findings.
     pub contract: Arc<Contract>,
     /// SHA-256 of its file.
     pub digest: Digest,
@@ -104,11 +102,8 @@ impl ByContractId {
 
 /// The sources of a plan.
 pub(super) struct Sources<'a> {
-    /// The skills.
     pub catalog: &'a Catalog,
-    /// Their contracts by id.
     pub by_id: &'a ByContractId,
-    /// The capabilities.
     pub capabilities: &'a Capabilities,
     /// The trust store; `None` for a plan that is only displayed.
     pub trust: Option<&'a Trust>,

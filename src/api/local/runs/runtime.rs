@@ -54,7 +54,6 @@ pub(super) struct CallServices {
 
 /// The services that execute runs.
 pub(in crate::local) struct RunRuntime {
-    /// The store of runs.
     pub store: Arc<dyn Store>,
     /// The store of sessions, which is the same.
     pub sessions: Arc<dyn Sessions>,
@@ -170,7 +169,6 @@ impl StorePlace {
     }
 }
 
-/// Returns the options for opening the file of the store.
 fn store_options(config: &Config, file: &Path) -> OpenOptions {
     OpenOptions {
         mode: config.store_mode,

@@ -21,7 +21,6 @@ pub(super) struct Key {
     pub catalog: Arc<Catalog>,
     pub policy: Arc<Policy>,
     pub client: Option<String>,
-    /// The client's own settings.
     pub settings: ClientSettings,
     pub window: u32,
     /// Ids that the speaking agent is limited to.

@@ -25,18 +25,15 @@ const SECONDS: [f64; 17] = [
 ];
 
 type Label = (&'static str, Cow<'static, str>);
-/// A set of labels.
 pub(super) type Labels = Vec<Label>;
 type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// Creates a set of one label.
 pub(super) fn one(key: &'static str, value: &str) -> Labels {
     many([(key, value)])
 }
 
-/// Creates a set of two labels.
 pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
     many([(key, value), (other, its)])
 }

@@ -32,7 +32,6 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 /// The result of looking up an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOutcome {
-    /// The key was new.
     Created,
     /// The existing run was returned.
     Reused,
@@ -45,7 +44,6 @@ pub enum KeyOutcome {
 /// What became of uploaded content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadOutcome {
-    /// It was stored.
     Stored,
     /// It was refused, by a limit or an error.
     Refused,
@@ -90,7 +88,6 @@ impl Metrics {
         self.families().run_transitions.get_or_create(&one("state", state)).inc();
     }
 
-    /// Records a step with its duration.
     pub fn step(&self, status: &str, took: Duration) {
         let families = self.families();
         families.steps.get_or_create(&one("status", status)).inc();

@@ -25,14 +25,12 @@ use skills_store::RunRecord;
 
 /// Delay before the first command is sent, in which sending can be canceled.
 const CANCEL_DELAY: Duration = Duration::from_secs(3);
-/// Maximum width of the dialog.
 const MAX_WIDTH: u16 = 140;
 /// Minimum width of the screen for a margin around the dialog.
 const MIN_WIDTH_WITH_MARGIN: u16 = 100;
 /// Minimum number of rows of the list.
 const MIN_ROWS: u16 = 4;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Button(usize),
@@ -137,7 +135,6 @@ struct FrameAreas {
     height: (Rect, u16),
 }
 
-/// The state of the dialog.
 pub struct BulkDialog {
     pane: PaneId,
     command: CommandName,

@@ -3,7 +3,6 @@
 /// A few options, one of which is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The options, as shown.
     pub options: Vec<String>,
     /// Index of the selected one.
     pub at: usize,

@@ -33,7 +33,6 @@ const WIDTH: u16 = 76;
 /// Width up to which the dialog grows with its lines.
 const MAX_WIDTH: u16 = 140;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Button(usize),
@@ -62,7 +61,6 @@ pub(super) struct Decision {
     button_areas: Vec<Rect>,
 }
 
-/// Returns whether an action decides.
 fn decides(action: Action) -> bool {
     matches!(
         action,

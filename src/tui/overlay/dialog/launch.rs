@@ -31,7 +31,6 @@ const LOST: &str = "Sent, but the connection was lost before the response. It is
 /// Message if the contract was edited while the dialog was open.
 const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
 
-/// The state of the dialog.
 pub(super) struct LaunchDialog {
     pane: PaneId,
     view: Arc<ContractView>,
@@ -42,7 +41,6 @@ pub(super) struct LaunchDialog {
     sent: bool,
     /// Whether the core is reachable.
     connected: bool,
-    /// Whether the run was launched.
     done: bool,
     said: Option<String>,
     pressed: Vec<Rect>,

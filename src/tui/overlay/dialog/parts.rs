@@ -17,12 +17,9 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
 
-/// A button.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Button {
-    /// The action.
     pub action: Action,
-    /// The label.
     pub label: String,
     /// The key that triggers it.
     pub key: &'static str,
@@ -31,7 +28,6 @@ pub struct Button {
 }
 
 impl Button {
-    /// Creates a button.
     pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { action, label: label.into(), key, danger: false }
     }
@@ -125,7 +121,6 @@ pub struct Row<'a> {
     pub note: &'a str,
     /// Whether the note is a problem.
     pub wrong: bool,
-    /// Whether the field has the focus.
     pub focused: bool,
 }
 

@@ -24,23 +24,18 @@ use skills_skill::contract::{Field, FieldType};
 pub enum PromptKind {
     /// A message to add to a session.
     Message {
-        /// The session.
         session: String,
     },
     /// The arguments and files of a script.
     Script {
-        /// The session.
         session: String,
-        /// The loaded skill.
         skill: String,
-        /// Its path in the bundle.
         path: String,
         /// Description of its isolation.
         isolation: String,
     },
     /// An export of a session, and its destination.
     Export {
-        /// The session.
         session: String,
         /// The session in every format.
         exports: Arc<[Exported]>,
@@ -130,7 +125,6 @@ impl PromptKind {
         Form::new(&fields, &values)
     }
 
-    /// Returns the name of the draft.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Message { .. } => "say".to_owned(),

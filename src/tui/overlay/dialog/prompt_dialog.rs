@@ -30,7 +30,6 @@ use skills_skill::SkillId;
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
 
-/// The state of the dialog.
 pub(super) struct PromptDialog {
     pane: PaneId,
     asking: PromptKind,

@@ -31,7 +31,6 @@ const LABEL_WIDTH: usize = 11;
 /// Displayed characters of a digest.
 const DIGEST_LETTERS: usize = 16;
 
-/// A command on a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProposalCommand {
     /// Approve or deny, opened by the key of approval.
@@ -42,7 +41,6 @@ pub enum ProposalCommand {
     RollBack,
 }
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Notes,
@@ -51,7 +49,6 @@ enum Focus {
     Button(usize),
 }
 
-/// The state of the dialog.
 pub struct ProposalDialog {
     pane: PaneId,
     view: Arc<ProposalView>,
@@ -132,7 +129,6 @@ impl ProposalDialog {
         self.focus = parts::next_focus(&ring, self.focus, forward);
     }
 
-    /// Returns the focused button.
     fn button(&self) -> Option<usize> {
         match self.focus {
             Focus::Notes => None,

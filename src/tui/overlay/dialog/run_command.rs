@@ -32,7 +32,6 @@ use skills_store::RunRecord;
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 72;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Checkpoint,
@@ -42,7 +41,6 @@ enum Focus {
     Button(usize),
 }
 
-/// The state of the dialog.
 pub(super) struct RunCommandDialog {
     pane: PaneId,
     kind: RunCommandKind,
@@ -51,7 +49,6 @@ pub(super) struct RunCommandDialog {
     fields: Fields,
     focus: Focus,
     sent: bool,
-    /// Whether the command was executed.
     done: bool,
     said: Option<String>,
     /// Why the run no longer accepts the command.

@@ -26,7 +26,6 @@ const WIDTH: u16 = 84;
 /// Rows below the text: a blank row and the buttons.
 const FOOT_ROWS: u16 = 2;
 
-/// The dialog.
 pub struct ScriptDialog {
     pane: PaneId,
     call: ScriptCall,

@@ -38,7 +38,6 @@ pub(super) enum Focus {
     Preview,
 }
 
-/// The request that is composed.
 #[derive(Default)]
 pub(super) struct Compose {
     pub focus: Focus,

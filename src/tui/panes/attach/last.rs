@@ -144,7 +144,6 @@ impl LastResult {
 pub(super) enum LastAttachment {
     /// It started a run.
     Done(Arc<Attached>),
-    /// It failed.
     Failed {
         /// The error code, as on the wire.
         code: String,
@@ -304,7 +303,6 @@ fn failed(
     out
 }
 
-/// Returns the name of a check.
 pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {

@@ -30,7 +30,6 @@ const CONTENT_LEAST: usize = 3;
 
 /// A row of the preview.
 enum Row {
-    /// Text.
     Line(RichLine),
     /// A part's title on a rule, with a note.
     Rule(&'static str, RichLine),

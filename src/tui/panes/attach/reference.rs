@@ -42,7 +42,6 @@ impl Reference {
         self.field.text().trim()
     }
 
-    /// Requests the references of a type.
     pub fn request(&mut self, target_type: AttachTarget) -> Effect {
         let generation = self.choices.ask(target_type);
         Effect::Run(RunRequest::Targets { target_type, text: String::new(), limit: CHOICES, generation })

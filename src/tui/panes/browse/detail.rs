@@ -72,7 +72,6 @@ pub struct Detail {
     pub text: Scroll,
     /// Scroll and cursor of the tree.
     pub tree: Scroll,
-    /// Scroll of the preview.
     pub preview: Scroll,
     /// Cursor in the findings.
     pub finding: usize,
@@ -145,7 +144,6 @@ impl Detail {
         }
     }
 
-    /// Returns the rows of the tree.
     #[must_use]
     pub fn tree_rows(&self) -> Vec<TreeRow> {
         let Some(skill) = &self.skill else { return Vec::new() };
@@ -257,7 +255,6 @@ impl Detail {
         }
     }
 
-    /// Returns the rivals of a skill.
     pub fn rivals_of(&self, id: &SkillId) -> &[Rival] {
         let rivals = self.rivals.get(id).and_then(|rivals| rivals.as_ref().ok());
         rivals.map_or(&[], |rivals| &rivals.report.rivals)
@@ -345,7 +342,6 @@ impl Detail {
         Some(row.file.is_none())
     }
 
-    /// Handles a click.
     pub fn click(&mut self, at: Position, selected: Option<&SkillId>) -> Vec<Effect> {
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(rect, _)| rect.contains(at)) {
             self.show(*tab);
@@ -364,7 +360,6 @@ impl Detail {
         Vec::new()
     }
 
-    /// Handles the wheel.
     pub fn wheel(&mut self, at: Position, rows: isize) {
         let scroll = match self.tab {
             Tab::Files if self.drawn.tree.contains(at) => {

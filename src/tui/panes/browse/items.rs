@@ -12,7 +12,6 @@ use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warni
 /// Whether a bundle is a skill, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusionReason {
-    /// It is a skill.
     Skill,
     /// Another bundle has its id; index into the shadowed bundles.
     Shadowed(usize),
@@ -22,10 +21,8 @@ pub enum ExclusionReason {
     Elsewhere,
 }
 
-/// An entry of the list.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The skill.
     pub id: SkillId,
     /// The displayed id, safe to draw. Names may collide, ids do not.
     pub label: String,
@@ -35,7 +32,6 @@ pub struct Entry {
     pub hay: Utf32String,
     /// Sort key for the displayed text.
     pub key: String,
-    /// Role in an answer.
     pub role: Role,
     /// Its lifecycle status, if notable (`deprecated`).
     pub status: Option<String>,

@@ -14,14 +14,10 @@ use skills_skill::{Role, SkillId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum GroupBy {
-    /// By root.
     #[default]
     Root,
-    /// By domain.
     Domain,
-    /// By role.
     Role,
-    /// No grouping.
     None,
 }
 
@@ -29,7 +25,6 @@ pub enum GroupBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum SortBy {
-    /// Name.
     #[default]
     Name,
     /// L2 tokens, descending.
@@ -66,7 +61,6 @@ impl SortBy {
     }
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
     /// A group's heading.
@@ -88,7 +82,6 @@ pub enum Row {
 
 /// The parameters of the rows.
 pub struct RowOptions<'a> {
-    /// The grouping.
     pub group: GroupBy,
     /// Groups whose state is not the initial one: expanded ones collapsed, collapsed ones expanded.
     pub turned: &'a HashSet<String>,

@@ -20,7 +20,6 @@ use crate::widgets::rule::{Title, pairs};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, head, shown};
 use crate::widgets::wrap::cut_line;
 
-/// Columns of a row.
 struct Columns {
     name: u16,
     name_room: u16,

@@ -46,7 +46,6 @@ pub struct Browse {
     scan: ScanProgress,
     list: SkillList,
     detail: Detail,
-    /// The state of the collision map.
     map: collisions::Map,
     focus: Focus,
     visit: Option<SkillId>,

@@ -18,7 +18,6 @@ use skills_api::{BudgetView, ClientView, ForeignBundle, LevelTokens};
 use skills_registry::{Catalog, Change};
 use skills_skill::{RejectedBundle, Skill, SkillId};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct SkillList {
     pub catalog: Arc<Catalog>,
@@ -234,7 +233,6 @@ impl SkillList {
         self.build();
     }
 
-    /// Applies the text of the filter.
     pub fn apply_filter(&mut self) {
         self.fuzzy.set(self.filter.text());
         self.moved = true;

@@ -15,9 +15,7 @@ use skills_skill::Role;
 pub struct Options {
     /// How rules combine with the text score.
     pub policy: Policy,
-    /// Only skills of this role.
     pub role: Option<Role>,
-    /// Only skills of this domain.
     pub domain: Option<String>,
     /// Whether headings and bodies are searched.
     pub with_body: bool,
@@ -51,7 +49,6 @@ impl Options {
         };
     }
 
-    /// Toggles the policy.
     fn toggle_policy(&mut self) {
         self.policy = match self.policy {
             Policy::Blended => Policy::Strict,
@@ -94,14 +91,11 @@ impl Options {
     }
 }
 
-/// An answer with its request.
 #[derive(Debug, Clone)]
 pub struct RankedAnswer {
-    /// The request.
     pub intent: String,
     /// Whether its last word may be incomplete.
     pub typing: bool,
-    /// The answer.
     pub answer: Arc<Answer>,
 }
 

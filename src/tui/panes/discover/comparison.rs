@@ -17,7 +17,6 @@ pub struct Difference {
     pub label: String,
     /// The difference to the other hit; negative if that has more.
     pub value: f64,
-    /// The reason.
     pub reason: Reason,
 }
 
@@ -48,7 +47,6 @@ impl Reason {
 /// A comparison of the selected hit with another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'a> {
-    /// The other hit.
     pub other: &'a Hit,
     /// Score of the selected hit minus that of the other hit.
     pub lead: f64,

@@ -174,7 +174,6 @@ pub(super) fn status_lines(
     rows
 }
 
-/// Draws the lines of [`status_lines`].
 pub(super) fn draw_status(asking: &PendingRequests, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     let Some(shown_answer) = asking.shown() else { return };
     let answer = &shown_answer.answer;
@@ -226,7 +225,6 @@ pub(super) fn verdict_lines(
     lines
 }
 
-/// Draws the lines of [`verdict_lines`].
 pub(super) fn draw_verdict(
     asking: &PendingRequests,
     lines: &[RichLine],

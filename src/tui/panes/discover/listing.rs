@@ -14,7 +14,6 @@ const MAX_PAGES: usize = 24;
 /// A request for a part of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// A page of a list.
     Page {
         /// The number of the list.
         list: u64,
@@ -32,7 +31,6 @@ pub enum Lookup {
     Skill {
         /// The number of the list at the time of the request.
         list: u64,
-        /// The skill.
         id: SkillId,
     },
 }
@@ -81,13 +79,11 @@ impl Listing {
         self.number
     }
 
-    /// Returns the list's number.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the filter of the list.
     #[must_use]
     pub fn filter(&self) -> &str {
         &self.filter

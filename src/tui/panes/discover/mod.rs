@@ -41,7 +41,6 @@ enum Focus {
     #[default]
     Intent,
     Results,
-    /// The filter of the results.
     Filter,
     Why,
 }
@@ -66,7 +65,6 @@ impl Discover {
         Self { form, list: ResultList::new(), ..Self::default() }
     }
 
-    /// Returns the history, to be stored.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.form.history

@@ -22,7 +22,6 @@ use skills_skill::SkillId;
 /// What the user moved the cursor to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// A skill, and its path.
     Skill(SkillId, Option<PathBuf>),
     /// An index in the list whose page is being loaded.
     CellRange(usize),
@@ -164,7 +163,6 @@ impl ResultList {
         true
     }
 
-    /// Handles a click on the list.
     pub fn click(&mut self, at: Position) {
         if let Some((_, item)) = self.visible.iter().find(|(rect, _)| rect.contains(at)) {
             self.choose(*item);

@@ -23,7 +23,6 @@ pub enum Item {
 /// A skill that was opened by its name and has no row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedSkill {
-    /// The skill.
     pub id: SkillId,
     /// Why it is not a result.
     pub outcome: Outcome,
@@ -52,12 +51,10 @@ impl Outcome {
     }
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
     /// A heading with the number of items below it.
     Heading(&'static str, usize),
-    /// An item.
     Item(Item),
 }
 

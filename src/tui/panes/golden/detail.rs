@@ -24,7 +24,6 @@ pub(super) struct QueryDetail {
     pub wanted: Vec<Effect>,
     /// Areas of the last frame.
     pub area: Rect,
-    /// Names of the tabs.
     pub tabs: Vec<(Rect, Tab)>,
     /// Rows of the tab of skills with their index.
     pub skills: Vec<(Rect, usize)>,

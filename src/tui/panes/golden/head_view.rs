@@ -30,7 +30,6 @@ struct Figure {
     value: fn(&GoldenFigures) -> Option<f64>,
     /// Decimals; 0 for a count.
     decimals: usize,
-    /// Whether a higher value is better.
     is_higher_better: bool,
 }
 

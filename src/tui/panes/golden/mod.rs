@@ -25,7 +25,6 @@ use skills_registry::Catalog;
 enum Focus {
     #[default]
     List,
-    /// The filter of the queries.
     Filter,
     Detail,
 }

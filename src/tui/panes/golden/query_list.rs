@@ -10,7 +10,6 @@ use crate::golden_requests::GoldenMeasurement;
 use crate::widgets::scroll::Scroll;
 use skills_api::{GoldenResult, GoldenSource};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct QueryList {
     pub measured: Option<Arc<GoldenMeasurement>>,
@@ -89,7 +88,6 @@ impl QueryList {
         self.select(rows::moved(&self.rows, self.scroll.cursor, by))
     }
 
-    /// Returns the row at a position.
     pub fn row_at(&self, at: Position) -> Option<usize> {
         self.visible.iter().find(|(area, _)| area.contains(at)).map(|(_, row)| *row)
     }

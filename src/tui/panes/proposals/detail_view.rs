@@ -27,7 +27,6 @@ use skills_discovery::{ChangedQuery, GoldenChange};
 const TWO_COLUMNS_WIDTH: u16 = 78;
 /// Minimum width for changed queries next to the metrics.
 const BESIDE_WIDTH: u16 = 72;
-/// Rows of the decision.
 const DECISION_ROWS: u16 = 4;
 /// Maximum number of skills named among the changed queries.
 const MAX_RIVALS: usize = 6;

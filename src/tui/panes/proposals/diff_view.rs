@@ -15,7 +15,6 @@ const MARGIN: u16 = 6;
 /// Maximum size of a changed part whose words are compared, in bytes.
 const MAX_COMPARED_BYTES: usize = 20_000;
 
-/// A row of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffRow {
     /// A row over the full width.
@@ -54,7 +53,6 @@ fn parts(hunk: &Hunk) -> Vec<HunkPart<'_>> {
     parts
 }
 
-/// Returns the rows of a diff at a width.
 #[must_use]
 pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
     let mut rows = Vec::new();

@@ -14,7 +14,6 @@ use crate::theme::Role;
 use crate::widgets::text_width::shown;
 use skills_api::{ProposalState, ProposalView};
 
-/// Rows per step of the wheel.
 const WHEEL_ROWS: isize = 3;
 
 impl Pane for Proposals {

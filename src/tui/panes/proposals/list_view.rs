@@ -22,7 +22,6 @@ const VERSION_ROWS: u16 = 7;
 const GAIN_WIDTH: u16 = 7;
 const AGE_WIDTH: u16 = 6;
 
-/// Returns glyph and role of a state.
 pub(super) fn sign(state: ProposalState, glyphs: &Glyphs) -> (&'static str, Role) {
     match state {
         ProposalState::Waiting => (glyphs.waiting, Role::Waiting),

@@ -39,7 +39,6 @@ enum Focus {
     Detail,
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Row {
     Blank,

@@ -9,7 +9,6 @@ use crate::field::Field;
 use crate::widgets::scroll::Scroll;
 use skills_api::{ProposalList, ProposalSummary};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct SummaryList {
     pub list: Option<Arc<ProposalList>>,

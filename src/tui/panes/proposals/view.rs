@@ -15,7 +15,6 @@ use skills_api::Error;
 
 /// Below this width the parts share one column.
 const FOLD_WIDTH: u16 = 90;
-/// Width of the list.
 const LIST_WIDTH: u16 = 38;
 
 impl Proposals {

@@ -103,7 +103,6 @@ pub(super) fn to_copy(id: &str) -> Effect {
     pick(PickerKind::CopyAs, "Copy the session as", choices, None)
 }
 
-/// Copies what was chosen.
 pub(super) fn copy_as(session: &SessionView, what: &str) -> Effect {
     let id = &session.session_id;
     let (text, what) = match what {

@@ -21,7 +21,6 @@ const FOLDED_ROWS: usize = 3;
 pub(super) struct Line {
     /// Its disclosure level; 0 for rules and prompts.
     pub level: usize,
-    /// The text.
     pub text: RichLine,
     /// The note at the right.
     pub note: String,

@@ -9,7 +9,6 @@ use crate::widgets::format::counted;
 use crate::widgets::text_width::shown;
 use skills_api::SessionView;
 
-/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What others changed.
@@ -17,7 +16,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) enum Change {
     /// The session, described briefly.
     Session(String),
-    /// Only the files of its skills.
     Files,
 }
 

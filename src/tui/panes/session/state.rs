@@ -45,7 +45,6 @@ pub(super) struct SessionState {
     pub levels: Option<Arc<LevelsView>>,
     /// The skill whose levels could not be loaded, and why.
     pub no_levels: Option<(String, String)>,
-    /// Whether a session was requested.
     pub requested: bool,
     /// A skill to load once a session is open.
     waiting_load: Option<String>,
@@ -223,7 +222,6 @@ impl SessionState {
         Effect::Session(SessionRequest::New(settings))
     }
 
-    /// Returns the settings of this session for a new one.
     fn like(&self) -> SettingsChange {
         let Some(session) = &self.session else { return SettingsChange::default() };
         let settings = session.settings.clone();

@@ -82,7 +82,6 @@ pub(super) struct Tally {
 /// Maximum width of a column of values that is aligned: a wider one would leave no space for the error.
 const MAX_ALIGNED: u16 = 16;
 
-/// The runs of the dialog.
 pub(super) struct RunRows {
     command: CommandName,
     pub rows: Vec<Row>,
@@ -149,7 +148,6 @@ impl RunRows {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
-    /// Returns the command for a run.
     pub fn order(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
         let row = &self.rows[at];
         Some(match self.command {

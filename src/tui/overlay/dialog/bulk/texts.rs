@@ -9,7 +9,6 @@ use crate::widgets::painter::Painter;
 use skills_model::{CommandName, Gate};
 use skills_store::RunRecord;
 
-/// A text field.
 pub(super) struct Text {
     pub label: &'static str,
     hint: &'static str,

@@ -15,14 +15,12 @@ use skills_api::DecisionPreview;
 const NOTES: &str = "notes";
 const APPROVER: &str = "approver";
 
-/// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Approver,
     Notes,
 }
 
-/// The fields.
 pub(super) struct Fields {
     approver: Field,
     pub notes: Text,

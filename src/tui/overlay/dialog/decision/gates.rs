@@ -20,10 +20,8 @@ pub(super) enum SendState {
     Past(String),
 }
 
-/// A gate in the dialog.
 pub(super) struct PendingGate {
     pub sheet: DecisionPreview,
-    /// The title of its run.
     pub title: Option<String>,
     /// Whether the decision applies to this gate too.
     pub marked: bool,
@@ -71,7 +69,6 @@ fn then(expiry: Expiry) -> &'static str {
     }
 }
 
-/// The gates of the dialog.
 pub(super) struct Gates {
     pub all: Vec<PendingGate>,
     /// Index of the gate whose inputs are shown.

@@ -22,7 +22,6 @@ const NOTE: &str = "note";
 /// Name of the field for a result if the capability declares no outputs.
 const RESULT: &str = "result";
 
-/// The fields of a command.
 #[derive(Default)]
 pub(super) struct Fields {
     /// The choice of a checkpoint, if there is one.
