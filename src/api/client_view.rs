@@ -185,7 +185,6 @@ impl<'a> Known<'a> {
 }
 
 /// Computes the client's view.
-#[must_use]
 pub fn sight<'a>(
     profile: &Profile,
     catalog: &'a Catalog,

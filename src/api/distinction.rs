@@ -29,7 +29,6 @@ pub struct Distinction {
 }
 
 impl Distinction {
-    #[must_use]
     pub fn lines(&self, between: &str) -> Vec<String> {
         self.rows.iter().map(|row| line(row, between)).collect()
     }
@@ -42,7 +41,6 @@ fn line(row: &[String], between: &str) -> String {
 
 /// Returns for each run of a list what distinguishes it from those with the same title, on one line; empty if it has none
 /// or a unique one.
-#[must_use]
 pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
     let mut same: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, title) in runs.iter().enumerate().filter_map(|(at, run)| Some((at, run.title()?))) {
@@ -64,7 +62,6 @@ pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
 }
 
 /// Compares the runs of a list.
-#[must_use]
 pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
     compare(&runs.into_iter().collect::<Vec<_>>(), true)
 }
@@ -117,7 +114,6 @@ pub struct Differences<'v> {
 
 impl<'v> Differences<'v> {
     /// Compares objects.
-    #[must_use]
     pub fn of(objects: &[&'v Value]) -> Self {
         let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (name, value) in objects.iter().filter_map(|one| one.as_object()).flatten() {
@@ -179,7 +175,6 @@ impl<'v> Differences<'v> {
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
-    #[must_use]
     pub fn row(&self, object: &Value) -> Vec<String> {
         let field = |name: &String| object.get(name).map(|value| self.field(name, value)).unwrap_or_default();
         self.names.iter().map(field).collect()
@@ -196,13 +191,11 @@ impl<'v> Differences<'v> {
             .collect()
     }
 
-    #[must_use]
     pub fn line(&self, object: &Value) -> String {
         self.fields(object).join("  ")
     }
 
     /// Returns the fields that are the same in all objects.
-    #[must_use]
     pub fn common(&self) -> String {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
@@ -247,7 +240,6 @@ fn contains_word(title: &str, value: &str) -> bool {
 }
 
 /// Returns whether all values are equal.
-#[must_use]
 pub fn is_same<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
     let mut values = values.into_iter();
     let Some(first) = values.next() else { return true };

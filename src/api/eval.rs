@@ -224,24 +224,20 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
 }
 
 impl Golden {
-    #[must_use]
     pub fn cases(&self) -> &[Case] {
         &self.cases
     }
 
-    #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
     /// Returns the index of the file for each query; `None` for a query of the caller.
-    #[must_use]
     pub fn sources(&self) -> &[Option<usize>] {
         &self.sources
     }
 
     /// Returns the files that were skipped, with the reason.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

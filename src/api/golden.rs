@@ -55,7 +55,6 @@ impl From<GoldenQuery> for Case {
 
 impl GoldenQuery {
     /// Returns what should happen as short text: ids, `none`, or `not ID`.
-    #[must_use]
     pub fn expectation(&self) -> String {
         match &self.not {
             Some(id) => format!("not {id}"),
@@ -132,7 +131,6 @@ pub enum GoldenState {
 
 impl GoldenState {
     /// Returns whether the expectation is not met.
-    #[must_use]
     pub fn is_failing(self) -> bool {
         matches!(self, Self::Lost | Self::FalseTrigger)
     }

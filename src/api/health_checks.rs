@@ -84,7 +84,6 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
 }
 
 /// Reports a cache folder that cannot be written.
-#[must_use]
 pub fn temporary_cache() -> Check {
     Check::note(
         "cache folder",

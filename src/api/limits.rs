@@ -37,7 +37,6 @@ impl RateLimit {
     }
 
     /// Returns the value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
-    #[must_use]
     pub fn policy_header(self) -> String {
         format!("\"default\";q={};w={}", self.requests, self.window_seconds)
     }
@@ -57,7 +56,6 @@ pub struct Admission {
 
 impl Admission {
     /// Returns the value of the header `RateLimit`.
-    #[must_use]
     pub fn header(&self) -> String {
         format!("\"default\";r={};t={}", self.remaining, self.reset_seconds)
     }
@@ -86,12 +84,10 @@ pub struct Limiter {
 
 impl Limiter {
     /// Creates a limiter over a store.
-    #[must_use]
     pub fn new(counts: Arc<dyn Counts>, limit: RateLimit, now: Clock, metrics: Metrics) -> Self {
         Self { counts, limit, now, metrics, shares: Mutex::default() }
     }
 
-    #[must_use]
     pub fn limit(&self) -> RateLimit {
         self.limit
     }

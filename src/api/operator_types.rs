@@ -246,7 +246,6 @@ pub struct LogPage {
 }
 
 /// Returns the worker process that a worker id belongs to: all but its last part.
-#[must_use]
 pub fn worker_process(worker: &WorkerId) -> &str {
     worker.0.rsplit_once('/').map_or(worker.0.as_str(), |(process, _)| process)
 }

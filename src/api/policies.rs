@@ -38,7 +38,6 @@ struct Adjusted {
 
 impl PolicyFile {
     /// Uses the file that the settings name, else `policy.yaml` in the user's configuration folder. A demo has none.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let usual = || config.dirs.config.join("policy.yaml");
         Self {
@@ -50,13 +49,11 @@ impl PolicyFile {
         }
     }
 
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
     /// Returns the file and its text, as last read.
-    #[must_use]
     pub fn read(&self) -> Option<(&Path, String)> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         Some((self.path()?, read.as_ref()?.0.clone()))
@@ -123,7 +120,6 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
 }
 
-#[must_use]
 pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
     policy.verdict(&Subject::of(skill, root_label(catalog, skill)))
 }
@@ -209,7 +205,6 @@ pub struct PolicyRule {
 }
 
 /// Returns the rules about approvals of the runs of a skill. Those that need a label apply to runs with it.
-#[must_use]
 pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<String> {
     let subject = Subject::of(skill, root_label(catalog, skill));
     let rules = policy.approvals.iter();
@@ -217,7 +212,6 @@ pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<
 }
 
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
-#[must_use]
 pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.

@@ -64,7 +64,6 @@ pub struct Child {
 }
 
 /// Returns the path of a skill's main file, as hosts know it.
-#[must_use]
 pub fn main_path(skill: &Skill) -> &str {
     match skill.location.file_name().and_then(|name| name.to_str()) {
         Some(name) if !name.eq_ignore_ascii_case(MAIN) => name,

@@ -240,7 +240,6 @@ pub struct StepView {
 
 impl DecisionPreview {
     /// Returns the labels of the run on one line: `env=prod, team=web`.
-    #[must_use]
     pub fn labels_text(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         labels.join(", ")

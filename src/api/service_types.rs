@@ -44,7 +44,6 @@ pub struct CallerView {
 
 impl CallerView {
     /// Creates a caller without authentication, who may do everything.
-    #[must_use]
     pub fn anyone() -> Self {
         Self { name: None, scopes: Scope::iter().collect() }
     }

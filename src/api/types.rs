@@ -101,7 +101,6 @@ pub struct ListFilter {
 
 impl ListFilter {
     /// Returns whether every skill matches, on any number of pages.
-    #[must_use]
     pub fn keeps_all(&self) -> bool {
         *self == Self { limit: self.limit, cursor: self.cursor.clone(), ..Self::default() }
     }
@@ -255,18 +254,15 @@ pub struct LevelTokens {
 
 impl LevelTokens {
     /// Returns the tokens of its catalog entry.
-    #[must_use]
     pub fn entry_count(&self) -> TokenCount {
         TokenCount { tokens: self.l1, estimated: self.l1_estimated }
     }
 
-    #[must_use]
     pub fn body_count(&self) -> TokenCount {
         TokenCount { tokens: self.l2, estimated: self.l2_estimated }
     }
 
     /// Returns the tokens of its resource files.
-    #[must_use]
     pub fn files_count(&self) -> TokenCount {
         TokenCount { tokens: self.l3, estimated: self.l3_estimated }
     }
@@ -335,7 +331,6 @@ pub struct AssumedFolder {
 
 impl AssumedFolder {
     /// Returns a note for each folder, with the names of the clients that do not search it, for the top of a list.
-    #[must_use]
     pub fn notes(clients: &[(&str, &[Self])]) -> Vec<String> {
         let mut folders: Vec<(&Self, Vec<&str>)> = Vec::new();
         for (client, own) in clients {
@@ -354,7 +349,6 @@ impl AssumedFolder {
     }
 
     /// Returns the note for a client or several.
-    #[must_use]
     pub fn note(&self, clients: &str) -> String {
         if self.shipped {
             return format!(

@@ -147,14 +147,12 @@ pub struct ClientChecks {
 impl ClientChecks {
     /// Returns whether all checks pass without a repair, and the description is shown in full. An assumed folder is
     /// not a check.
-    #[must_use]
     pub fn passes(&self) -> bool {
         let is_passed = |check: &WhyCheck| check.result == CheckResult::Pass || self.assumes(check);
         self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(is_passed)
     }
 
     /// Returns whether a check is the one of an assumed folder.
-    #[must_use]
     pub fn assumes(&self, check: &WhyCheck) -> bool {
         self.assumed && check.check == CheckKind::Folder && check.result == CheckResult::Unknown
     }
@@ -203,13 +201,11 @@ pub struct WhyTerm {
 
 impl WhyTerm {
     /// Returns the word that is looked up: the corrected one if the term is misspelled.
-    #[must_use]
     pub fn word(&self) -> &str {
         self.read_as.as_deref().unwrap_or(&self.term)
     }
 
     /// Returns the term, with the word that it is read as.
-    #[must_use]
     pub fn label(&self) -> String {
         match &self.read_as {
             Some(word) => format!("{}, read as {word}", self.term),
@@ -309,7 +305,6 @@ pub struct WhyReport {
 impl WhyReport {
     /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it. What
     /// clients would do with a folder that none of them searches is conditional.
-    #[must_use]
     pub fn answer(&self) -> String {
         let is_failed = |check: &WhyCheck| check.result == CheckResult::Fail;
         let ranks = !self.checks.iter().any(is_failed);
@@ -419,7 +414,6 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Returns what a client shows of a skill if it is another text than the description.
-#[must_use]
 pub fn instead_of_description(text: &str) -> String {
     format!("{} instead of the description", quoted_start(text))
 }
@@ -680,7 +674,6 @@ fn refused(refusal: &RejectedBundle) -> WhyCheck {
 
 /// Returns why the file of a skill is rejected, for one that is not in the catalog: ``skill `x` is rejected:
 /// SKILL.md:3: … (bad-yaml)``.
-#[must_use]
 pub fn rejection_of(catalog: &Catalog, id: &SkillId) -> Option<String> {
     let mut refused = catalog.refused.iter();
     let refusal = refused.find(|refusal| refusal.id == *id && catalog.by_id(id.as_str()).is_none())?;

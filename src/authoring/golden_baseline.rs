@@ -32,7 +32,6 @@ pub struct GoldenBaseline {
 type Stored = BTreeMap<String, Vec<GoldenBaseline>>;
 
 /// Returns the baselines of a golden set, oldest first. `key` identifies the golden set.
-#[must_use]
 pub fn baselines(file: &Path, key: &str) -> Vec<GoldenBaseline> {
     stored(file).remove(key).unwrap_or_default()
 }

@@ -69,7 +69,6 @@ pub fn with_texts(
 }
 
 /// Returns whether two versions of a file differ in the texts only that [`with_texts`] writes, and `earlier` has these.
-#[must_use]
 pub fn has_texts(
     location: &Path,
     source: &str,

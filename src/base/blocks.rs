@@ -137,13 +137,11 @@ impl Blocks {
     }
 
     /// Returns the length of the content in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
     /// Returns a reader of the content from an offset on.
-    #[must_use]
     pub fn reader(&self, from: u64) -> Reader<'_> {
         Reader { blocks: self, at: from, block: None, bytes: Vec::new() }
     }
@@ -253,7 +251,6 @@ impl Reader<'_> {
     }
 
     /// Returns the offset of the next bytes.
-    #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -268,7 +265,6 @@ pub struct FileFrom {
 
 impl FileFrom {
     /// Creates a source for the content after the first `from` bytes.
-    #[must_use]
     pub fn new(file: File, from: u64) -> Self {
         Self { file: Source::new(file), from }
     }

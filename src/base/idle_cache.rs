@@ -15,7 +15,6 @@ pub struct IdleCache<T> {
 
 impl<T: Send + Sync> IdleCache<T> {
     /// Creates an empty cache that keeps its value for this long after the last use.
-    #[must_use]
     pub const fn new(name: &'static str, keep: Duration) -> Self {
         Self { name, keep, loaded: Mutex::new(None) }
     }

@@ -50,7 +50,6 @@ impl LockedFolder {
         Err(io::Error::other("each new folder was taken for a leftover"))
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -71,7 +70,6 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -9,7 +9,6 @@ use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 
 /// Returns a path as text, with `\xff` for each byte that is not UTF-8.
-#[must_use]
 pub fn escaped(path: &Path) -> Cow<'_, str> {
     if let Some(text) = path.to_str() {
         return Cow::Borrowed(text);

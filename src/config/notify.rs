@@ -29,7 +29,6 @@ pub struct WebhookTo {
 
 impl Notify {
     /// Returns whether any notification is enabled.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         *self != Self::default()
     }

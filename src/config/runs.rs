@@ -46,13 +46,11 @@ pub enum RunColumn {
 }
 
 impl RunColumn {
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Returns whether cells are right-aligned, because their numbers are compared.
-    #[must_use]
     pub fn is_numeric(self) -> bool {
         matches!(self, Self::Since | Self::Age)
     }
@@ -63,7 +61,6 @@ impl RunColumn {
     }
 
     /// Returns all names, as a list for messages.
-    #[must_use]
     pub fn names() -> String {
         Self::iter().map(Self::name).collect::<Vec<_>>().join(", ")
     }

@@ -108,13 +108,11 @@ impl ServiceKeys {
     }
 
     /// Returns the number of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).ring.len()
     }
 
     /// Returns whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

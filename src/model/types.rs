@@ -44,7 +44,6 @@ pub enum RunState {
 }
 
 impl RunState {
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -59,13 +58,11 @@ impl RunState {
     }
 
     /// Returns whether a worker owns it.
-    #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Running | Self::Replaying)
     }
 
     /// Returns whether no command changes it anymore except `replay` and `fork`, which create new runs.
-    #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled)
     }
@@ -121,13 +118,11 @@ pub struct Approvals {
 
 impl Approvals {
     /// Returns whether there is no approval yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
     }
 
     /// Returns ` with the choice happened and the result {…}`; empty if no choice is needed.
-    #[must_use]
     pub fn shared_choice(&self) -> String {
         let choice = self.choice.map(|choice| format!(" with the choice {choice}")).unwrap_or_default();
         let result = self.result.as_ref().map(|result| format!(" and the result {result}"));
@@ -137,14 +132,12 @@ impl Approvals {
 
 impl Gate {
     /// Creates a gate that waits for approval.
-    #[must_use]
     pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {
         let (step, inputs_digest) = (step.into(), inputs_digest.into());
         Self::Human { step, inputs_digest, why, approvals: Approvals::default() }
     }
 
     /// Returns whether both require the same decision, regardless of recorded approvals.
-    #[must_use]
     pub fn is_same_question(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -193,7 +186,6 @@ pub enum ApprovalReason {
 
 impl ApprovalReason {
     /// Returns the reason as text, as used after "because".
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Confirmation => "the capability always requires approval".to_owned(),
@@ -294,14 +286,12 @@ pub struct Decision {
 
 impl Decision {
     /// Returns whether this decides exactly `gate`.
-    #[must_use]
     pub fn answers(&self, gate: Option<&Gate>) -> bool {
         matches!(gate, Some(Gate::Human { step, inputs_digest, .. })
             if *step == self.step && *inputs_digest == self.inputs_digest)
     }
 
     /// Returns whether both are for the same gate.
-    #[must_use]
     pub fn same_gate(&self, other: &Self) -> bool {
         self.step == other.step && self.inputs_digest == other.inputs_digest
     }
@@ -410,7 +400,6 @@ pub enum Command {
 
 impl Command {
     /// Returns the decision that it contains.
-    #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
         match self {
             Self::Decide(decision) | Self::Endorse { decision, .. } | Self::RepeatDecision(decision) => {

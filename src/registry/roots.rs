@@ -33,7 +33,6 @@ pub enum ShippedUse {
 }
 
 /// Returns the roots for these settings, each path once, at its highest precedence.
-#[must_use]
 pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, ShippedUse) {
     if config.demo {
         return (Vec::new(), ShippedUse::Only);

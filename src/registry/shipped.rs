@@ -20,21 +20,18 @@ static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../skills");
 pub const SHIPPED: &str = "shipped";
 
 /// Returns whether an embedded skill has this id.
-#[must_use]
 pub fn is_shipped_id(id: &str) -> bool {
     SKILLS.get_file(Path::new(id).join("SKILL.md")).is_some()
         || SKILLS.get_file(Path::new(id).join("skill.yaml")).is_some()
 }
 
 /// Returns the folder below a cache folder that contains the shipped skills of each version.
-#[must_use]
 pub fn versions(cache: &Path) -> PathBuf {
     cache.join("shipped")
 }
 
 /// Returns the folder of the embedded skills below a cache folder. Its name contains a digest of their content, so
 /// that versions are never mixed.
-#[must_use]
 pub fn root(cache: &Path) -> RootSpec {
     let mut hash = Sha256::new();
     for (path, content) in files() {

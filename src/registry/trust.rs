@@ -73,7 +73,6 @@ pub enum TrustSummary {
 
 impl TrustState {
     /// Returns the state as one word.
-    #[must_use]
     pub fn summary(&self) -> TrustSummary {
         match self {
             Self::Shipped => TrustSummary::Shipped,
@@ -83,7 +82,6 @@ impl TrustState {
         }
     }
 
-    #[must_use]
     pub fn may_run(&self) -> bool {
         matches!(self.summary(), TrustSummary::Shipped | TrustSummary::Yes)
     }
@@ -160,7 +158,6 @@ type FileStamp = (u64, u64, i64, i64);
 impl Trust {
     /// Creates the trust state of these settings: pins in the data folder, `trust` of the user's own settings file,
     /// and the shipped skills in the cache. In a demonstration only the shipped skills are trusted.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let shipped = shipped::root(&config.dirs.cache).path;
         if config.demo {
@@ -170,41 +167,35 @@ impl Trust {
     }
 
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
-    #[must_use]
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
         let inner = Inner { file, shipped, named, pins: Mutex::default(), digest_cache: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
     /// Returns the file of pins, if there is one.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.inner.file.as_deref()
     }
 
     /// Returns whether the content of this folder may run. The folder is a bundle, or a registry folder, of which only
     /// `bindings/`, `capabilities/`, `scripts/` and `services/` matter.
-    #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         self.trust_snapshot().state(place)
     }
 
     /// Returns a snapshot for the states of many places at once.
-    #[must_use]
     pub fn trust_snapshot(&self) -> TrustSnapshot {
         TrustSnapshot::new(self.clone())
     }
 
     /// Returns why a folder may not run, or `None` if it may: `what` is the subject of the sentence, `name` the
     /// argument for `skills trust`.
-    #[must_use]
     pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
         self.refusal_of(place, &BTreeMap::new(), what, name)
     }
 
     /// Like [`Self::refusal`], for files that were read from the folder: their digests by relative path. They must be
     /// what was trusted, even if the folder contains that again meanwhile.
-    #[must_use]
     pub fn refusal_of(
         &self,
         place: &Path,
@@ -308,7 +299,6 @@ impl Trust {
     }
 
     /// Returns the folders named in the user's settings.
-    #[must_use]
     pub fn named(&self) -> &[PathBuf] {
         &self.inner.named
     }
@@ -365,7 +355,6 @@ pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
 }
 
 /// Returns whether a folder is a bundle, that is, contains a main file.
-#[must_use]
 pub fn is_bundle(folder: &Path) -> bool {
     digest::is_bundle(folder)
 }

@@ -102,7 +102,6 @@ pub struct Broker {
 
 impl Broker {
     /// Creates a broker for a catalog.
-    #[must_use]
     pub fn new(
         capabilities: Arc<Capabilities>,
         settings: BrokerSettings,
@@ -122,7 +121,6 @@ impl Broker {
     }
 
     /// Returns the current catalog.
-    #[must_use]
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -133,7 +131,6 @@ impl Broker {
     }
 
     /// Returns the folders of the bindings that could execute a capability now.
-    #[must_use]
     pub fn folders_of(&self, capability: &str) -> Vec<PathBuf> {
         let decision = self.decide(&self.capabilities(), capability, Conformance::default(), false);
         let callable = decision.chain.iter().filter(|choice| choice.obstacle.is_none());

@@ -160,7 +160,6 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Returns what went wrong as a phrase that follows the name of a capability.
-    #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             Self::ErrorAnswer => "its service returned an error",
@@ -255,7 +254,6 @@ impl CallError {
     }
 
     /// Returns whether a retry may help.
-    #[must_use]
     pub fn retryable(&self) -> bool {
         matches!(
             self.code,

@@ -83,7 +83,6 @@ pub struct PendingGate {
 
 impl Engine {
     /// Creates an engine that executes claimed runs of `store` through `caller`.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
         Self { store, caller, now: Arc::new(now), conformance: Conformance::default(), plans: Arc::default() }
@@ -294,7 +293,6 @@ impl Engine {
     }
 
     /// Returns why nothing can execute a capability of a run now; `None` if something can.
-    #[must_use]
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
         let options = &run.options;
         self.caller.obstacle(capability, stated(options, self.conformance), options.unsandboxed)

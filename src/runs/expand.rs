@@ -21,7 +21,6 @@ const MAX_INPUT_BYTES: usize = 128 << 20;
 type Inputs = Map<String, Value>;
 
 /// Estimates the memory of a value.
-#[must_use]
 pub fn memory_bytes(value: &Value) -> usize {
     let content = match value {
         Value::String(text) => text.len(),

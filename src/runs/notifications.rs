@@ -70,7 +70,6 @@ pub struct Reminder {
 
 impl Reminder {
     /// Creates the reminder for a run if it waits.
-    #[must_use]
     pub fn of(run: &RunRecord) -> Option<Self> {
         Some(Self {
             run: run.id.clone(),
@@ -82,7 +81,6 @@ impl Reminder {
         })
     }
 
-    #[must_use]
     pub fn sentence(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.skill_id);
         match &self.gate {
@@ -109,7 +107,6 @@ fn notification_id(run: &RunId) -> String {
 }
 
 /// Returns the bytes that withdraw the notification of a run; empty if the terminal cannot withdraw one.
-#[must_use]
 pub fn withdrawal_bytes(signs: TerminalSignals, run: &RunId) -> Vec<u8> {
     if signs.osc && signs.withdrawable {
         format!("\x1b]99;i={}:p=close;\x1b\\", notification_id(run)).into_bytes()
@@ -119,7 +116,6 @@ pub fn withdrawal_bytes(signs: TerminalSignals, run: &RunId) -> Vec<u8> {
 }
 
 /// Returns the bytes that send these signals to a terminal. Text from a bundle is sanitized first.
-#[must_use]
 pub fn terminal_bytes(signs: TerminalSignals, reminder: &Reminder) -> Vec<u8> {
     let mut bytes = Vec::new();
     if signs.osc {
@@ -200,7 +196,6 @@ impl Webhook {
     }
 
     /// Returns the value of `webhook-signature` for a message.
-    #[must_use]
     pub fn signature(&self, id: &str, timestamp_s: i64, body: &str) -> String {
         let mac = self.mac.clone().chain_update(format!("{id}.{timestamp_s}.{body}"));
         format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))

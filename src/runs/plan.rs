@@ -95,7 +95,6 @@ impl std::error::Error for PlanError {}
 
 impl PlanError {
     /// Returns whether the nesting is too deep, which has an error code of its own.
-    #[must_use]
     pub fn too_deep(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem, PlanProblem::TooDeep(_)))
     }
@@ -144,13 +143,11 @@ impl Plan {
 
     /// Returns the SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. File locations,
     /// lines of steps and lint findings are not part of a plan.
-    #[must_use]
     pub fn digest(&self) -> String {
         digest_of(&self.to_value())
     }
 
     /// Returns the plan as it is stored with a run.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         // Contains only text keys and JSON values, so serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -172,25 +169,21 @@ impl Plan {
     }
 
     /// Returns whether this is the contract of a nested skill of the plan.
-    #[must_use]
     pub fn runs_contract(&self, id: &str, contract: &Contract) -> bool {
         self.skills.get(id).is_some_and(|pinned| **pinned == normalized(contract))
     }
 
     /// Returns whether this is the definition of a capability of the plan.
-    #[must_use]
     pub fn calls_capability(&self, found: &Capability) -> bool {
         let found = Capability { location: PathBuf::new(), ..found.clone() };
         self.capabilities.get(&found.id).is_some_and(|pinned| **pinned == found)
     }
 
-    #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.capabilities.get(id)
     }
 
     /// Returns the capability that a step calls; `None` for a nested skill and a signal.
-    #[must_use]
     pub fn capability_of(&self, step: &Step) -> Option<&Arc<Capability>> {
         match &step.action {
             StepAction::Capability(id) => self.capability(id),
@@ -199,7 +192,6 @@ impl Plan {
     }
 
     /// Returns the contract at a nesting path (`report`, `report/render`; empty for the run's own).
-    #[must_use]
     pub fn contract_at(&self, frame: &str) -> Option<&Arc<Contract>> {
         let mut contract = &self.contract;
         for id in frame.split('/').filter(|id| !id.is_empty()) {
@@ -212,7 +204,6 @@ impl Plan {
 
     /// Returns the step that a path belongs to: `each` for `each[2]`, `send` for `send~gate:pii.detect`, `render` of
     /// the nested contract for `report/render`.
-    #[must_use]
     pub fn step_at(&self, path: &str) -> Option<&Step> {
         let owner = path.split_once('~').map_or(path, |(owner, _)| owner);
         let (frame, id) = owner.rsplit_once('/').unwrap_or(("", owner));

@@ -132,13 +132,11 @@ impl ScheduledCall {
 }
 
 /// Returns whether running a capability twice is safe: it has no side effects, or is idempotent.
-#[must_use]
 pub fn is_repeatable(capability: &Capability) -> bool {
     !capability.properties.side_effects || capability.properties.idempotent
 }
 
 /// Returns the digest to which a decision is bound: SHA-256 of the canonical JSON of step path, capability and inputs.
-#[must_use]
 pub fn gate_digest(step: &str, capability: &str, inputs: &Value) -> String {
     digest_of(&json!({"step": step, "capability": capability, "inputs": inputs}))
 }

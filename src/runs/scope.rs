@@ -71,7 +71,6 @@ pub struct StepScope<'a> {
 }
 
 impl StepScope<'_> {
-    #[must_use]
     pub fn has(&self, path: &[String]) -> bool {
         self.find(path).is_some()
     }

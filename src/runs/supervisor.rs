@@ -103,7 +103,6 @@ impl std::fmt::Debug for Shared {
 impl Supervisor {
     /// Starts the workers on the current runtime. Runs of dead processes of this machine are taken over immediately,
     /// others when their leases expire.
-    #[must_use]
     pub fn start(store: Arc<dyn Store>, execute: Arc<dyn Execute>, settings: SupervisorSettings) -> Self {
         let grace = settings.grace;
         let workers = settings.workers.max(1);
@@ -131,7 +130,6 @@ impl Supervisor {
     }
 
     /// Returns the number of runs being executed here.
-    #[must_use]
     pub fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
     }

@@ -50,7 +50,6 @@ impl Default for LeaseSettings {
 
 impl LeaseSettings {
     /// Returns the lease duration in milliseconds, as stores expect it.
-    #[must_use]
     pub fn lease_ms(&self) -> u64 {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }

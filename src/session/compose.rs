@@ -69,7 +69,6 @@ pub enum Instructions {
 
 impl Instructions {
     /// Returns a description, with the setting.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::TopLevel => "instructions in the call (top-level)",
@@ -93,7 +92,6 @@ pub enum ToolNameFormat {
 }
 
 impl ToolNameFormat {
-    #[must_use]
     pub fn name(self, dotted: &str) -> String {
         match self {
             Self::Dotted => dotted.to_owned(),
@@ -183,13 +181,11 @@ pub struct Composed {
 }
 
 impl Composed {
-    #[must_use]
     pub fn of(&self, part: &ComposedPart) -> &str {
         self.text.get(part.start..part.end).unwrap_or_default()
     }
 
     /// Returns the number of bytes of all parts of these kinds.
-    #[must_use]
     pub fn bytes(&self, kinds: &[PartKind]) -> usize {
         self.parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.end - part.start).sum()
     }
@@ -234,7 +230,6 @@ pub struct ComposeInput<'a> {
 /// The body of each loaded skill is included once, wherever it was requested to go when it was loaded: here, unless a
 /// result contains it. Skills whose bodies are in results are named in order among those here, so that it is clear
 /// which was loaded later.
-#[must_use]
 pub fn compose(what: &ComposeInput<'_>) -> Composed {
     let mut out = Composed::default();
     if let Some(agent) = what.agent.filter(|agent| !agent.prompt.trim().is_empty()) {
@@ -274,7 +269,6 @@ pub fn compose(what: &ComposeInput<'_>) -> Composed {
 }
 
 /// Returns the L1 text of a skill: its entry in the catalog, as XML. Token counts of entries are based on it.
-#[must_use]
 pub fn entry_text(entry: &Listed) -> String {
     let mut text = format!(
         "<skill>\n<name>{}</name>\n<description>{}</description>\n",
@@ -289,7 +283,6 @@ pub fn entry_text(entry: &Listed) -> String {
 }
 
 /// Returns the L2 text of a skill: its body in its element. Token counts of bodies are based on it.
-#[must_use]
 pub fn body_text(name: &str, body: &str) -> String {
     format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(name), cdata(body.trim_end_matches('\n')))
 }
@@ -311,7 +304,6 @@ fn rules(wire: ToolNameFormat, instructions: Instructions) -> String {
 
 /// Returns the catalog as it is in every call; empty without entries. It depends only on the skills, the format and the
 /// tool names, and is by far the longest part, so callers that compose often cache it.
-#[must_use]
 pub fn catalog_text(listed: &[Listed], form: Form, wire: ToolNameFormat) -> Composed {
     let mut out = Composed::default();
     if listed.is_empty() {

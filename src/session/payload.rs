@@ -50,7 +50,6 @@ pub struct Payload {
 }
 
 /// Returns the request of the next call.
-#[must_use]
 pub fn payload(
     api: Api,
     model: &str,

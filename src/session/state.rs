@@ -87,7 +87,6 @@ pub struct Session {
 
 impl Session {
     /// Creates an empty session.
-    #[must_use]
     pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
         Self { id, created_ms, version: 0, owner: None, settings, active: Vec::new(), transcript: Vec::new() }
     }
@@ -122,7 +121,6 @@ impl Session {
     }
 
     /// Returns the active skills whose body is in the result of a call.
-    #[must_use]
     pub fn in_answers(&self) -> BTreeSet<String> {
         in_answers(&self.transcript, &self.active)
     }

@@ -166,7 +166,6 @@ pub struct ToolSpec {
 
 impl Tool {
     /// Returns its description for the model.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::List => "Lists skills that can be loaded, or those that match a query, best first.",
@@ -184,7 +183,6 @@ impl Tool {
     }
 
     /// Returns the JSON schema of its arguments.
-    #[must_use]
     pub fn schema(self) -> Value {
         let schema = match self {
             Self::List => schema_for!(ListArguments),
@@ -197,7 +195,6 @@ impl Tool {
     }
 
     /// Returns the tools with their schemas, named as this format requires.
-    #[must_use]
     pub fn specs(wire: ToolNameFormat, compat: bool) -> Vec<ToolSpec> {
         let spec = |name: String, description: &str, input_schema| ToolSpec {
             name,
@@ -216,7 +213,6 @@ impl Tool {
 
 impl Compat {
     /// Returns its description for the model.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::ListSkills => Tool::List.description(),
@@ -228,7 +224,6 @@ impl Compat {
     }
 
     /// Returns the JSON schema of its arguments.
-    #[must_use]
     pub fn schema(self) -> Value {
         simplify_schema(match self {
             Self::ListSkills => schema_for!(ListArguments).to_value(),

@@ -76,13 +76,11 @@ pub struct Entry {
 
 impl Entry {
     /// Returns the id that connects a call and its result in a model's API.
-    #[must_use]
     pub fn call_id(&self) -> String {
         format!("call_{:06}", self.number)
     }
 
     /// Returns a result as the model reads it.
-    #[must_use]
     pub fn result_text(result: &Result<Value, ToolError>) -> String {
         match result {
             Ok(value) => value.to_string(),

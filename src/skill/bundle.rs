@@ -139,7 +139,6 @@ fn identity(_: &Metadata) -> Option<(u64, u64)> {
 }
 
 /// Returns whether a file name is that of a bundle's main file.
-#[must_use]
 pub fn is_main_file(name: &str) -> bool {
     name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"
 }

@@ -111,7 +111,6 @@ impl From<Status> for String {
 }
 
 impl Status {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stable => "stable",

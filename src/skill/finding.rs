@@ -69,7 +69,6 @@ pub struct Finding {
     pub fixable: bool,
 }
 /// Returns the number of errors and of warnings, which every view counts as the findings of a skill.
-#[must_use]
 pub fn errors_and_warnings(findings: &[Finding]) -> (usize, usize) {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     (count(Severity::Error), count(Severity::Warning))

@@ -18,13 +18,11 @@ impl SkillId {
         Self(id.into())
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the id of a bundle whose own id another one has: `id@3f9a01c2`.
-    #[must_use]
     pub fn shadowed(&self, digest: Digest) -> Self {
         Self(format!("{}@{:.8}", self.0, digest.to_string()))
     }
@@ -48,7 +46,6 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Hashes the bytes of a file.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }

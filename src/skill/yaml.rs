@@ -109,7 +109,6 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
 }
 
 /// Formats an error of the YAML parser as part of a message, without its prefix `error: ` and its excerpt of the text.
-#[must_use]
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("unknown field", "unknown key"),

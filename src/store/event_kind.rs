@@ -20,7 +20,6 @@ macro_rules! event_kinds {
             pub const KNOWN: &[Self] = &[$(Self::$variant),*];
 
             /// Returns the name in the store, in JSON and in event streams.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $name,)*

@@ -37,12 +37,10 @@ pub struct KnownStores {
 
 impl KnownStores {
     /// Uses the record in this file, which need not exist.
-    #[must_use]
     pub fn new(file: PathBuf) -> Self {
         Self { file }
     }
 
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }

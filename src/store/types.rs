@@ -689,7 +689,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns why the store cannot be used, if that is what failed.
-    #[must_use]
     pub fn unavailability(&self) -> Option<Unavailability> {
         match self {
             Self::Unavailable { cause, .. } => Some(*cause),

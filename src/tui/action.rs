@@ -154,7 +154,6 @@ pub enum Action {
 
 impl Action {
     /// Returns by how many rows the action moves a cursor, if it moves one.
-    #[must_use]
     pub fn rows(self, page: isize) -> Option<isize> {
         Some(match self {
             Self::Up => -1,
@@ -211,19 +210,16 @@ pub struct Command {
 
 impl Command {
     /// Creates an available command that the footer shows.
-    #[must_use]
     pub fn shown(action: Action, label: &str) -> Self {
         Self { action, label: label.to_owned(), blocked: None, footer: true }
     }
 
     /// Creates an available command that only help and palette show.
-    #[must_use]
     pub fn hidden(action: Action, label: &str) -> Self {
         Self { footer: false, ..Self::shown(action, label) }
     }
 
     /// Returns the commands of a list's filter.
-    #[must_use]
     pub fn in_filter(submit: &str) -> Vec<Self> {
         vec![
             Self::shown(Action::Submit, submit),
@@ -239,7 +235,6 @@ impl Command {
     }
 
     /// Returns the commands that move a cursor, except for the one that the footer shows.
-    #[must_use]
     pub fn moves() -> [Self; 5] {
         [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
             .map(|action| Self::hidden(action, "move"))

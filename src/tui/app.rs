@@ -218,19 +218,16 @@ impl App {
     }
 
     /// Returns whether the frame differs from the last one drawn.
-    #[must_use]
     pub fn dirty(&self) -> bool {
         self.executor.screen.dirty
     }
 
     /// Returns the active theme.
-    #[must_use]
     pub fn theme(&self) -> &Theme {
         &self.executor.screen.appearance.theme
     }
 
     /// Returns the name of the theme, chosen by the user or automatically.
-    #[must_use]
     pub fn theme_name(&self) -> &str {
         &self.executor.screen.appearance.kept_theme
     }
@@ -240,13 +237,11 @@ impl App {
     }
 
     /// Returns the active glyphs.
-    #[must_use]
     pub fn glyphs(&self) -> &'static Glyphs {
         self.executor.screen.appearance.glyphs
     }
 
     /// Returns what has been received so far, for a request of the core's state.
-    #[must_use]
     pub fn received(&self) -> ReceivedEvents {
         self.executor.screen.core.received
     }
@@ -264,7 +259,6 @@ impl App {
     }
 
     /// Returns when the frame next changes without input; `None` when idle.
-    #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.executor.screen.next_change(now)
     }
@@ -444,7 +438,6 @@ impl App {
     }
 
     /// Returns the state to store. The theme is included only if the user chose it, not if the terminal determined it.
-    #[must_use]
     pub fn persistent_state(&self, before: &PersistentState, at_start: &str) -> PersistentState {
         let picked = (self.theme_name() != at_start).then(|| self.theme_name().to_owned());
         let panes = &self.executor.screen.panes;

@@ -76,7 +76,6 @@ impl Drop for Running {
 
 impl Calls {
     /// Creates an executor over a client that sends results to `news`. Requires a tokio runtime.
-    #[must_use]
     pub fn new(client: SharedClient, news: Sender<AppEvent>) -> Self {
         Self {
             client,
@@ -136,7 +135,6 @@ impl Calls {
     }
 
     /// Returns the number of calls in progress.
-    #[must_use]
     pub fn in_progress(&self) -> usize {
         self.running.load(Ordering::SeqCst)
     }

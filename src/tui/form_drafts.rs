@@ -19,7 +19,6 @@ impl FormDrafts {
     }
 
     /// Returns the initial fields of a dialog.
-    #[must_use]
     pub fn of(&self, dialog: &str) -> Map<String, Value> {
         self.0.get(dialog).cloned().unwrap_or_default()
     }

@@ -236,7 +236,6 @@ async fn explain(
 }
 
 /// Converts a measurement to a baseline.
-#[must_use]
 pub fn baseline_of(report: &GoldenReport, at_ms: i64) -> GoldenBaseline {
     let mut baseline = GoldenBaseline { at_ms, figures: report.figures, ..GoldenBaseline::default() };
     for result in &report.results {

@@ -200,19 +200,16 @@ impl Harness {
     }
 
     /// Returns the screen as text, rows without trailing spaces.
-    #[must_use]
     pub fn screen(&self) -> String {
         super::picture::text(&self.buffer)
     }
 
     /// Returns the screen with its colors.
-    #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
     /// Returns the position of the terminal's cursor.
-    #[must_use]
     pub fn cursor(&self) -> Option<Position> {
         self.cursor
     }

@@ -44,7 +44,6 @@ const SHORT_PLACE: u16 = 8;
 
 impl PaneId {
     /// Returns the name on the tab.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Browse => "Browse",
@@ -58,7 +57,6 @@ impl PaneId {
     }
 
     /// Returns the number of the pane's key.
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::Browse => 1,
@@ -72,7 +70,6 @@ impl PaneId {
     }
 
     /// Returns the action that shows the pane.
-    #[must_use]
     pub fn go(self) -> Action {
         match self {
             Self::Browse => Action::GoBrowse,

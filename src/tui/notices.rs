@@ -82,7 +82,6 @@ impl Notices {
         self.errors.pop_front().is_some()
     }
 
-    #[must_use]
     pub fn any_error(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -95,7 +94,6 @@ impl Notices {
     }
 
     /// Returns when the frame next changes without input.
-    #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.notes
             .iter()

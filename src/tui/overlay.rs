@@ -144,7 +144,6 @@ pub trait Overlay {
 }
 
 /// Returns a centered rectangle of the requested size, reduced to fit.
-#[must_use]
 pub fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)

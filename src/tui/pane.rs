@@ -182,7 +182,6 @@ pub struct Picker {
 }
 
 /// Returns the beginning of a description for a list of skills, safe to draw.
-#[must_use]
 pub fn beginning(description: &str) -> String {
     let end = description.char_indices().nth(MAX_BEGINNING).map_or(description.len(), |(at, _)| at);
     shown(&description[..end])
@@ -193,7 +192,6 @@ const MAX_BEGINNING: usize = 200;
 
 /// Returns a picker of all bundles of a catalog, also of rejected ones, to open one by id or name; `None` if there are
 /// none.
-#[must_use]
 pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Picker> {
     let shadowed = catalog.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(shadowed);
@@ -237,7 +235,6 @@ pub enum PickerKind {
 
 impl PickerKind {
     /// Returns whether the choices have names that a user knows and begins to type.
-    #[must_use]
     pub fn names_things(self) -> bool {
         matches!(
             self,
@@ -340,14 +337,12 @@ pub struct StatedTexts {
 }
 
 impl StatedTexts {
-    #[must_use]
     pub fn of(skill: &Skill) -> Self {
         let when_to_use = skill.clients.when_to_use.clone().unwrap_or_default();
         Self { description: skill.description.clone(), when_to_use }
     }
 
     /// Returns whether both are the same but for blanks at their ends.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.description.trim() == other.description.trim()
             && self.when_to_use.trim() == other.when_to_use.trim()

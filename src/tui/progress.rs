@@ -31,13 +31,11 @@ impl Progress {
     }
 
     /// Returns whether something is in progress.
-    #[must_use]
     pub fn busy(&self) -> bool {
         self.scan.is_some() || self.index.is_some()
     }
 
     /// Returns the progress that the terminal shows.
-    #[must_use]
     pub fn in_terminal(&self) -> TerminalProgress {
         match (self.scan, self.index) {
             (Some(_), _) => TerminalProgress::Busy,

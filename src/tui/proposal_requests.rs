@@ -31,7 +31,6 @@ pub enum ProposalPaneResponse {
 
 impl ProposalPaneRequest {
     /// Returns the name of the task.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "proposals",

@@ -128,7 +128,6 @@ pub enum RunResponse {
 
 impl RunResponse {
     /// Returns whether events are unavailable because the run store is.
-    #[must_use]
     pub fn is_store_unavailable(&self) -> bool {
         matches!(self, Self::NotFollowing(error) if error.code == Code::StoreUnavailable)
     }
@@ -154,7 +153,6 @@ impl RunResponse {
 
 impl RunRequest {
     /// Returns the operation's name for the log.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Page { .. } => "runs",
@@ -176,7 +174,6 @@ impl RunRequest {
     }
 
     /// Describes what the user waits for with an empty screen; `None` for content that is filled in later.
-    #[must_use]
     pub fn awaited(&self) -> Option<&'static str> {
         match self {
             Self::Launchable => Some("the skills that can be launched"),

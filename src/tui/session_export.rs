@@ -26,7 +26,6 @@ pub enum Format {
 
 impl Format {
     /// Returns the API of a request format.
-    #[must_use]
     pub fn api(self) -> Option<Api> {
         match self {
             Self::Anthropic => Some(Api::Anthropic),
@@ -37,7 +36,6 @@ impl Format {
     }
 
     /// Returns the format of an API's request.
-    #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
             Api::Anthropic => Self::Anthropic,
@@ -47,7 +45,6 @@ impl Format {
     }
 
     /// Returns the default file name of an export.
-    #[must_use]
     pub fn file_name(self, session: &str) -> String {
         let end = if self == Self::Text { "txt" } else { "json" };
         format!("session-{}-{self}.{end}", short_id(session))
@@ -56,7 +53,6 @@ impl Format {
 
 /// Returns the end of a session's id, which identifies it in lists and commands: ids of the same hour share their
 /// beginning.
-#[must_use]
 pub fn short_id(id: &str) -> &str {
     let from = id.char_indices().rev().nth(5).map_or(0, |(at, _)| at);
     &id[from..]

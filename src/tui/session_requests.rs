@@ -123,7 +123,6 @@ const LISTED: usize = 200;
 
 impl SessionRequest {
     /// Returns the operation's name for the log.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Latest | Self::Open(_) | Self::Check { .. } => "session",

@@ -58,7 +58,6 @@ impl Shutdown {
         self.0.cancel();
     }
 
-    #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()
     }

@@ -113,7 +113,6 @@ impl Theme {
 
     /// Returns the style of a role. Styles are patches: draw the base first, then a band (`surface`, `selection`), then
     /// text, so that a role without a background keeps the one beneath it.
-    #[must_use]
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }

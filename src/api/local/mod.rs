@@ -108,29 +108,24 @@ impl Local {
         self
     }
 
-    #[must_use]
     pub fn audit_log(&self) -> &AuditLogs {
         &self.audit_logs
     }
 
     /// Returns the maintenance of the store of runs.
-    #[must_use]
     pub fn store(&self) -> &StoreMaintenance {
         &self.maintenance
     }
 
-    #[must_use]
     pub fn trust_pins(&self) -> &TrustPins {
         &self.trust_pins
     }
 
-    #[must_use]
     pub fn policies(&self) -> &PolicyViews {
         &self.policies
     }
 
     /// Returns the metrics of this process, for adapters that record more.
-    #[must_use]
     pub fn recorder(&self) -> Metrics {
         self.metrics.clone()
     }
@@ -144,7 +139,6 @@ impl Local {
     }
 
     /// Returns the defaults of a request: policy, limit and use of bodies from the configuration.
-    #[must_use]
     pub fn usual_request(&self) -> Request {
         usual_request(&self.skills.config)
     }
@@ -180,7 +174,6 @@ impl Local {
 }
 
 /// Returns the defaults of a request from the settings: policy, limit and use of bodies.
-#[must_use]
 pub fn usual_request(config: &Config) -> Request {
     let policy = match config.policy {
         RankPolicy::Blended => Policy::Blended,

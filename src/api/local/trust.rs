@@ -31,7 +31,6 @@ pub struct TrustPins {
 }
 
 impl TrustPins {
-    #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.trust
     }

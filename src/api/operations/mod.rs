@@ -134,7 +134,6 @@ pub struct Caller {
 
 impl Caller {
     /// Creates an unauthenticated caller with a new trace id.
-    #[must_use]
     pub fn anyone() -> Self {
         Self {
             principal: None,
@@ -146,7 +145,6 @@ impl Caller {
         }
     }
 
-    #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
     }
@@ -179,7 +177,6 @@ impl Caller {
     }
 
     /// Returns which sessions the caller may use.
-    #[must_use]
     pub fn session_access(&self) -> SessionAccess {
         match &self.principal {
             Some(principal) if !self.local => SessionAccess::of(&principal.name, self.may(Scope::Admin)),
@@ -251,7 +248,6 @@ impl Written {
     }
 
     /// Returns whether the text may contain what only administrators see.
-    #[must_use]
     pub fn may_hold_details(&self) -> bool {
         self.may_hold_details
     }
@@ -491,7 +487,6 @@ impl Operation {
     }
 
     /// Returns whether it has an argument of this name.
-    #[must_use]
     pub fn takes(&self, argument: &str) -> bool {
         self.plan().has(argument)
     }
@@ -510,7 +505,6 @@ impl Operation {
     }
 
     /// Returns whether arguments that are not in the path are sent in a body.
-    #[must_use]
     pub fn takes_body(&self) -> bool {
         !self.route.asks_by_query()
     }
@@ -633,7 +627,6 @@ impl Operation {
     }
 
     /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.
-    #[must_use]
     pub fn needs_catalog(&self) -> bool {
         !INDEPENDENT_OF_CATALOG.contains(&self.name)
     }
@@ -843,13 +836,11 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
-#[must_use]
 pub fn tool(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.tool && operation.tool_name == name)
 }
 
 /// Returns every operation, by subject.
-#[must_use]
 pub fn operations() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let mut all = service::operations();
@@ -864,7 +855,6 @@ pub fn operations() -> &'static [Operation] {
     &ALL
 }
 
-#[must_use]
 pub fn operation(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.name == name)
 }

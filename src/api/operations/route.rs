@@ -47,7 +47,6 @@ impl Route {
     }
 
     /// Returns whether arguments that are not in the path go into the query instead of a body.
-    #[must_use]
     pub fn asks_by_query(&self) -> bool {
         self.method == Method::Get
     }
@@ -55,7 +54,6 @@ impl Route {
     /// Returns the path with its parameters filled in and percent-encoded (RFC 3986), and the remaining arguments.
     ///
     /// Returns `None` if a parameter is missing or not a string.
-    #[must_use]
     pub fn fill(&self, mut arguments: Map<String, Value>) -> Option<(String, Map<String, Value>)> {
         let mut path = String::new();
         for part in self.path.split('/').skip(1) {

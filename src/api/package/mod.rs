@@ -114,7 +114,6 @@ impl PackageReport {
     }
 
     /// Returns whether there are no findings and no lint errors.
-    #[must_use]
     pub fn good(&self) -> bool {
         self.findings.is_empty()
             && self.lint.iter().all(|found| found.finding.severity != skills_skill::Severity::Error)

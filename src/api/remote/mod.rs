@@ -98,7 +98,6 @@ impl Remote {
     }
 
     /// Returns the address of the service.
-    #[must_use]
     pub fn address(&self) -> &Address {
         self.inner.wire.address()
     }
@@ -110,7 +109,6 @@ impl Remote {
     }
 
     /// Subscribes to the state of the connection.
-    #[must_use]
     pub fn states(&self) -> watch::Receiver<ConnectionState> {
         self.inner.link.states()
     }

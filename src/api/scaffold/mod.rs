@@ -87,7 +87,6 @@ struct NewFile {
 }
 
 /// Returns why a text cannot be the id of a new skill.
-#[must_use]
 pub fn id_problem(id: &str) -> Option<String> {
     let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
@@ -102,21 +101,18 @@ pub fn id_problem(id: &str) -> Option<String> {
 
 impl Scaffold {
     /// Returns how it is invoked.
-    #[must_use]
     pub fn invocation(&self) -> Invocation {
         let usual = if self.role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
         self.invocation.unwrap_or(usual)
     }
 
     /// Returns whether it is knowledge or a tool.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         let usual = if self.script.is_some() || self.contract { Kind::Tool } else { Kind::HostKnowledge };
         self.kind.unwrap_or(usual)
     }
 
     /// Returns the description for the frontmatter.
-    #[must_use]
     pub fn whole_description(&self) -> String {
         let stop = |text: &str| {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

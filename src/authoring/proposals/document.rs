@@ -152,14 +152,12 @@ const SECTIONS: [&str; 3] = ["## Justification", "## Evidence", "## Diff"];
 
 impl Proposal {
     /// Returns what lists show of it.
-    #[must_use]
     pub fn head(&self) -> ProposalHead {
         let title = self.justification.lines().next().unwrap_or_default().to_owned();
         ProposalHead { facts: self.facts.clone(), title }
     }
 
     /// Returns the digest of everything that is decided: what is proposed, for which file, by whom and why.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let Facts {
             proposal_id,

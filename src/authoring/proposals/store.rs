@@ -343,12 +343,10 @@ struct LockedFolder {
 
 impl ProposalStore {
     /// Returns the store in a folder; `begun` is a folder of the user with the changes in progress.
-    #[must_use]
     pub fn new(folder: PathBuf, begun: PathBuf, audit: Arc<Recorder>) -> Self {
         Self { folder, begun: BegunChanges(begun), audit }
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -827,7 +825,6 @@ fn read(
 }
 
 /// Returns the current digest of a proposal's file.
-#[must_use]
 pub fn present_digest(facts: &Facts) -> Option<Digest> {
     let real = facts.location.canonicalize().ok()?;
     files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))

@@ -77,12 +77,10 @@ fn id(metadata: &std::fs::Metadata) -> FileId {
 
 impl Log {
     /// Returns the log in this folder; nothing is created before the first write.
-    #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Self {
         Self { folder: folder.to_owned(), mode }
     }
 
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
     }
@@ -104,7 +102,6 @@ impl Log {
     }
 
     /// Returns the level of detail.
-    #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }

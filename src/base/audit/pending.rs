@@ -61,13 +61,11 @@ impl PendingOperation {
     }
 
     /// Returns whether the process that began it has ended.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.lock.is_some()
     }
 
     /// Returns whether both are the same operation.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.file == other.file
     }

@@ -57,7 +57,6 @@ impl std::fmt::Debug for Recorder {
 
 impl Recorder {
     /// Creates a recorder for this folder. No file is created and no thread is started before the first entry.
-    #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
             log: Log::new(folder, mode),
@@ -68,7 +67,6 @@ impl Recorder {
     }
 
     /// Returns the log that it writes to.
-    #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }

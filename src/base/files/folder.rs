@@ -48,7 +48,6 @@ impl Folder {
         Self::open(&path.canonicalize()?)
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -28,7 +28,6 @@ pub use regular::{open_regular, read_regular, read_regular_text};
 pub use stamp::{FileIdentity, FileStamp};
 
 /// Returns the reason of an error of the system as part of a sentence, without its number: `no such file or directory`.
-#[must_use]
 pub fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error ").next().unwrap_or_default();

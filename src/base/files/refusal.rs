@@ -64,7 +64,6 @@ impl OpenError {
     }
 
     /// Returns whether the path would have pointed outside the folder.
-    #[must_use]
     pub fn is_escape(&self) -> bool {
         matches!(self, Self::NotInside { .. } | Self::Link { .. })
     }

@@ -23,14 +23,12 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let (inode, mode, changed) = inode(metadata);
         Self { inode, mode, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
     }
 
     /// Returns whether a change after this time would change the stamp. Never, where the system has no change time.
-    #[must_use]
     pub fn is_settled(&self, read_at: SystemTime) -> bool {
         self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|stable| stable < read_at)
     }

@@ -39,26 +39,22 @@ struct RingState {
 
 impl RingBuffer {
     /// Creates an empty buffer.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns all stored records, oldest first.
-    #[must_use]
     pub fn records(&self) -> Vec<Record> {
         self.since(0)
     }
 
     /// Returns the stored records from a number on, oldest first.
-    #[must_use]
     pub fn since(&self, number: u64) -> Vec<Record> {
         let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ring.records.iter().filter(|record| record.number >= number).cloned().collect()
     }
 
     /// Returns the total number of records ever written, which is a cheap way to detect new ones.
-    #[must_use]
     pub fn written(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).written
     }

@@ -28,7 +28,6 @@ static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> Subject<'a> {
     /// Returns the properties of a skill from a root.
-    #[must_use]
     pub fn of(skill: &'a Skill, root: &'a str) -> Self {
         Self {
             id: skill.id.as_str(),
@@ -76,7 +75,6 @@ pub struct Criteria {
 
 impl Criteria {
     /// Returns whether there are no criteria.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
             && self.tag.is_empty()
@@ -88,7 +86,6 @@ impl Criteria {
     }
 
     /// Returns whether all criteria hold.
-    #[must_use]
     pub fn fit(&self, subject: &Subject<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
@@ -106,13 +103,11 @@ impl Criteria {
     }
 
     /// Returns the criteria for a skill without a run: only runs have labels.
-    #[must_use]
     pub fn without_labels(&self) -> Self {
         Self { label: Vec::new(), ..self.clone() }
     }
 
     /// Returns the criteria as text: `id deploy.* and effect control_signal, except deploy.docs`.
-    #[must_use]
     pub fn describe(&self) -> String {
         fn part<T: ToString>(name: &str, values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -158,7 +153,6 @@ impl RootPattern {
 }
 
 /// Returns whether a text matches a pattern: `*` matches any sequence, `?` any one character; case is ignored.
-#[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let fold = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (pattern, text) = (fold(pattern), fold(text));

@@ -154,7 +154,6 @@ impl CachedDigest {
 
 /// Computes the combined digest over all files. Texts are prefixed by their lengths, so that no two sets of files have
 /// the same encoding.
-#[must_use]
 pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
     let mut hash = Vec::with_capacity(files.len() * 96);
     for (path, file) in files {

@@ -31,7 +31,6 @@ impl TrustSnapshot {
     }
 
     /// Returns the state of a place, like [`Trust::state`].
-    #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         let real = resolve(place, &mut self.real.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(real) = real else { return TrustState::Untrusted };

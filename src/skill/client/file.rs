@@ -61,7 +61,6 @@ pub struct SkillFile {
 
 impl SkillFile {
     /// Parses the bytes of a file.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let source = text.trim_start_matches('\u{feff}');
@@ -235,7 +234,6 @@ impl SkillFile {
 
     /// Returns why no field can be read, without any text of the file; `None` if the file has frontmatter that is valid
     /// or could be repaired.
-    #[must_use]
     pub fn without_fields(&self) -> Option<&'static str> {
         match (self.strict.is_some() || self.repaired.is_some(), self.fenced) {
             (true, _) => None,

@@ -267,7 +267,6 @@ pub enum Escape {
 
 impl Escape {
     /// Returns the text as it is in the list.
-    #[must_use]
     pub fn of(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 16);
         for sign in text.chars() {
@@ -432,14 +431,12 @@ pub struct Bundled {
 
 impl Bundled {
     /// Returns whether one of them keeps its description where others are truncated.
-    #[must_use]
     pub fn keeps(&self, name: &str) -> bool {
         let removable = |skill: &BundledSkill| skill.name == name && skill.removable;
         self.keep_descriptions && !self.skills.iter().any(removable)
     }
 
     /// Returns the location of one of them in the list.
-    #[must_use]
     pub fn location_of(&self, name: &str) -> String {
         let skill = self.skills.iter().find(|skill| skill.name == name);
         let location = skill.and_then(|skill| skill.location.as_ref()).unwrap_or(&self.location);
@@ -624,14 +621,12 @@ pub struct Profile {
 
 impl Profile {
     /// Returns all sources in one line.
-    #[must_use]
     pub fn sources_line(&self) -> String {
         self.sources.values().map(Source::line).collect::<Vec<_>>().join("; ")
     }
 
     /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client
     /// appends it.
-    #[must_use]
     pub fn stated<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
         let appends = self.file.when_to_use.value() == Some(&true);
         with_when_to_use(description, when_to_use.filter(|_| appends))
@@ -639,7 +634,6 @@ impl Profile {
 }
 
 /// Appends `when_to_use`, if there is any, to a description.
-#[must_use]
 pub fn with_when_to_use<'a>(description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
     match when_to_use.filter(|text| !text.trim().is_empty()) {
         Some(text) => format!("{}{WHEN_TO_USE}{text}", description.trim_end()).into(),

@@ -44,7 +44,6 @@ pub enum ParseOutcome {
 }
 
 /// Reads a file as the client does. `folder` is the name of the skill's folder.
-#[must_use]
 pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> ParseOutcome {
     let mut reader = Reader { profile, file, read: ClientEntry::default() };
     match reader.all(folder) {

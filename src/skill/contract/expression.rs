@@ -113,7 +113,6 @@ impl Expr {
     }
 
     /// Returns all references, for checks before execution.
-    #[must_use]
     pub fn references(&self) -> Vec<&[String]> {
         match self {
             Self::Constant(_) => Vec::new(),

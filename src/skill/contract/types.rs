@@ -60,7 +60,6 @@ pub struct Field {
 
 impl Field {
     /// Creates a field of this type without further properties.
-    #[must_use]
     pub fn of(kind: FieldType) -> Self {
         Self { kind, required: false, description: None, default: None, allowed: Vec::new(), items: None }
     }

@@ -51,7 +51,6 @@ pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
 
 /// Splits `findings` into the remaining and the ignored ones by the comments of one file, and adds findings about the
 /// comments themselves. Findings of other files remain.
-#[must_use]
 pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding>, Vec<Ignored>) {
     let mut comments = comments(source);
     if comments.is_empty() {

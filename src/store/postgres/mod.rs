@@ -148,7 +148,6 @@ impl Postgres {
 
     /// Returns how often transactions have waited for the server so far, not counting the preparation of their
     /// statements. The cost of an operation is measured by it, because a round trip takes longer than the statements.
-    #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared.round_trips()
     }

@@ -28,7 +28,6 @@ const PANES: [PaneId; 6] =
 
 impl PersistentState {
     /// Reads the file. A missing or damaged file yields the default state; it is rewritten on exit.
-    #[must_use]
     pub fn read(file: &Path) -> Self {
         let text = skills_skill::read_regular_text(file, MAX_BYTES).unwrap_or_default();
         serde_saphyr::from_str(&text).unwrap_or_default()

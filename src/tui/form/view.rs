@@ -51,14 +51,12 @@ impl Rows {
 
 impl Form {
     /// Returns the cells that the labels need, at most `most`, including the mark of a required field and the gap.
-    #[must_use]
     pub fn label_width(&self, indent: u16, most: u16) -> u16 {
         let widest = self.entries.iter().map(|entry| label_cells(entry) + indent + 2).max();
         widest.unwrap_or(0).min(most).max(LABEL_LEAST.min(most))
     }
 
     /// Returns the number of rows at a width.
-    #[must_use]
     pub fn height(&self, width: u16, look: FormState) -> u16 {
         let available = width.saturating_sub(look.label);
         let rows =
@@ -68,7 +66,6 @@ impl Form {
     }
 
     /// Returns the number of rows that suffices for any focused field, including the note below it.
-    #[must_use]
     pub fn required_height(&self, width: u16, look: FormState) -> u16 {
         let away = FormState { focused: false, ..look };
         let inner = width.saturating_sub(look.label + 2);

@@ -154,7 +154,6 @@ impl Columns {
 
 impl ClientsView {
     /// Creates the overlay and the request for its report.
-    #[must_use]
     pub fn open(pane: PaneId) -> (Self, Effect) {
         let view = Self {
             pane,

@@ -127,7 +127,6 @@ pub enum RunCommandKind {
 
 impl DialogSpec {
     /// Creates the overlay, opened by a pane at a wall clock time (milliseconds since 1970-01-01 UTC) and a moment.
-    #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
             Self::Decide { sheet, title, typed, ticket } => {
@@ -153,19 +152,16 @@ impl DialogSpec {
 }
 
 /// Returns the name of a decision's draft.
-#[must_use]
 pub fn name_of_decision(run: &RunId) -> String {
     format!("decide {run}")
 }
 
 /// Returns the name of a launch's draft.
-#[must_use]
 pub fn name_of_launch(skill: &str) -> String {
     format!("launch {skill}")
 }
 
 /// Returns the name of a command's draft.
-#[must_use]
 pub fn name_of_run_command(kind: &RunCommandKind, run: &RunId) -> String {
     let what = match kind {
         RunCommandKind::Resume { .. } => "resume",

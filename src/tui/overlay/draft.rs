@@ -49,7 +49,6 @@ pub struct Drafting {
 
 impl Drafting {
     /// Creates it from a skill of the catalog.
-    #[must_use]
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
             skill_id: skill.id.clone(),
@@ -389,7 +388,6 @@ fn written_note(what: &str) -> Note {
 
 impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
-    #[must_use]
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let editor = Self {
             pane,

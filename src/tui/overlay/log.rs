@@ -31,7 +31,6 @@ pub struct LogView {
 
 impl LogView {
     /// Creates a view of the log, scrolled to its end.
-    #[must_use]
     pub fn new(source: RingBuffer) -> Self {
         Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
     }

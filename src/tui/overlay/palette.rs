@@ -72,7 +72,6 @@ pub struct Palette {
 
 impl Palette {
     /// Creates a palette; without a search text the entries keep this order.
-    #[must_use]
     pub fn new(entries: Vec<Entry>, skills: Vec<SkillEntry>) -> Self {
         let mut palette = Self {
             entries,

@@ -137,7 +137,6 @@ pub struct Reader {
 
 impl Reader {
     /// Creates a reader at the top of a text.
-    #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
         Self {
             pane,

@@ -32,7 +32,6 @@ pub struct Layout<'a> {
 }
 
 /// Returns the lines of a value, and whether something was omitted.
-#[must_use]
 pub fn lines(value: &Value, layout: Layout<'_>) -> (Vec<RichLine>, bool) {
     let mut printer = Printer { layout, out: Vec::new(), left_out: false };
     printer.print(value, 0, Vec::new(), "");

@@ -24,7 +24,6 @@ impl Seg {
 
     /// Returns a segment of other text in the same style. A segment may be megabytes long, so its text is not cloned
     /// for that.
-    #[must_use]
     pub fn with_text(&self, text: impl Into<String>) -> Self {
         Self { text: text.into(), role: self.role, plus: self.plus }
     }
@@ -55,19 +54,16 @@ impl RichLine {
     }
 
     /// Creates a line of several segments.
-    #[must_use]
     pub fn from_segs(segs: Vec<Seg>) -> Self {
         Self { segs, band: None, source: 0 }
     }
 
     /// Returns its width in cells.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.segs.iter().map(|s| s.text.width()).sum()
     }
 
     /// Returns the text alone.
-    #[must_use]
     pub fn plain_text(&self) -> String {
         self.segs.iter().map(|s| s.text.as_str()).collect()
     }

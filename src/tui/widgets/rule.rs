@@ -129,7 +129,6 @@ pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, BorderJunc
 }
 
 /// Formats `label value   label value`: pairs separated by three spaces, labels muted.
-#[must_use]
 pub fn pairs(items: &[(&str, String)]) -> RichLine {
     let mut segs = Vec::with_capacity(items.len() * 3);
     for (at, (label, value)) in items.iter().enumerate() {

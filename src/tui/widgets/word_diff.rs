@@ -13,7 +13,6 @@ const CONTEXT: usize = 2 * 8;
 
 /// Returns the changed parts, each as removed and added rows; a part without removed or without added words has only the
 /// other rows. White space is shown as characters where it is all that differs. `label` precedes each side.
-#[must_use]
 pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) -> Vec<RichLine> {
     let diff = TextDiff::from_words(old, new);
     let is_ascii = ellipsis.is_ascii();

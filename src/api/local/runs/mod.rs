@@ -300,7 +300,6 @@ impl Local {
     }
 
     /// Returns and clears the notices since the last call, for example about a damaged store that was set aside.
-    #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
         self.runs.notices.take()
     }

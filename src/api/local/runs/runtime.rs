@@ -74,7 +74,6 @@ pub(in crate::local) struct RunRuntime {
 }
 
 /// Returns problems of the settings that are parsed only when a store, a service or a saved view is used.
-#[must_use]
 pub fn config_problems(config: &Config) -> Vec<String> {
     let located = |key: &str, problem: String| match config.places.get(key) {
         Some(place) => format!("{place}: {problem}"),

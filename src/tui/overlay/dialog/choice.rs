@@ -15,7 +15,6 @@ impl Choice {
     }
 
     /// Returns the selected option.
-    #[must_use]
     pub fn shown(&self) -> &str {
         self.options.get(self.at).map_or("", String::as_str)
     }

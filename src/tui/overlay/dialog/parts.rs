@@ -184,7 +184,6 @@ pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'
 }
 
 /// Returns the current wall clock, from its value when the dialog was opened.
-#[must_use]
 pub fn clock(opened: (i64, Instant), now: Instant) -> i64 {
     let since = now.saturating_duration_since(opened.1).as_millis();
     opened.0.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))

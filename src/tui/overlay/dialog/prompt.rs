@@ -215,7 +215,6 @@ const FILE: &str = "file";
 pub const NAME_OF_EXPORT: &str = "export";
 
 /// Returns the name of the draft of a script's arguments.
-#[must_use]
 pub fn name_of_script(skill: &str, path: &str) -> String {
     format!("script {skill} {path}")
 }

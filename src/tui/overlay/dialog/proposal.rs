@@ -65,7 +65,6 @@ pub struct ProposalDialog {
 
 impl ProposalDialog {
     /// Creates a dialog with the focus on the button that decides nothing.
-    #[must_use]
     pub fn new(pane: PaneId, view: Arc<ProposalView>, command: ProposalCommand) -> Self {
         Self {
             pane,

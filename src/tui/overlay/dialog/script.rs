@@ -39,7 +39,6 @@ pub struct ScriptDialog {
 
 impl ScriptDialog {
     /// Creates a dialog with the focus on "Cancel".
-    #[must_use]
     pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptPreview) -> Self {
         Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
     }

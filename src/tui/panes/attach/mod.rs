@@ -41,7 +41,6 @@ pub struct Attach {
 
 impl Attach {
     /// Creates a pane without a selection.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

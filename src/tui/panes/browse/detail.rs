@@ -144,7 +144,6 @@ impl Detail {
         }
     }
 
-    #[must_use]
     pub fn tree_rows(&self) -> Vec<TreeRow> {
         let Some(skill) = &self.skill else { return Vec::new() };
         let paths: Vec<&str> = skill.files.iter().map(|f| f.path.as_str()).collect();
@@ -152,7 +151,6 @@ impl Detail {
     }
 
     /// Returns the file under the cursor of the tree.
-    #[must_use]
     pub fn chosen_file(&self) -> Option<String> {
         let row = self.tree_rows().into_iter().nth(self.tree.cursor)?;
         row.file.map(|_| row.path)
@@ -405,14 +403,12 @@ impl Detail {
 }
 
 /// Returns the syntax of a file for highlighting, by its name.
-#[must_use]
 pub fn syntax_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
 }
 
 /// Returns the beginning of a text, wrapped and safe to draw: shown until it is rendered.
-#[must_use]
 pub fn raw(text: &str, width: u16) -> Arc<[RichLine]> {
     let mut out = Vec::new();
     for (index, line) in text.lines().take(RAW).enumerate() {

@@ -16,7 +16,6 @@ use skills_api::{LevelTokens, SkillDetail};
 use skills_registry::TrustSummary;
 
 /// Returns the rows of the strip in a part of that height.
-#[must_use]
 pub fn height(part: u16) -> u16 {
     match part {
         28.. => 7,

@@ -90,7 +90,6 @@ pub struct RowOptions<'a> {
 }
 
 /// Returns the order of all entries under a sort order.
-#[must_use]
 pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Option<u32>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     let by_name = |a: usize, b: usize| entries[a].key.cmp(&entries[b].key);

@@ -53,7 +53,6 @@ pub struct Browse {
 
 impl Browse {
     /// Creates an empty pane with the focus on the list.
-    #[must_use]
     pub fn new() -> Self {
         Self { list: SkillList::new(), ..Self::default() }
     }

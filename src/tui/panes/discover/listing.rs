@@ -79,30 +79,25 @@ impl Listing {
         self.number
     }
 
-    #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    #[must_use]
     pub fn filter(&self) -> &str {
         &self.filter
     }
 
     /// Returns the first page.
-    #[must_use]
     pub fn first(&self) -> Option<&Arc<Answer>> {
         self.first.as_ref()
     }
 
     /// Returns the number of results.
-    #[must_use]
     pub fn total(&self) -> usize {
         self.first.as_ref().map_or(0, |first| first.results.len() + first.below_limit)
     }
 
     /// Returns a result if its page is loaded.
-    #[must_use]
     pub fn hit(&self, place: usize) -> Option<&Hit> {
         let first = self.first.as_ref()?;
         if let Some(hit) = first.results.get(place) {
@@ -112,7 +107,6 @@ impl Listing {
     }
 
     /// Returns the rank of a result among all, from 1.
-    #[must_use]
     pub fn rank(&self, place: usize) -> Option<usize> {
         if self.filter.trim().is_empty() { Some(place + 1) } else { self.hit(place)?.rank }
     }

@@ -41,7 +41,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Creates it from the answer about this skill alone.
-    #[must_use]
     pub fn of(answer: &Answer) -> Self {
         match (answer.excluded.first(), answer.attachable.first()) {
             (Some(excluded), _) => Self::Excluded(excluded.clone()),
@@ -59,7 +58,6 @@ pub enum Row {
 }
 
 /// Returns all rows of a list, without blank ones; with `unfolded`, copies are listed one by one.
-#[must_use]
 pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     let Some(answer) = listing.first() else { return Vec::new() };
     let total = listing.total();
@@ -94,7 +92,6 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
 }
 
 /// Returns the indices of the rows that the cursor can be on.
-#[must_use]
 pub fn items(rows: &[Row]) -> Vec<usize> {
     rows.iter().enumerate().filter(|(_, row)| matches!(row, Row::Item(_))).map(|(at, _)| at).collect()
 }
@@ -119,7 +116,6 @@ const MIN_VISIBLE_RESULTS: usize = 10;
 
 impl Density {
     /// Returns the number of lines of description.
-    #[must_use]
     pub fn description(self) -> usize {
         match self {
             Self::Dense | Self::Tight => 0,
@@ -129,13 +125,11 @@ impl Density {
     }
 
     /// Returns whether a blank row follows a hit.
-    #[must_use]
     pub fn gap(self) -> bool {
         self >= Self::Airy
     }
 
     /// Returns the most detailed density in which the first hits fit; the rest may require scrolling.
-    #[must_use]
     pub fn choose(rows: &[Row], width: u16, height: u16) -> Self {
         let all = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_)))).count();
         let hits = all.min(MIN_VISIBLE_RESULTS);

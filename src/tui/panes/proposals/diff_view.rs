@@ -24,7 +24,6 @@ pub enum DiffRow {
 }
 
 /// Returns the width of each column of a diff in two columns.
-#[must_use]
 pub fn column_width(width: u16) -> u16 {
     width.saturating_sub(1) / 2
 }
@@ -53,7 +52,6 @@ fn parts(hunk: &Hunk) -> Vec<HunkPart<'_>> {
     parts
 }
 
-#[must_use]
 pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     for (at, hunk) in hunks.iter().enumerate() {
@@ -158,7 +156,6 @@ fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
 }
 
 /// Returns the changes of a diff in one column, or those of reverting it.
-#[must_use]
 pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine> {
     let mut changes = Vec::new();
     for hunk in hunks {
@@ -187,7 +184,6 @@ pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine
 }
 
 /// Counts the words that a diff adds and removes.
-#[must_use]
 pub fn changed_words(hunks: &[Hunk]) -> (usize, usize) {
     let (mut added, mut removed) = (0, 0);
     for part in hunks.iter().flat_map(parts) {

@@ -67,7 +67,6 @@ impl Proposals {
     const ID: PaneId = PaneId::Proposals;
 
     /// Creates an empty pane with the focus on the list.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -73,7 +73,6 @@ pub struct SessionPane {
 
 impl SessionPane {
     /// Creates a pane that requests a session once it is shown.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
