@@ -21,10 +21,7 @@ pub enum Connection {
     /// In this process.
     Local,
     /// On a remote service.
-    Remote {
-        address: String,
-        state: ConnectionState,
-    },
+    Remote { address: String, state: ConnectionState },
 }
 
 /// State of the connection to a remote core.

@@ -379,9 +379,7 @@ pub enum Command {
     /// A decision that answered no gate when it was checked against the rules: valid only if it repeats a recorded one.
     RepeatDecision(Decision),
     /// A signal arrives.
-    Signal {
-        name: String,
-    },
+    Signal { name: String },
     /// A person cancels the run.
     Cancel,
     /// A sidecar requests that no further step starts until a person resumes the run.

@@ -121,9 +121,7 @@ pub enum TrustError {
     },
     /// The content differs from what was shown.
     #[error("{} changed during the check; try again", place.display())]
-    Moved {
-        place: PathBuf,
-    },
+    Moved { place: PathBuf },
 }
 
 /// Pins, settings and cached digests; cheap to clone, the clones share them.

@@ -38,11 +38,20 @@ fn entry_bytes((name, value): (&String, &Value)) -> usize {
 
 #[derive(Debug)]
 pub(super) enum StepCalls {
-    Single { capability: Arc<Capability>, inputs: Inputs },
+    Single {
+        capability: Arc<Capability>,
+        inputs: Inputs,
+    },
     /// One call for each item, sequentially.
-    Foreach { capability: Arc<Capability>, calls: Vec<Inputs> },
+    Foreach {
+        capability: Arc<Capability>,
+        calls: Vec<Inputs>,
+    },
     /// Sequential calls while a condition holds; the inputs are those of the first one.
-    While { capability: Arc<Capability>, inputs: Inputs },
+    While {
+        capability: Arc<Capability>,
+        inputs: Inputs,
+    },
     /// All calls in parallel.
     Scatter(Vec<(Arc<Capability>, Inputs)>),
 }

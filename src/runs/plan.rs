@@ -44,10 +44,7 @@ pub enum PlanProblem {
     },
     /// There is no such skill, or it has no contract.
     #[error("{used_by}: there is no skill {id:?} with a contract")]
-    MissingSkill {
-        id: String,
-        used_by: String,
-    },
+    MissingSkill { id: String, used_by: String },
     /// The contract has errors.
     #[error("the contract of {skill} has errors: {message}")]
     Broken {

@@ -621,15 +621,10 @@ pub enum StoreError {
     /// The assignment has changed since the run was read.
     #[error("run {run} was {} meanwhile; reload it and try again",
         .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
-    AssignmentConflict {
-        run: RunId,
-        assigned: Option<Assignment>,
-    },
+    AssignmentConflict { run: RunId, assigned: Option<Assignment> },
     /// Another process made the change first, or it is no longer due.
     #[error("run {run} has changed meanwhile; reload it and try again")]
-    PreconditionFailed {
-        run: RunId,
-    },
+    PreconditionFailed { run: RunId },
     /// The document was changed concurrently.
     #[error("{name} was modified meanwhile; reload it and try again")]
     DocumentConflict {
@@ -638,9 +633,7 @@ pub enum StoreError {
     },
     /// The session was changed concurrently.
     #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
-    SessionConflict {
-        id: String,
-    },
+    SessionConflict { id: String },
     /// A database of a later version of this program.
     #[error(
         "{place} was written by a newer version (schema {found}, supported: {known}); use that version, \

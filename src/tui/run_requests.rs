@@ -68,15 +68,9 @@ pub enum RunRequest {
     /// List saved views, if they differ from the given ones.
     Views(Option<Vec<SavedView>>),
     /// Save a filter under a name.
-    SaveView {
-        name: String,
-        filter: String,
-    },
+    SaveView { name: String, filter: String },
     /// Drain a worker, or let it claim runs again.
-    Drain {
-        worker: String,
-        drain: bool,
-    },
+    Drain { worker: String, drain: bool },
     /// List the skills that have a contract.
     Launchable,
     /// Load the contract of a skill.

@@ -106,10 +106,7 @@ pub enum ProposalError {
     Write(#[from] WriteError),
     /// The file system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        path: PathBuf,
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 fn past(state: ProposalState) -> &'static str {

@@ -21,9 +21,7 @@ pub enum OpenError {
     },
     /// The file does not exist.
     #[error("no such file: {path}")]
-    NotFound {
-        path: String,
-    },
+    NotFound { path: String },
     /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]
     NotRegular {
@@ -33,9 +31,7 @@ pub enum OpenError {
     },
     /// The file is in a pseudo file system of the kernel, such as `/proc`.
     #[error("{path} is in a kernel pseudo file system; only files on disk can be read")]
-    PseudoFileSystem {
-        path: String,
-    },
+    PseudoFileSystem { path: String },
     /// The file exceeds the size limit.
     #[error("{path} has more than {limit} bytes")]
     TooLarge {

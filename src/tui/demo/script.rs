@@ -31,9 +31,7 @@ pub enum Input {
         r#type: String,
     },
     /// Wait until this text is on the screen.
-    Until {
-        until: String,
-    },
+    Until { until: String },
 }
 
 impl Script {

@@ -7,6 +7,7 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
+use super::dialog::parts::labeled;
 use super::{Hint, Outcome, Overlay, frame, row_at};
 use crate::action::{Action, Context};
 use crate::field::Field;
@@ -365,13 +366,7 @@ fn lines(of: Cell<'_>, explained: bool, width: u16, painter: &Painter<'_>) -> Ve
     let mut lines = Vec::new();
     for (label, text) in facts(of) {
         let parts = wrap(&[Seg::new(shown(&text), Role::Text)], width.saturating_sub(LABEL_WIDTH).max(1));
-        for (at, segs) in parts.into_iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            let label = format!("{label:<pad$}", pad = usize::from(LABEL_WIDTH));
-            let mut line = vec![Seg::new(label, Role::Muted)];
-            line.extend(segs);
-            lines.push(RichLine::from_segs(line));
-        }
+        lines.extend(labeled(label, LABEL_WIDTH, parts));
     }
     let (row, cell, client) = of;
     let Some(description) = row.description.as_deref().filter(|_| explained) else { return lines };

@@ -3,6 +3,7 @@
 mod bulk;
 mod choice;
 mod decision;
+mod form_box;
 mod launch;
 pub(super) mod parts;
 mod prompt;
@@ -70,10 +71,7 @@ pub enum DialogSpec {
         ticket: u64,
     },
     /// Decide or roll back a proposal.
-    Proposal {
-        view: Arc<ProposalView>,
-        command: ProposalCommand,
-    },
+    Proposal { view: Arc<ProposalView>, command: ProposalCommand },
     /// Send another command to a run.
     RunCommand {
         run: Box<RunRecord>,

@@ -88,13 +88,9 @@ pub enum BorderJunction {
         right: bool,
     },
     /// A rule on the left only.
-    Left {
-        heavy: bool,
-    },
+    Left { heavy: bool },
     /// A rule on the right only.
-    Right {
-        heavy: bool,
-    },
+    Right { heavy: bool },
 }
 
 /// Draws the divider between two parts, from `area.top()` down, one cell wide, with joints at its rows.

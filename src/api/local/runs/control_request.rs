@@ -12,7 +12,10 @@ pub(super) enum ControlRequest {
     Cancel,
     /// Pause it until a person resumes it.
     Pause,
-    Signal { name: String, payload: Value },
+    Signal {
+        name: String,
+        payload: Value,
+    },
 }
 
 impl ControlRequest {

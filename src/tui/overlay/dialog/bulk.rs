@@ -446,7 +446,7 @@ impl Overlay for BulkDialog {
             MouseEventKind::ScrollUp => return self.go(-3),
             MouseEventKind::ScrollDown => return self.go(3),
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
+                if let Some(button) = parts::button_at(&self.drawn.buttons, at) {
                     let action = self.buttons().get(button).map(|button| button.action);
                     return action.map_or(Outcome::Stay, |action| self.press(action));
                 }

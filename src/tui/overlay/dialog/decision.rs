@@ -433,7 +433,7 @@ impl Overlay for Decision {
             MouseEventKind::ScrollUp => self.body.roll(-3),
             MouseEventKind::ScrollDown => self.body.roll(3),
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.button_areas.iter().position(|rect| rect.contains(at)) {
+                if let Some(index) = parts::button_at(&self.button_areas, at) {
                     return self.press_button(index);
                 }
                 if let Some(index) = self.body.row_at(at) {

@@ -23,9 +23,7 @@ use skills_skill::contract::{Field, FieldType};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptKind {
     /// A message to add to a session.
-    Message {
-        session: String,
-    },
+    Message { session: String },
     /// The arguments and files of a script.
     Script {
         session: String,

@@ -27,7 +27,7 @@ const WIDTH: u16 = 84;
 /// Rows below the text: a blank row, notes, a blank row, buttons, a caption.
 const FOOT_ROWS: u16 = 6;
 /// Width of the labels, in cells.
-const LABEL_WIDTH: usize = 11;
+const LABEL_WIDTH: u16 = 11;
 /// Displayed characters of a digest.
 const DIGEST_LETTERS: usize = 16;
 
@@ -157,18 +157,13 @@ impl ProposalDialog {
             let letters: String = digest.to_string().chars().take(DIGEST_LETTERS).collect();
             format!("{letters}{}", painter.glyphs.ellipsis)
         };
-        let value = width.saturating_sub(LABEL_WIDTH as u16);
+        let value = width.saturating_sub(LABEL_WIDTH);
         let path = shown(&view.location.display().to_string());
         let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
         let mut lines = Vec::new();
         let mut row = |label: &str, text: String, role: Role| {
             let wrapped = wrap(&[Seg::new(text, role)], value);
-            for (at, segs) in wrapped.into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let mut line = vec![Seg::new(format!("{label:<LABEL_WIDTH$}"), Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
-            }
+            lines.extend(parts::labeled(label, LABEL_WIDTH, wrapped));
         };
         row("skill", shown(view.summary.skill_id.as_str()), Role::Strong);
         let what = match self.command {
@@ -220,11 +215,7 @@ impl Overlay for ProposalDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        parts::contexts(self.in_text())
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -274,7 +265,7 @@ impl Overlay for ProposalDialog {
             MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
             MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = self.buttons.iter().position(|button| button.contains(at)) {
+                if let Some(button) = parts::button_at(&self.buttons, at) {
                     let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
                     return self.press(action);
                 }

@@ -17,14 +17,14 @@ use super::{CheckpointChoice, RunCommandKind};
 use crate::action::{Action, Context};
 use crate::form::{FormOutcome, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
-use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
 use crate::widgets::relative_time::{ago, lasting};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::wrap::wrap_to;
 use skills_api::{Code, Error};
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -50,7 +50,7 @@ pub(super) struct RunCommandDialog {
     focus: Focus,
     sent: bool,
     done: bool,
-    said: Option<String>,
+    message: Option<String>,
     /// Why the run no longer accepts the command.
     past: Option<String>,
     opened: (i64, Instant),
@@ -85,7 +85,7 @@ impl RunCommandDialog {
             focus,
             sent: false,
             done: false,
-            said: None,
+            message: None,
             past: None,
             opened,
             drawn: FrameAreas::default(),
@@ -171,14 +171,14 @@ impl RunCommandDialog {
             self.focus = Focus::Form;
             return Outcome::Stay;
         };
-        (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
+        (self.sent, self.message, self.focus) = (true, None, Focus::Button(0));
         let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
         Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Order { run, order, ticket })])
     }
 
     fn failed(&mut self, error: &Error) -> Outcome {
         self.sent = false;
-        self.said = Some(shown(&error.message));
+        self.message = Some(shown(&error.message));
         if error.code == Code::SkillChanged && self.fields.despite.is_none() {
             self.fields.despite = Some(false);
             self.focus = Focus::Despite;
@@ -283,7 +283,7 @@ impl RunCommandDialog {
     }
 
     fn clicked(&mut self, at: Position) -> Outcome {
-        if let Some(index) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
+        if let Some(index) = parts::button_at(&self.drawn.buttons, at) {
             let action = self.buttons().get(index).map(|button| button.action);
             return action.map_or(Outcome::Stay, |action| self.press(action));
         }
@@ -309,11 +309,7 @@ impl Overlay for RunCommandDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        parts::contexts(self.in_text())
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -416,11 +412,9 @@ impl Overlay for RunCommandDialog {
         let roomy = area.height >= 22;
         let air = u16::from(roomy);
         let head = self.head(inner, roomy, painter, now);
-        let said = self.past.clone().or_else(|| self.said.clone()).map(|said| {
-            let lines = wrap(&[Seg::new(said, Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
-        });
-        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let message = self.past.as_ref().or(self.message.as_ref());
+        let message = message.map(|message| parts::message_lines(message, inner));
+        let message_rows = message.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
         let asks = self.past.is_none();
         let look = FormState {
             indent: 0,
@@ -430,7 +424,7 @@ impl Overlay for RunCommandDialog {
         };
         let choice = u16::from(asks && self.fields.checkpoint.is_some());
         let despite = u16::from(asks && self.fields.despite.is_some());
-        let fixed = head.len() as u16 + said_rows + choice + despite + 3 + 3 * air;
+        let fixed = head.len() as u16 + message_rows + choice + despite + 3 + 3 * air;
         let most = area.height.saturating_sub(fixed + 1).max(1);
         let form = if asks && !self.fields.form.is_empty() {
             self.fields.form_rows(inner, look).min(most)
@@ -447,7 +441,7 @@ impl Overlay for RunCommandDialog {
             painter.line(inside.x, y, line, inside.width);
             y += 1;
         }
-        if let Some(lines) = said {
+        if let Some(lines) = message {
             y += u16::from(roomy && !asks);
             y += parts::warning(Rect { y, ..inside }, painter, &lines) + u16::from(asks);
         }
@@ -464,18 +458,9 @@ impl Overlay for RunCommandDialog {
         }
         let mut cursor = None;
         if form > 0 {
-            let mut cx = Draw {
-                theme: painter.theme,
-                glyphs: painter.glyphs,
-                now,
-                clock_ms: 0,
-                focused: true,
-                full_screen: false,
-                split: 0,
-                cursor: None,
-            };
-            self.fields.form.draw(Rect { y, height: form, ..inside }, look, painter.buf, &mut cx);
-            cursor = cx.cursor.filter(|_| self.focus == Focus::Form);
+            let area = Rect { y, height: form, ..inside };
+            cursor = parts::form(&mut self.fields.form, area, look, painter, now);
+            cursor = cursor.filter(|_| self.focus == Focus::Form);
             y += form;
         }
         if let Some(flag) = self.fields.despite.filter(|_| asks) {

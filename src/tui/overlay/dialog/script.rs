@@ -96,13 +96,7 @@ impl ScriptDialog {
         let mut lines = Vec::new();
         for (label, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
             let segs = [Seg::new(shown(&text), if label.is_empty() { Role::Muted } else { Role::Text })];
-            for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let label = format!("{label:<width$}", width = usize::from(LABEL));
-                let mut line = vec![Seg::new(label, Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
-            }
+            lines.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
         }
         lines
     }
@@ -137,7 +131,7 @@ impl Overlay for ScriptDialog {
             MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
             MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.buttons.iter().position(|button| button.contains(at)) {
+                if let Some(index) = parts::button_at(&self.buttons, at) {
                     return self.press_at(index);
                 }
             }

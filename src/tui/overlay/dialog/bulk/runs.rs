@@ -2,7 +2,7 @@
 
 use ratatui::layout::{Position, Rect};
 
-use super::super::parts::{LABEL, tail};
+use super::super::parts::{self, LABEL, tail};
 use super::super::run_command::payload;
 use super::texts::Texts;
 use crate::overlay::row_at;
@@ -350,13 +350,7 @@ impl RunRows {
             _ => None,
         };
         let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
-            let indent = usize::from(LABEL);
-            for (at, line) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let mut segs = vec![Seg::new(format!("{label:<indent$}"), Role::Muted)];
-                segs.extend(line);
-                out.push(RichLine::from_segs(segs));
-            }
+            out.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
         if let Some((text, role)) = said {

@@ -289,9 +289,8 @@ fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut 
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
     }
-    for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-        out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
-    }
+    let lines = fields(&sheet.inputs, width.saturating_sub(LABEL));
+    out.extend(parts::labeled("inputs", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
     let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
         (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
@@ -331,9 +330,8 @@ struct ListRow {
 }
 
 fn warned(text: &str, width: u16) -> Vec<Line> {
-    let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
-    let texts = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
-    texts.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+    let texts = parts::message_lines(&shown(text), width);
+    texts.into_iter().enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
 }
 
 fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
@@ -344,7 +342,6 @@ fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
 }
 
 fn labeled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
-    for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-        out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
-    }
+    let lines = wrap(&segs, width.saturating_sub(LABEL));
+    out.extend(parts::labeled(label, LABEL, lines).map(Line::Plain));
 }
