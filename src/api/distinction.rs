@@ -124,7 +124,7 @@ impl<'v> Differences<'v> {
         });
         let mut common = HashMap::new();
         for (name, values) in &values {
-            let mut texts: Vec<String> = values.iter().map(|value| text(value)).collect();
+            let mut texts: Vec<String> = values.iter().map(|value| value_line(value)).collect();
             texts.sort_unstable();
             texts.dedup();
             for pair in texts.windows(2) {
@@ -146,7 +146,7 @@ impl<'v> Differences<'v> {
         for (object, title) in titled {
             let fields = object.as_object().into_iter().flatten();
             let fields: Vec<(&str, String)> =
-                fields.map(|(name, value)| (name.as_str(), text(value))).collect();
+                fields.map(|(name, value)| (name.as_str(), value_line(value))).collect();
             let mut counts: HashMap<&str, usize> = HashMap::new();
             for (_, value) in &fields {
                 *counts.entry(value).or_default() += 1;
@@ -165,7 +165,7 @@ impl<'v> Differences<'v> {
     }
 
     fn field(&self, name: &str, value: &Value) -> String {
-        let text = text(value);
+        let text = value_line(value);
         if text.is_empty() {
             return text;
         }
@@ -200,12 +200,13 @@ impl<'v> Differences<'v> {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        let parts = fields.into_iter().map(|(name, value)| named(name, &text(value), 0));
+        let parts = fields.into_iter().map(|(name, value)| named(name, &value_line(value), 0));
         parts.collect::<Vec<_>>().join("  ")
     }
 }
 
-fn text(value: &Value) -> String {
+/// Renders a value on one line, safe to draw: strings unchanged, anything else as JSON.
+pub fn value_line(value: &Value) -> String {
     match value {
         Value::String(text) => safe_text::line(text).into_owned(),
         other => safe_text::line(&other.to_string()).into_owned(),

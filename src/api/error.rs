@@ -6,26 +6,10 @@ use skills_skill::SkillId;
 use strum::{Display, EnumIter, EnumString};
 
 /// Every error code. [`Code::status`] has the HTTP status of each.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-#[allow(
-    missing_docs,
-    reason = "each variant is its own word on the wire; Code::status and the README say when"
-)]
 pub enum Code {
     InvalidRequest,
     AttachInvalid,

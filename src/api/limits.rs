@@ -5,10 +5,11 @@
 //! rejects requests, each of the others may still have the rest of a batch.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_store::{Clock, Counts};
 
@@ -118,7 +119,7 @@ impl Limiter {
     }
 
     fn share(&self, principal: &str, started_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.locked();
         if let Some(share) = shares.get(principal) {
             return Arc::clone(share);
         }

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Code, Error};
+use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
 use skills_registry::Catalog;
@@ -55,7 +56,7 @@ impl PolicyFile {
 
     /// Returns the file and its text, as last read.
     pub fn read(&self) -> Option<(&Path, String)> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.locked();
         Some((self.path()?, read.as_ref()?.0.clone()))
     }
 
@@ -80,7 +81,7 @@ impl PolicyFile {
                 return Err(refused(message));
             }
         };
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.locked();
         if let Some((before, policy)) = read.as_ref()
             && *before == text
         {
@@ -93,12 +94,9 @@ impl PolicyFile {
     }
 
     /// Returns how the policy changes answers over this catalog.
-    ///
-    /// # Errors
-    /// Same as [`Self::current`].
     pub fn adjustments(&self, catalog: &Catalog) -> Result<Arc<Adjustments>, Error> {
         let policy = self.current()?;
-        let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut adjusted = self.adjusted.locked();
         if let Some(known) = adjusted.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.generation == catalog.generation

@@ -110,9 +110,6 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
 }
 
 /// Returns the paths of all files of a skill, the main one first.
-///
-/// # Errors
-/// Same as [`manifest`].
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);

@@ -162,9 +162,6 @@ pub trait RunClient: Send + Sync + 'static {
 }
 
 /// Returns at most `max` events of a run, from its first one.
-///
-/// # Errors
-/// Same as [`RunClient::run_events`].
 pub async fn first_events(
     client: &(impl RunClient + ?Sized),
     run: &str,

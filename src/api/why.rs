@@ -18,6 +18,7 @@ use skills_discovery::{
 };
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
+use skills_skill::client::one_blank;
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
@@ -419,7 +420,7 @@ pub fn instead_of_description(text: &str) -> String {
 }
 
 fn quoted_start(text: &str) -> String {
-    let text = one_line(text);
+    let text = one_blank(text);
     let start: String = text.chars().take(MAX_QUOTED).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("“{start}{more}”")
@@ -1199,10 +1200,6 @@ pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> R
     Ok(subject(core, wanted).await?.id)
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
 /// repairs the file.
 fn description_check(
@@ -1241,7 +1238,7 @@ fn description_check(
     );
     let (all, is_appended) = (stated.chars().count(), stated.len() > subject.description.len());
     // A repair may use only its beginning.
-    let is_whole = repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&stated));
+    let is_whole = repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
     let cut_by_client = listed.cut || !stated.trim().starts_with(listed.description.trim());
     let text = match shown {
         Shown::Unknown { what } => return (WhyCheck::unknown(kind, what.clone()), None),

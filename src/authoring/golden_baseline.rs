@@ -53,9 +53,6 @@ fn stored(file: &Path) -> Stored {
 }
 
 /// Adds a baseline, and returns all baselines of the golden set.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
 pub fn add_baseline(file: &Path, key: &str, baseline: GoldenBaseline) -> io::Result<Vec<GoldenBaseline>> {
     let mut stored = stored(file);
     let own = stored.entry(key.to_owned()).or_default();

@@ -20,9 +20,6 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()>;
 
     /// Returns the total number of bytes.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     fn length(&self) -> io::Result<u64>;
 }
 
@@ -241,9 +238,6 @@ impl Reader<'_> {
     }
 
     /// Returns the next record that [`BlockWriter::record`] wrote.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Reader::take`].
     pub fn record(&mut self) -> io::Result<&[u8]> {
         let length = self.take(4)?;
         let length = u32::from_le_bytes(std::array::from_fn(|i| length[i]));

@@ -29,9 +29,6 @@ pub struct LockedFolder {
 
 impl LockedFolder {
     /// Creates a folder whose name begins with `prefix`. With `traversable`, other users may traverse it.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn create_in(base: &Path, prefix: &str, traversable: bool) -> io::Result<Self> {
         for _ in 0..MAX_TRIES {
             let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
@@ -75,9 +72,6 @@ impl Leftover {
     }
 
     /// Deletes the folder.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn clear(self) -> io::Result<()> {
         clear_contents(&self.path)?;
         fs::remove_dir_all(&self.path)

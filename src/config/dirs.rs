@@ -24,9 +24,6 @@ impl Env {
     }
 
     /// Returns the environment of this process.
-    ///
-    /// # Errors
-    /// Returns an error if the home folder cannot be determined.
     pub fn of_process() -> Result<Self, ConfigError> {
         let home = etcetera::home_dir().map_err(|_| ConfigError::NoHome)?;
         let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {

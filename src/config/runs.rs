@@ -14,17 +14,8 @@ use skills_base::duration;
 
 /// A column of the run list, by its name in the settings. `since` and `age` mean the same as in filters: the time in
 /// the current state, and since the start.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumIter,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunColumn {
     State,

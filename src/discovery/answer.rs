@@ -21,7 +21,7 @@ use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
     Deserialize,
     Display,
     EnumIter,
-    schemars::JsonSchema,
+    schemars::JsonSchema
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -252,7 +252,7 @@ pub struct Excluded {
     Serialize,
     Deserialize,
     Display,
-    schemars::JsonSchema,
+    schemars::JsonSchema
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -299,7 +299,17 @@ pub struct Confidence {
 
 /// Basis of a verdict.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, Display, schemars::JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    schemars::JsonSchema
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -19,7 +19,7 @@ use skills_skill::{Role, SkillId};
     schemars::JsonSchema,
     Display,
     EnumString,
-    EnumIter,
+    EnumIter
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

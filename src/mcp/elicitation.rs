@@ -155,9 +155,6 @@ pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams
 }
 
 /// Asks about the gate that a run waits at.
-///
-/// # Errors
-/// Returns the errors of reading the run and of the decision.
 pub async fn about_run(
     server: &Server,
     caller: &Caller,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::tree::Tree;
 use super::watch::Watch;
 use super::worker::{Command, Commands, Shared, Worker};
 use super::{Catalog, Change, ScanProgress, cache};
+use skills_base::sync::RwLockExt as _;
 use skills_config::Config;
 use skills_skill::client::profiles;
 
@@ -151,7 +152,7 @@ impl Registry {
 
     /// Returns the path of the warm-start cache, and its status at the start: `used`, `rebuilt: …`, `off`.
     pub fn cache(&self) -> (PathBuf, String) {
-        let said = self.shared.cache.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let said = self.shared.cache.read_locked().clone();
         (self.cache_file.clone(), said)
     }
 

@@ -91,7 +91,7 @@ pub fn unpack(target: &Path) -> io::Result<()> {
         fs::write(&path, content)?;
         private_files::set_mode(&path, 0o644)?;
         if content.starts_with(b"#!") {
-            make_executable(&path)?;
+            private_files::set_mode(&path, 0o755)?;
         }
     }
     match fs::rename(work.path(), target) {
@@ -118,17 +118,6 @@ fn files() -> Vec<(PathBuf, &'static [u8])> {
     collect(&SKILLS, &mut out);
     out.sort();
     out
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use strum::Display;
 use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
+use skills_base::sync::MutexExt as _;
 use skills_config::{Config, quoted};
 
 pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
@@ -53,9 +54,8 @@ pub enum TrustState {
 }
 
 /// [`TrustState`] as one word, for lists.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schemars(rename = "Trusted")]
@@ -242,9 +242,6 @@ impl Trust {
     }
 
     /// Computes the digests of all files of a place in their current state.
-    ///
-    /// # Errors
-    /// Returns an error if it contains something that cannot be pinned.
     pub fn compute_digest(&self, place: &Path) -> Result<BundleDigest, TrustError> {
         let io = |source| TrustError::Io { file: place.to_owned(), source };
         let real = place.canonicalize().map_err(io)?;
@@ -273,9 +270,6 @@ impl Trust {
     }
 
     /// Revokes the pins of a folder and of everything below it; returns their folders.
-    ///
-    /// # Errors
-    /// Returns an error if the file of pins cannot be read or written.
     pub fn revoke(&self, place: &Path) -> Result<Vec<PathBuf>, TrustError> {
         // A deleted folder can still be revoked, by its path as listed.
         let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
@@ -289,9 +283,6 @@ impl Trust {
     }
 
     /// Returns every pin, sorted by path.
-    ///
-    /// # Errors
-    /// Returns an error if the file of pins cannot be read.
     pub fn list(&self) -> Result<Vec<Pin>, TrustError> {
         Ok(self.pins()?.values().cloned().collect())
     }
@@ -305,7 +296,7 @@ impl Trust {
         if let Some(file) = &self.inner.file {
             file::change(file, change)
         } else {
-            let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.inner.pins.locked();
             change(Arc::make_mut(&mut read.pins))
         }
     }
@@ -313,7 +304,7 @@ impl Trust {
     /// Returns the current pins of the file. It is always replaced atomically, so different content has a different
     /// inode number, size or time.
     fn pins(&self) -> Result<Arc<Pins>, TrustError> {
-        let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.inner.pins.locked();
         let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };
         let stamp = stamp(file);
         if stamp.is_none() || read.stamp != stamp {
@@ -325,11 +316,10 @@ impl Trust {
     }
 
     fn measured(&self, real: &Path) -> Result<BundleDigest, DigestError> {
-        let cached =
-            self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
+        let cached = self.inner.digest_cache.locked().get(real).cloned();
         let now = digest::measure(real, cached.as_ref(), SystemTime::now())?;
         let measured = now.measured().clone();
-        let mut cache = self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.inner.digest_cache.locked();
         // Folders that no longer exist do not accumulate.
         if cache.len() >= MAX_CACHED {
             cache.clear();
@@ -340,9 +330,6 @@ impl Trust {
 }
 
 /// Computes the digests of a folder without a trust state, for packages.
-///
-/// # Errors
-/// Returns an error if it contains something that cannot be pinned.
 pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
     let real = place.canonicalize().map_err(io)?;

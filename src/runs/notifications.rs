@@ -2,7 +2,7 @@
 //! Webhooks, <https://www.standardwebhooks.com>). Disabled by default.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::http::root_cause;
+use skills_base::sync::MutexExt as _;
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{
@@ -394,7 +395,7 @@ impl Queue {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Queues) -> T) -> T {
-        change(&mut self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.shares.locked())
     }
 
     /// Adds the message of an event. Returns false if it was postponed, because the share of its principal is full.

@@ -264,9 +264,6 @@ async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
 }
 
 /// Ends expired waits, each according to its run's `on_expiry`.
-///
-/// # Errors
-/// Returns the errors of the store.
 pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
     for run in store.expired().await? {
         match store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {

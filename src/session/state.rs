@@ -16,9 +16,8 @@ use super::transcript::{Entry, MessageRole, Turn};
 pub const DEFAULT_CAP: usize = 8;
 
 /// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct SessionId(pub String);
 
@@ -111,9 +110,6 @@ impl Session {
     }
 
     /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
-    ///
-    /// # Errors
-    /// Same as [`Session::load`].
     pub fn load_with_receipt(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;

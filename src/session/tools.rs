@@ -13,20 +13,8 @@ use super::compose::ToolNameFormat;
 use super::failure::{ToolError, ToolFailure};
 
 /// The five runtime tools.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 pub enum Tool {
     /// List the available skills.
     #[serde(rename = "skills.list")]
@@ -51,20 +39,8 @@ pub enum Tool {
 }
 
 /// The three older names, offered on request; they follow the same rules.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Compat {

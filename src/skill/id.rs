@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 /// Id of the skill: its folder name, or for a shadowed one `id@` + eight hex digits.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct SkillId(String);
 
@@ -23,6 +22,7 @@ impl SkillId {
     }
 
     /// Returns the id of a bundle whose own id another one has: `id@3f9a01c2`.
+    #[must_use]
     pub fn shadowed(&self, digest: Digest) -> Self {
         Self(format!("{}@{:.8}", self.0, digest.to_string()))
     }

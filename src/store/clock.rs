@@ -20,6 +20,7 @@ pub struct BootTime {
 
 impl BootTime {
     /// Returns the reading this many milliseconds later.
+    #[must_use]
     pub fn plus(&self, ms: u64) -> Self {
         Self { boot: Arc::clone(&self.boot), ms: self.ms.saturating_add_unsigned(ms) }
     }

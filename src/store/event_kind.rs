@@ -8,7 +8,6 @@ macro_rules! event_kinds {
     ($($variant:ident = $name:literal,)*) => {
         /// The kind of a run's event.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "each is the event of that name")]
         pub enum EventKind {
             $($variant,)*
             /// A kind of a later version. It is stored, listed and forwarded under its name.

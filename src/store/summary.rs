@@ -9,6 +9,15 @@ use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 const MAX_REASON: usize = 120;
 
 impl RunRecord {
+    /// Returns whether a worker executes it or could.
+    pub fn is_executable(&self) -> bool {
+        match self.state {
+            RunState::Running | RunState::Replaying => true,
+            RunState::Pending => !self.paused,
+            _ => false,
+        }
+    }
+
     /// Returns who started it and, unless it is the same person, who changed its inputs since.
     pub fn starters(&self) -> impl Iterator<Item = &str> {
         let others = self.options.inputs_by.iter().filter(|name| **name != self.started_by);

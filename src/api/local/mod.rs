@@ -23,7 +23,7 @@ mod skills;
 mod trust;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -56,6 +56,7 @@ use super::{
     in_place,
 };
 use skills_base::locked_folder::{self, LockedFolder};
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{Answer, BodyLine, PairReport, Policy, Request, Router, Weights};
@@ -131,9 +132,6 @@ impl Local {
     }
 
     /// Creates a rate limiter over the store, shared by every instance on it. Opens the store.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be opened.
     pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
         self.counter.limiter(limit).await
     }
@@ -166,7 +164,7 @@ impl Local {
             checks.extend(health_checks::links(&answer.matchers));
         }
         checks.extend(health_checks::core(&self.diagnostics().await?));
-        let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let index = self.shared.cache.locked().clone();
         checks.push(Check::good("index cache", index));
         checks.extend(self.runs.health.checks().await);
         Ok(checks)

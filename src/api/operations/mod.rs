@@ -68,22 +68,8 @@ const MAX_BODY: usize = 2 << 20;
 pub const MAX_AUTHENTICATION_AGE: Duration = Duration::from_secs(2);
 
 /// Permissions of a caller.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
@@ -558,9 +544,6 @@ impl Operation {
     }
 
     /// Like [`Self::call`] with a result as JSON text: large results are serialized directly, without building a value.
-    ///
-    /// # Errors
-    /// Same as [`Self::call`].
     pub async fn call_as_text(
         &self,
         service: &Service,
@@ -576,9 +559,6 @@ impl Operation {
     /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for
     /// concurrent requests with the same key. Permission, limits and errors remain those of each caller. Returns the
     /// caller as it is after the call.
-    ///
-    /// # Errors
-    /// Same as [`Self::call`].
     pub async fn call_shared<T, Out>(
         &self,
         service: &Service,

@@ -319,7 +319,7 @@ fn write(path: &Path, file: &NewFile) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::File::options().write(true).create_new(true).open(path)?.write_all(file.text.as_bytes())?;
-    if file.executable { make_executable(path) } else { Ok(()) }
+    if file.executable { skills_base::private_files::set_mode(path, 0o755) } else { Ok(()) }
 }
 
 /// Replaces a file atomically.
@@ -329,31 +329,9 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     match fs::metadata(path) {
         Ok(before) => file.as_file().set_permissions(before.permissions())?,
-        Err(_) => readable(file.as_file())?,
+        Err(_) => skills_base::private_files::set_mode(file.path(), 0o644)?,
     }
     file.persist(path)?;
-    Ok(())
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(unix)]
-fn readable(file: &fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> std::io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn readable(_: &fs::File) -> std::io::Result<()> {
     Ok(())
 }
 

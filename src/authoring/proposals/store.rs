@@ -386,9 +386,6 @@ impl ProposalStore {
     }
 
     /// Returns all proposals, newest first.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> Result<Listed, ProposalError> {
         let mut listed = Listed::default();
         let Some(folder) = self.open()? else { return Ok(listed) };
@@ -660,9 +657,6 @@ impl ProposalStore {
 
     /// Completes changes that were interrupted: records an approval or rollback whose write is not recorded, before a
     /// later change of the file hides it, and each change that is missing in the audit log.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read or written.
     pub fn record_interrupted(&self) -> Result<(), ProposalError> {
         let Some(files) = self.begun.files()? else { return Ok(()) };
         let Some(folder) = self.open()?.filter(|_| !files.is_empty()) else { return Ok(()) };

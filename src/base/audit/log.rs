@@ -124,9 +124,6 @@ impl Log {
 
     /// Appends entries in one write. `known` is the end of the file after this process's last write; it is read again
     /// if another process has written since.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub(super) fn append(
         &self,
         entries: Vec<Entry>,
@@ -267,9 +264,6 @@ impl Log {
 
     /// Verifies the complete log and compares it with its anchor and with others that are stored elsewhere, each with
     /// the name of its place.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::verify`].
     pub fn verify_against(
         &self,
         others: &[(&str, Vec<Anchor>)],
@@ -293,9 +287,6 @@ impl Log {
     }
 
     /// Returns the last `limit` lines for which `keep` returns true, oldest first.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::verify`].
     pub fn show(&self, limit: usize, keep: impl Fn(&Line) -> bool) -> Result<Vec<Line>, AuditError> {
         let bytes = self.read()?;
         let (all, _) = lines(&bytes);

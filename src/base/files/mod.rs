@@ -39,3 +39,15 @@ pub fn io_reason(error: &std::io::Error) -> String {
         _ => text.to_owned(),
     }
 }
+
+/// Returns whether anybody may execute a file; nothing is executable where the system has no such mode.
+#[cfg(unix)]
+pub fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+pub fn is_executable(_: &std::fs::Metadata) -> bool {
+    false
+}

@@ -44,9 +44,6 @@ pub struct FileIdentity {
 
 impl FileIdentity {
     /// Returns the identity of the file at a path; `None` if the file system does not record when files are created.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let metadata = path.symlink_metadata()?;
         let created = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use crate::sync::MutexExt as _;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
@@ -50,18 +51,18 @@ impl RingBuffer {
 
     /// Returns the stored records from a number on, oldest first.
     pub fn since(&self, number: u64) -> Vec<Record> {
-        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.0.locked();
         ring.records.iter().filter(|record| record.number >= number).cloned().collect()
     }
 
     /// Returns the total number of records ever written, which is a cheap way to detect new ones.
     pub fn written(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).written
+        self.0.locked().written
     }
 
     /// Adds a record; if the buffer is full, the oldest one is dropped.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.locked();
         if ring.records.len() == CAPACITY {
             ring.records.pop_front();
         }

@@ -103,6 +103,7 @@ impl Criteria {
     }
 
     /// Returns the criteria for a skill without a run: only runs have labels.
+    #[must_use]
     pub fn without_labels(&self) -> Self {
         Self { label: Vec::new(), ..self.clone() }
     }

@@ -2,7 +2,7 @@
 //! followed; what cannot be pinned (a link that points outside, a pipe) is an error.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
@@ -253,7 +253,7 @@ impl Walk<'_> {
             }
             FileKind::Link
         } else if metadata.is_file() {
-            if is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
+            if skills_base::files::is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
         } else {
             return Err(DigestError::Special(path));
         };
@@ -299,17 +299,6 @@ fn stays_inside(top: &Path, link: &Path) -> bool {
         }
     }
     true
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &Metadata) -> bool {
-    false
 }
 
 /// Describes the differences between the pinned and the current files: `scripts/run.py`, `scripts/new.sh (new)`,

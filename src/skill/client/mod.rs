@@ -6,7 +6,7 @@ mod file;
 mod read;
 
 pub use file::{SkillFile, YamlDefect};
-pub use read::{ClientEntry, ParseOutcome, read};
+pub use read::{ClientEntry, ParseOutcome, one_blank, read};
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -332,6 +332,7 @@ fn one_line(text: &str) -> String {
     out
 }
 
-fn one_blank(text: &str) -> String {
+/// Returns a text with each run of white space as one blank.
+pub fn one_blank(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

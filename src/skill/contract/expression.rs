@@ -33,7 +33,6 @@ pub enum Expr {
 
 /// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-#[allow(missing_docs, reason = "the serialized forms are the operators")]
 pub enum Operator {
     #[strum(serialize = "==")]
     Equal,
@@ -105,9 +104,6 @@ impl Expr {
     }
 
     /// Returns whether the value counts as true: false, null, 0, and empty texts, lists and objects do not.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Expr::value`].
     pub fn is_truthy(&self, scope: &dyn Scope) -> Result<bool, ExpressionError> {
         Ok(evaluate::truth(&self.value(scope)?))
     }

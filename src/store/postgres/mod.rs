@@ -80,9 +80,6 @@ impl Postgres {
     }
 
     /// Like [`Self::open`], with another clock than the database's.
-    ///
-    /// # Errors
-    /// Same as [`Self::open`].
     pub async fn open_with(
         address: &PostgresAddress,
         options: &PostgresOptions,
@@ -132,9 +129,6 @@ impl Postgres {
     }
 
     /// Records the store that is at an address now in place of the recorded one; returns its id.
-    ///
-    /// # Errors
-    /// Same as [`Self::open`].
     pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
         let store = Self::open(address, &PostgresOptions::default()).await?;
         known.remove_place(&store.place)?;

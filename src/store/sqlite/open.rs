@@ -55,9 +55,6 @@ pub struct Reset {
 
 impl Sqlite {
     /// Opens a database file without a record of earlier ones, creating it and its folder if needed.
-    ///
-    /// # Errors
-    /// Same as [`Self::open_with`].
     pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<Opened, StoreError> {
         Self::open_with(path, &OpenOptions::default(), clocks)
     }
@@ -304,9 +301,6 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Records the store that is at a path now in place of the recorded one; returns its id.
-///
-/// # Errors
-/// Same as [`Sqlite::open_with`].
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
         let place = place_of(path);

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{Code, Error};
+use skills_base::sync::MutexExt as _;
 use skills_registry::{Catalog, Trust};
 use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
@@ -83,7 +84,7 @@ impl ByContractId {
         if let Some(found) = catalog.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.locked();
         if known.0 != catalog.generation {
             let skills = catalog.entries.iter().map(|entry| &entry.skill);
             let contracts =
