@@ -22,12 +22,7 @@ pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
         max_commits: args.max_commits,
     };
     let found = skills_api::bisect(config, job).await?;
-    if cx.out.json {
-        cx.out.value(&found)?;
-    } else {
-        let text = render(&found, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&found, |look| render(&found, look))?;
     Ok(if found.change.is_some() { Exit::Success } else { Exit::ChecksFailed })
 }
 

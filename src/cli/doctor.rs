@@ -37,11 +37,10 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
         check.found = called.completed_in(&check.found);
         check.advice = check.advice.take().map(|advice| called.completed_in(&advice));
     }
-    if cx.out.json {
-        cx.out.value(&Report { checks: &checks })?;
-    } else {
-        cx.print_rendered(|is_plain, look| if is_plain { labeled(&checks) } else { render(&checks, look) })?;
-    }
+    cx.show(
+        &Report { checks: &checks },
+        |is_plain, look| if is_plain { labeled(&checks) } else { render(&checks, look) },
+    )?;
     let worst = checks.iter().map(|check| check.health).max();
     Ok(if worst == Some(Health::Problem) { Exit::ChecksFailed } else { Exit::Success })
 }

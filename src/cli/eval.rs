@@ -80,14 +80,10 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
         let evaluation = evaluate(&config, &job).await;
         match evaluation {
             Ok(evaluation) => {
-                if cx.out.json {
-                    cx.out.value(&evaluation)?;
-                } else {
-                    cx.print_rendered(|is_plain, look| match &before {
-                        Some(before) => changes(before, &evaluation, is_plain, look),
-                        None => render(&evaluation, is_plain, look),
-                    })?;
-                }
+                cx.show(&evaluation, |is_plain, look| match &before {
+                    Some(before) => changes(before, &evaluation, is_plain, look),
+                    None => render(&evaluation, is_plain, look),
+                })?;
                 cx.out.flush()?;
                 before = Some(evaluation);
             }

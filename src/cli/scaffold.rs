@@ -34,12 +34,7 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
             format!("no client searches this folder: move it to .claude/skills/{id} or .agents/skills/{id}");
         made.next.insert(0, step);
     }
-    if cx.out.json {
-        cx.out.value(&made)?;
-    } else {
-        let text = render(&made, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&made, |look| render(&made, look))?;
     Ok(Exit::Success)
 }
 

@@ -31,12 +31,9 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     let zone = TimeZone::system();
     if let Some(number) = args.checkpoint {
         let (checkpoint, changes) = at(&detail, number)?;
-        if cx.out.json {
-            cx.out.value(&Shown { checkpoint, changes: &changes })?;
-        } else {
-            let text = checkpoint_text(checkpoint, &changes, &zone, cx.out.look);
-            cx.out.raw(text.as_bytes())?;
-        }
+        cx.out.show(&Shown { checkpoint, changes: &changes }, |look| {
+            checkpoint_text(checkpoint, &changes, &zone, look)
+        })?;
         return Ok(Exit::Success);
     }
     if cx.out.json {
@@ -240,7 +237,7 @@ impl Page {
             self.fact(out, "expires", &expiry_text);
         }
         if let Some(target) = &run.target {
-            let part = |name: &str| target.get(name).map(values::brief).unwrap_or_default();
+            let part = |name: &str| target.get(name).map(skills_api::value_line).unwrap_or_default();
             self.fact(out, "attached to", format!("{} {}", part("type"), part("ref")).trim());
         }
         if let Some((source, checkpoint)) = &run.source {
@@ -300,9 +297,11 @@ impl Page {
             );
             let arrow = if self.look.unicode { "→" } else { "->" };
             for change in &attempt.changed {
-                let before = change.before.as_ref().map_or_else(|| "(none)".to_owned(), values::brief);
+                let before =
+                    change.before.as_ref().map_or_else(|| "(none)".to_owned(), skills_api::value_line);
                 let name = safe_text::line(&change.name);
-                let _ = writeln!(out, "      {name}  {before} {arrow} {}", values::brief(&change.after));
+                let _ =
+                    writeln!(out, "      {name}  {before} {arrow} {}", skills_api::value_line(&change.after));
             }
         }
     }

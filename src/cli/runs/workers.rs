@@ -24,17 +24,13 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, F
         (_, Some(worker)) => client.drain(worker, false, None).await?,
         _ => client.workers().await?,
     };
-    if cx.out.json {
-        cx.out.value(&list)?;
-    } else {
-        cx.print_rendered(|is_plain, look| {
-            if is_plain {
-                line_mode::text::workers(&list.workers)
-            } else {
-                board::workers(&list.workers, clock::now_ms(), look)
-            }
-        })?;
-    }
+    cx.show(&list, |is_plain, look| {
+        if is_plain {
+            line_mode::text::workers(&list.workers)
+        } else {
+            board::workers(&list.workers, clock::now_ms(), look)
+        }
+    })?;
     Ok(Exit::Success)
 }
 
