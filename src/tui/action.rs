@@ -5,7 +5,6 @@ use strum::{Display, EnumIter, EnumString};
 /// An action that a key or the palette can trigger. The kebab-case names are those of the keymap file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
-#[allow(missing_docs, reason = "assets/keymap.yaml says for each what it does")]
 pub enum Action {
     // global
     Quit,
@@ -170,7 +169,6 @@ impl Action {
 /// A context in which a key is looked up. The innermost context that binds it has precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names say where")]
 pub enum Context {
     Global,
     Error,

@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn help_of_a_dialog_lists_only_what_it_offers() {
         let keymap = Keymap::shipped().unwrap();
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         let help = |contexts: &[Context], hints: &[Hint]| {
             let here = CommandContext {
                 keymap: &keymap,

@@ -15,7 +15,7 @@ use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
 use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
 use super::why_report;
 use super::widgets::render::render;
-use super::widgets::rich::RichLine;
+use crate::widgets::RichLine;
 use skills_api::{
     Code, CollisionFilter, Connection, Core, DraftMeasure, Error, LocalFiles, NewDescription,
     SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, save_description,

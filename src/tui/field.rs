@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
+use crate::widgets::Painter;
 
 /// The sign in the first cell when text is hidden before it.
 const HIDDEN: &str = "<";

@@ -38,9 +38,6 @@ pub struct Harness {
 
 impl Harness {
     /// Creates a workbench of these panes over a client and draws it once. Colors and glyphs are those of `settings`.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`App::new`].
     pub fn new(
         client: SharedClient,
         panes: Vec<Box<dyn Pane>>,
@@ -52,9 +49,6 @@ impl Harness {
     }
 
     /// Creates a workbench as [`Self::new`] does, over a core that has sessions.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`App::new`].
     pub fn with_sessions(
         client: SharedClient,
         sessions: Option<SharedSessionClient>,

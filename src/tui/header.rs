@@ -5,8 +5,7 @@ use ratatui::layout::Rect;
 use super::action::Action;
 use super::pane::PaneId;
 use super::theme::{BarStyle, Role};
-use super::widgets::painter::Painter;
-use super::widgets::text_width::{cells, cut_end};
+use crate::widgets::{Painter, cells, cut_end};
 
 pub struct Header<'a> {
     /// The panes, in the order of their numbers.

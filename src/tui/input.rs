@@ -37,9 +37,6 @@ pub struct InputReader {
 
 impl InputReader {
     /// Starts to read. Requests the shutdown when the terminal is closed.
-    ///
-    /// # Errors
-    /// Returns an error if there is no terminal or the thread cannot be started.
     pub fn start(shutdown: Shutdown) -> io::Result<Self> {
         let tty = Tty::open()?;
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;

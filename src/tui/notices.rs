@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 use ratatui::layout::Rect;
 
 use super::theme::Role;
-use super::widgets::painter::Painter;
-use super::widgets::rich::Seg;
-use super::widgets::text_width::{cells, cut_end};
-use super::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, cells, cut_end, wrap_to};
 use skills_skill::safe_text;
 
 /// How long a note is shown in full, and how long it is then shown dimmed.

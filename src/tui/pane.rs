@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
@@ -19,8 +19,7 @@ use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use super::run_requests::{RunRequest, RunResponse};
 use super::session_requests::{SessionRequest, SessionResponse};
 use super::theme::Theme;
-use super::widgets::rich::RichLine;
-use super::widgets::text_width::shown;
+use crate::widgets::{RichLine, shown};
 use skills_api::{
     ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
     LevelTokens, SkillDetail, SkillRivals, VisibilityReport, WhyRequest,
@@ -214,7 +213,6 @@ pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Pi
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say what")]
 pub enum PickerKind {
     Attachable,
     Client,
@@ -375,6 +373,9 @@ pub struct Draw<'a> {
     pub cursor: Option<Position>,
 }
 
+/// Number of rows that a notch of the wheel scrolls by.
+pub const WHEEL_ROWS: isize = 3;
+
 /// A pane of the workbench. It performs no I/O; it returns effects.
 pub trait Pane {
     fn id(&self) -> PaneId;
@@ -391,14 +392,31 @@ pub trait Pane {
     /// Handles pasted text for the focused text field.
     fn paste(&mut self, text: &str) -> Vec<Effect>;
     /// Handles a click, drag or wheel; positions refer to the last drawn frame.
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.wheel(at, -WHEEL_ROWS),
+            MouseEventKind::ScrollDown => self.wheel(at, WHEEL_ROWS),
+            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            _ => Vec::new(),
+        }
+    }
+    fn click(&mut self, _at: Position) -> Vec<Effect> {
+        Vec::new()
+    }
+    /// Handles the wheel, which scrolls by these rows.
+    fn wheel(&mut self, _at: Position, _rows: isize) -> Vec<Effect> {
+        Vec::new()
+    }
     fn message(&mut self, message: &Message) -> Vec<Effect>;
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
     /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
     /// Called after every draw.
     fn take_pending_effects(&mut self) -> Vec<Effect>;
     /// Returns whether something on it is animated (a spinner).
-    fn animated(&self) -> bool;
+    fn animated(&self) -> bool {
+        false
+    }
     /// Returns when it next changes without input (a relative time), by the wall clock in milliseconds since 1970-01-01
     /// UTC.
     fn changes_at(&self, _clock_ms: i64) -> Option<i64> {

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use super::theme::Role;
 use super::widgets::format;
-use super::widgets::painter::Painter;
+use crate::widgets::Painter;
 use skills_api::{Event, IndexProgress};
 use skills_config::TerminalProgress;
 use skills_registry::ScanProgress;

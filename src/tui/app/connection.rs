@@ -10,7 +10,7 @@ use crate::overlay::Overlay;
 use crate::pane::Message;
 use crate::run_requests::RunResponse;
 use crate::settings::Settings;
-use crate::widgets::relative_time::duration;
+use crate::widgets::duration;
 use skills_api::{Connection, ConnectionState, Error, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;

@@ -34,9 +34,6 @@ impl PersistentState {
     }
 
     /// Writes the file.
-    ///
-    /// # Errors
-    /// Returns the error of the file system.
     pub fn write(&self, file: &Path) -> std::io::Result<()> {
         let text = serde_saphyr::to_string(self).map_err(std::io::Error::other)?;
         private_files::replace(file, text.as_bytes())

@@ -21,8 +21,7 @@ use crate::notices::Notices;
 use crate::overlay::{Entry, Help, Hint, shade};
 use crate::pane::{Draw, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::cells;
+use crate::widgets::{Painter, cells};
 use crate::{footer, glyphs::Glyphs};
 
 const MIN_WINDOW_SIZE: (u16, u16) = (40, 10);
@@ -296,7 +295,7 @@ impl ScreenState {
         if !shows || !self.overlays.can_open_help() {
             return Vec::new();
         }
-        self.here(|here| here.hints(&[Hint { action: Action::Help, label: "help" }]))
+        self.here(|here| here.hints(&[Hint::new(Action::Help, "help")]))
     }
 }
 

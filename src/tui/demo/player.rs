@@ -11,8 +11,7 @@ use super::{DemoOptions, Input};
 use crate::glyphs::Glyphs;
 use crate::keymap::parse_key;
 use crate::theme::{Role, Theme};
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::cut_end;
+use crate::widgets::{Painter, cut_end};
 
 /// Delay between two typed characters, so that an audience can read along.
 const LETTER: Duration = Duration::from_millis(45);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::read::{read, type_name, typed};
 use super::text::Text;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_skill::contract::{Field, FieldType};
 
 #[derive(Debug, Clone)]

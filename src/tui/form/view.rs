@@ -7,10 +7,7 @@ use super::Form;
 use super::entry::{Control, Entry, Meaning};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, cells, cut_end, shown, wrap_to};
 
 /// Maximum number of rows of a text before it scrolls inside its field.
 const MAX_ROWS: usize = 6;

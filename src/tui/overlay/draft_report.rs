@@ -5,11 +5,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
-use crate::widgets::format::{count, counted, plain_score, signed, signed_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Seg, cells, count, counted, cut_end, plain_score, shown, signed, signed_count, wrap,
+    wrap_to,
+};
 use ratatui::style::Modifier;
 use skills_api::{DraftPlace, DraftReport, DraftShown};
 use skills_discovery::{ChangedQuery, GoldenChange, Split, SplitMetrics};

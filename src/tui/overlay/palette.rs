@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 
@@ -12,13 +12,8 @@ use super::{Hint, Outcome, Overlay, centered, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
-use crate::widgets::format::count;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Scroll, Seg, cells, count, cut_end, wrap_to};
 use skills_skill::SkillId;
 
 /// An action in the palette.
@@ -254,29 +249,26 @@ impl Overlay for Palette {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.by(-1, self.shown.len()),
-            MouseEventKind::ScrollDown => self.scroll.by(1, self.shown.len()),
-            MouseEventKind::Down(MouseButton::Left) if !self.area.contains(at) => return Outcome::Close,
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(row) = row_at(&self.rows, at) {
-                    self.scroll.cursor = row;
-                    return self.choose();
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.by(rows.signum(), self.shown.len());
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if !self.area.contains(at) {
+            return Outcome::Close;
+        }
+        let Some(row) = row_at(&self.rows, at) else { return Outcome::Stay };
+        self.scroll.cursor = row;
+        self.choose()
     }
 
     fn hints(&self) -> Vec<Hint> {
         vec![
-            Hint { action: Action::Up, label: "move" },
-            Hint { action: Action::Open, label: "run" },
-            Hint { action: Action::Complete, label: "complete" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Up, "move"),
+            Hint::new(Action::Open, "run"),
+            Hint::new(Action::Complete, "complete"),
+            Hint::new(Action::Back, "close"),
         ]
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use serde_json::Value;
@@ -15,14 +15,11 @@ use crate::glyphs::{Glyphs, UNICODE};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
 use crate::widgets::bars::{self, whole_cells};
-use crate::widgets::format::{count, plain_score};
 use crate::widgets::highlight::marked;
 use crate::widgets::json_text::{self, Layout};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::{break_code, cut_line, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, break_code, cells, count, cut_line, head, plain_score, shown, wrap,
+};
 use skills_api::CheckResult;
 use skills_discovery::{Mark, Signal, SignalSums};
 use skills_skill::safe_text;
@@ -303,12 +300,8 @@ impl Overlay for Reader {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows.len()),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows.len()),
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows.len());
         Outcome::Stay
     }
 
@@ -326,20 +319,17 @@ impl Overlay for Reader {
 
     fn hints(&self) -> Vec<Hint> {
         if self.find.is_some() {
-            return vec![
-                Hint { action: Action::Open, label: "keep" },
-                Hint { action: Action::Back, label: "clear" },
-            ];
+            return vec![Hint::new(Action::Open, "keep"), Hint::new(Action::Back, "clear")];
         }
         let mut hints = vec![
-            Hint { action: Action::Down, label: "scroll" },
-            Hint { action: Action::Bottom, label: "end" },
-            Hint { action: Action::Filter, label: "find" },
-            Hint { action: Action::Copy, label: "copy all" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Down, "scroll"),
+            Hint::new(Action::Bottom, "end"),
+            Hint::new(Action::Filter, "find"),
+            Hint::new(Action::Copy, "copy all"),
+            Hint::new(Action::Back, "close"),
         ];
         if self.reading.draft.is_some() {
-            hints.insert(3, Hint { action: Action::Draft, label: "draft" });
+            hints.insert(3, Hint::new(Action::Draft, "draft"));
         }
         hints
     }
@@ -347,8 +337,8 @@ impl Overlay for Reader {
     fn help_items(&self) -> Vec<Hint> {
         let mut hints = self.hints();
         hints.extend([
-            Hint { action: Action::FindNext, label: "next match" },
-            Hint { action: Action::FindPrevious, label: "previous match" },
+            Hint::new(Action::FindNext, "next match"),
+            Hint::new(Action::FindPrevious, "previous match"),
         ]);
         hints
     }

@@ -24,6 +24,7 @@ impl Seg {
 
     /// Returns a segment of other text in the same style. A segment may be megabytes long, so its text is not cloned
     /// for that.
+    #[must_use]
     pub fn with_text(&self, text: impl Into<String>) -> Self {
         Self { text: text.into(), role: self.role, plus: self.plus }
     }

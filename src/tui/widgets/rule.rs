@@ -93,6 +93,27 @@ pub enum BorderJunction {
     Right { heavy: bool },
 }
 
+/// Draws the line between two columns of `area`, with a joint at each row of a rule on its left or right.
+pub fn column_divider(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    x: u16,
+    heavy: bool,
+    left: &[u16],
+    right: &[u16],
+) {
+    let mut joints = vec![(area.y, BorderJunction::Top { heavy })];
+    for y in area.top() + 1..area.bottom() {
+        match (left.contains(&y), right.contains(&y)) {
+            (true, true) => joints.push((y, BorderJunction::Cross { left: false, right: false })),
+            (true, false) => joints.push((y, BorderJunction::Left { heavy: false })),
+            (false, true) => joints.push((y, BorderJunction::Right { heavy: false })),
+            (false, false) => {}
+        }
+    }
+    divider(painter, Rect { x, width: 1, ..area }, &joints);
+}
+
 /// Draws the divider between two parts, from `area.top()` down, one cell wide, with joints at its rows.
 pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, BorderJunction)]) {
     for y in area.top()..area.bottom() {

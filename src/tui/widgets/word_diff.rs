@@ -4,8 +4,7 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{RichLine, Seg, wrap};
 use skills_skill::safe_text;
 
 /// Words around a change that are shown. The blanks between words count too.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use super::parts::{self, Button};
@@ -10,8 +10,7 @@ use crate::action::{Action, Context};
 use crate::form::{Form, FormOutcome, FormState};
 use crate::overlay::{Hint, centered, frame};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::RichLine;
+use crate::widgets::{Painter, RichLine};
 
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
@@ -98,35 +97,27 @@ impl FormBox {
         }
     }
 
-    /// Handles the mouse; returns the action of a pressed button.
-    pub fn mouse(&mut self, event: MouseEvent, buttons: &[Button]) -> Option<Action> {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.form.wheel(false),
-            MouseEventKind::ScrollDown => self.form.wheel(true),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = parts::button_at(&self.pressed, at) {
-                    return buttons.get(index).map(|button| button.action);
-                }
-                if self.form.click(at).is_some() {
-                    self.button = None;
-                }
-            }
-            _ => {}
+    /// Handles a click; returns the action of a pressed button.
+    pub fn click(&mut self, at: Position, buttons: &[Button]) -> Option<Action> {
+        if let Some(index) = parts::button_at(&self.pressed, at) {
+            return buttons.get(index).map(|button| button.action);
+        }
+        if self.form.click(at).is_some() {
+            self.button = None;
         }
         None
     }
 
     /// Returns the keys of the footer; without a label, the form cannot be sent.
     pub fn hints(&self, execute: Option<&'static str>) -> Vec<Hint> {
-        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let mut out = vec![Hint::new(Action::NextPart, "next")];
         if self.button.is_some() {
-            out.push(Hint { action: Action::Open, label: "select" });
+            out.push(Hint::new(Action::Open, "select"));
         }
         out.extend(execute.map(|label| Hint { action: Action::Execute, label }));
         out.push(match self.button {
-            Some(_) => Hint { action: Action::Back, label: "cancel" },
-            None => Hint { action: Action::LeaveField, label: "leave field" },
+            Some(_) => Hint::new(Action::Back, "cancel"),
+            None => Hint::new(Action::LeaveField, "leave field"),
         });
         out
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -15,11 +15,7 @@ use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, counted, shown, wrap_to};
 use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 
 /// Message if the connection is lost after the launch was sent.
@@ -216,15 +212,20 @@ impl Overlay for LaunchDialog {
         Some((self.pane, Effect::Keep(super::name_of_launch(self.view.skill_id.as_str()), typed)))
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let pressed = self.fields.mouse(event, &self.buttons());
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.fields.form.wheel(rows > 0);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        let pressed = self.fields.click(at, &self.buttons());
         self.press(pressed)
     }
 
     fn hints(&self) -> Vec<Hint> {
         if self.sent {
             // Closing does not withdraw the launch.
-            return vec![Hint { action: Action::Back, label: "close" }];
+            return vec![Hint::new(Action::Back, "close")];
         }
         self.fields.hints(self.view.blocked.is_none().then_some("launch"))
     }

@@ -10,11 +10,7 @@ use crate::form::{Form, FormState, Text};
 use crate::overlay::Hint;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::{Scroll, rows_above_note};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, cut_end, rows_above_note, shown, wrap};
 
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
@@ -54,7 +50,7 @@ pub fn with_form_keys(mut hints: Vec<Hint>) -> Vec<Hint> {
     ];
     for (action, label) in keys {
         if !hints.iter().any(|hint| hint.action == action) {
-            hints.push(Hint { action, label });
+            hints.push(Hint::new(action, label));
         }
     }
     hints

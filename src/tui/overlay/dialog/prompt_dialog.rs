@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -18,11 +18,7 @@ use crate::session_export::{Exported, Format};
 use crate::session_requests::{SessionRequest, SessionResponse};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::theme::Role;
-use crate::widgets::format::byte_size;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, byte_size, shown, wrap_to};
 use skills_api::near;
 use skills_registry::Catalog;
 use skills_skill::SkillId;
@@ -253,8 +249,13 @@ impl Overlay for PromptDialog {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let pressed = self.fields.mouse(event, &self.buttons());
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.fields.form.wheel(rows > 0);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        let pressed = self.fields.click(at, &self.buttons());
         self.press(pressed)
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use super::parts::{self, Button, Row};
@@ -15,11 +15,7 @@ use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cut_middle, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, shown, wrap};
 use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
@@ -194,16 +190,15 @@ impl ProposalDialog {
     /// Returns the keys outside of the notes.
     fn button_hints(&self) -> Vec<Hint> {
         let mut hints = match self.command {
-            ProposalCommand::RollBack => vec![Hint { action: Action::Execute, label: "roll back" }],
-            ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Hint { action: Action::ApproveNow, label: "approve" },
-                Hint { action: Action::DenyNow, label: "deny" },
-            ],
+            ProposalCommand::RollBack => vec![Hint::new(Action::Execute, "roll back")],
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                vec![Hint::new(Action::ApproveNow, "approve"), Hint::new(Action::DenyNow, "deny")]
+            }
         };
         hints.extend([
-            Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::PageDown, label: "scroll" },
-            Hint { action: Action::Back, label: "back" },
+            Hint::new(Action::NextPart, "next"),
+            Hint::new(Action::PageDown, "scroll"),
+            Hint::new(Action::Back, "back"),
         ]);
         hints
     }
@@ -259,29 +254,26 @@ impl Overlay for ProposalDialog {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = parts::button_at(&self.buttons, at) {
-                    let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
-                    return self.press(action);
-                }
-                if self.notes_area.contains(at) {
-                    self.focus = Focus::Notes;
-                    self.notes.click(at);
-                }
-            }
-            _ => {}
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(button) = parts::button_at(&self.buttons, at) {
+            let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
+            return self.press(action);
+        }
+        if self.notes_area.contains(at) {
+            self.focus = Focus::Notes;
+            self.notes.click(at);
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
         if self.in_text() {
-            return vec![Hint { action: Action::LeaveField, label: "leave the notes" }];
+            return vec![Hint::new(Action::LeaveField, "leave the notes")];
         }
         self.button_hints()
     }

@@ -6,7 +6,7 @@ mod kind;
 
 use std::time::Instant;
 
-use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -20,11 +20,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{ago, lasting};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, ago, cut_end, lasting, shown, wrap_to};
 use skills_api::{Code, Error};
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -281,26 +277,6 @@ impl RunCommandDialog {
             }
         }
     }
-
-    fn clicked(&mut self, at: Position) -> Outcome {
-        if let Some(index) = parts::button_at(&self.drawn.buttons, at) {
-            let action = self.buttons().get(index).map(|button| button.action);
-            return action.map_or(Outcome::Stay, |action| self.press(action));
-        }
-        if !self.open() {
-            return Outcome::Stay;
-        }
-        if self.drawn.checkpoint.contains(at) {
-            self.focus = Focus::Checkpoint;
-        } else if self.drawn.despite.contains(at) {
-            self.focus = Focus::Despite;
-            self.fields.despite = self.fields.despite.map(|flag| !flag);
-        } else if self.fields.form.click(at).is_some() {
-            self.focus = Focus::Form;
-            self.check();
-        }
-        Outcome::Stay
-    }
 }
 
 impl Overlay for RunCommandDialog {
@@ -366,38 +342,54 @@ impl Overlay for RunCommandDialog {
         Some((self.pane, Effect::Keep(name, typed)))
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp if self.in_text() => self.fields.form.wheel(false),
-            MouseEventKind::ScrollDown if self.in_text() => self.fields.form.wheel(true),
-            MouseEventKind::ScrollUp => self.step(false, false),
-            MouseEventKind::ScrollDown => self.step(true, false),
-            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
-            _ => {}
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        if self.in_text() {
+            self.fields.form.wheel(rows > 0);
+        } else {
+            self.step(rows > 0, false);
+        }
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(index) = parts::button_at(&self.drawn.buttons, at) {
+            let action = self.buttons().get(index).map(|button| button.action);
+            return action.map_or(Outcome::Stay, |action| self.press(action));
+        }
+        if !self.open() {
+            return Outcome::Stay;
+        }
+        if self.drawn.checkpoint.contains(at) {
+            self.focus = Focus::Checkpoint;
+        } else if self.drawn.despite.contains(at) {
+            self.focus = Focus::Despite;
+            self.fields.despite = self.fields.despite.map(|flag| !flag);
+        } else if self.fields.form.click(at).is_some() {
+            self.focus = Focus::Form;
+            self.check();
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let mut out = vec![Hint::new(Action::NextPart, "next")];
         let closing = if self.kind == RunCommandKind::Cancel { "keep running" } else { "cancel" };
         match self.focus {
-            Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
-            Focus::Despite => out.push(Hint { action: Action::Mark, label: "toggle" }),
+            Focus::Checkpoint => out.push(Hint::new(Action::Up, "choose")),
+            Focus::Despite => out.push(Hint::new(Action::Mark, "toggle")),
             Focus::Form => {}
-            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: closing }),
-            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
-            Focus::Button(_) => out.push(Hint { action: Action::Open, label: "select" }),
+            Focus::Button(0) if self.open() => out.push(Hint::new(Action::Open, closing)),
+            Focus::Button(0) => out.push(Hint::new(Action::Open, "close")),
+            Focus::Button(_) => out.push(Hint::new(Action::Open, "select")),
         }
         if self.open() {
-            out.push(Hint { action: Action::Execute, label: self.kind.labels(&self.run).1 });
+            out.push(Hint::new(Action::Execute, self.kind.labels(&self.run).1));
         }
         if self.in_text() {
-            out.push(Hint { action: Action::NewLine, label: "new line" });
-            out.push(Hint { action: Action::LeaveField, label: "leave field" });
+            out.push(Hint::new(Action::NewLine, "new line"));
+            out.push(Hint::new(Action::LeaveField, "leave field"));
         } else {
-            out.push(Hint { action: Action::Back, label: closing });
+            out.push(Hint::new(Action::Back, closing));
         }
         out
     }

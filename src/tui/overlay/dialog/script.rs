@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -14,11 +14,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, PaneId};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, shown, wrap};
 use skills_session::ScriptPreview;
 
 /// Width of the box where there is room.
@@ -125,31 +121,25 @@ impl Overlay for ScriptDialog {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = parts::button_at(&self.buttons, at) {
-                    return self.press_at(index);
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows);
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        parts::button_at(&self.buttons, at).map_or(Outcome::Stay, |index| self.press_at(index))
     }
 
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
-            Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::Open, label: "select" },
-            Hint { action: Action::Execute, label: "run it" },
+            Hint::new(Action::NextPart, "next"),
+            Hint::new(Action::Open, "select"),
+            Hint::new(Action::Execute, "run it"),
         ];
         if self.rows > self.scroll.height {
-            hints.push(Hint { action: Action::PageDown, label: "scroll" });
+            hints.push(Hint::new(Action::PageDown, "scroll"));
         }
-        hints.push(Hint { action: Action::Back, label: "cancel" });
+        hints.push(Hint::new(Action::Back, "cancel"));
         hints
     }
 

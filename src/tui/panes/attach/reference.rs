@@ -15,10 +15,7 @@ use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
+use crate::widgets::{Painter, Scroll, age, cells, cut_end, cut_middle, shown};
 use skills_api::{Error, TargetChoice};
 use skills_skill::AttachTarget;
 

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use crate::action::{Action, Command};
 use crate::overlay::Drafting;
 use crate::pane::Effect;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{CollisionReport, Error};
 use skills_config::quoted;
 use skills_discovery::{Collision, PairReport};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nucleo_matcher::Utf32String;
 
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_api::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalog;
 use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings};

@@ -6,7 +6,7 @@ use strum::Display;
 
 use super::items::{Entry, ExclusionReason};
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_registry::Catalog;
 use skills_skill::{Role, SkillId};
 

@@ -10,7 +10,7 @@ use crate::action::{Action, Command};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
-use crate::widgets::format::count;
+use crate::widgets::count;
 use skills_api::WhyRequest;
 use skills_discovery::Fit;
 use skills_registry::Catalog;

@@ -1,7 +1,7 @@
 //! The lead over another result by words, with a short reason for each.
 
 use crate::widgets::breakdown::is_stop_word;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::{cells, cut_end, shown};
 use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 
 /// Scores that differ by less are shown as equal.

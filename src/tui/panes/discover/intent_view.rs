@@ -15,11 +15,7 @@ use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, elapsed_micros, score};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, cells, count, elapsed_micros, head, score, shown, wrap_to};
 use skills_discovery::{Answer, Correction, Fit, Hit, QueryWord};
 
 /// Minimum height for a verdict of two rows.

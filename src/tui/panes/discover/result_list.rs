@@ -13,7 +13,7 @@ use super::rows::{self, Item, OpenedSkill, Outcome, Row};
 use crate::action::Action;
 use crate::field::Field;
 use crate::pane::{Effect, PaneId, Target};
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::Error;
 use skills_discovery::{Answer, Hit};
 use skills_registry::Catalog;

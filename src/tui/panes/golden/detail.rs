@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::{TABS, Tab};
 use crate::golden_requests::GoldenPaneRequest;
 use crate::pane::Effect;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{Error, GoldenExplanation, GoldenQuery};
 
 /// The state of the part.

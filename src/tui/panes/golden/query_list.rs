@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use super::rows::{self, Row, rows};
 use crate::field::Field;
 use crate::golden_requests::GoldenMeasurement;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{GoldenResult, GoldenSource};
 
 #[derive(Default)]

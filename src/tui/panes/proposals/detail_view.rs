@@ -10,14 +10,9 @@ use super::list_view::{gain, sign, state_label};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{age, ago};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_middle, shown};
-use crate::widgets::wrap::{cut_line, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, age, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
+};
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
 };

@@ -5,9 +5,7 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap;
+use crate::widgets::{RichLine, Seg, shown, wrap};
 use skills_api::{Hunk, HunkLine};
 
 /// Width of line number and sign, in cells.

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use super::{GROUPS, Row};
 use crate::field::Field;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{ProposalList, ProposalSummary};
 
 #[derive(Default)]

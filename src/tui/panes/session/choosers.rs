@@ -3,9 +3,8 @@
 use super::state::SessionState;
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::session_export::short_id;
-use crate::widgets::format::{byte_size, counted};
-use crate::widgets::relative_time::moment;
 use crate::widgets::text_width::shown as safe;
+use crate::widgets::{byte_size, counted, moment};
 use skills_api::{AgentView, SessionSummary, SessionView};
 
 /// The choice of a new session with the settings of the current one.

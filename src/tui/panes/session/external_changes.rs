@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::pane::Effect;
 use crate::session_requests::{Newest, SessionRequest};
-use crate::widgets::format::counted;
-use crate::widgets::text_width::shown;
+use crate::widgets::{counted, shown};
 use skills_api::SessionView;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

@@ -12,8 +12,7 @@ use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind, name_of_script};
 use crate::pane::{Effect, PickerKind};
 use crate::session_export::Format;
 use crate::session_requests::{SessionRequest, SessionResponse};
-use crate::widgets::format::byte_size;
-use crate::widgets::text_width::shown;
+use crate::widgets::{byte_size, shown};
 use skills_api::{
     Code, ComposedView, LevelsView, LoadedFrom, SessionView, SettingsChange, SkillDetail, SkillDrift,
 };

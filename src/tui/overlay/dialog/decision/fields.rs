@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use super::super::parts;
 use crate::field::Field;
 use crate::form::Text;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::shown;
+use crate::widgets::{Painter, shown};
 use skills_api::DecisionPreview;
 
 /// Names of the fields in the draft.

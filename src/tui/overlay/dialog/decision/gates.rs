@@ -3,9 +3,7 @@
 use super::super::parts::Button;
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::relative_time::{age, time_of_day, until_younger};
-use crate::widgets::rich::Seg;
-use crate::widgets::text_width::shown;
+use crate::widgets::{Seg, age, shown, time_of_day, until_younger};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Expiry, Verdict};
 use skills_store::RunId;

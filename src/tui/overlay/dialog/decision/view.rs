@@ -8,12 +8,7 @@ use super::gates::{Gates, PendingGate, SendState, outlook};
 use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::{Scroll, rows_above_note};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, cut_end, rows_above_note, shown, wrap};
 use skills_api::{DecisionPreview, Differences, is_same};
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.

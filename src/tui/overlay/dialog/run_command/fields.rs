@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::super::choice::Choice;
 use super::super::{CheckpointChoice, RunCommandKind};
 use crate::form::{Form, FormState};
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_api::{Error, InputFields, RunCommand};
 use skills_model::{Choice as Ending, RunState, Verdict};
 use skills_skill::contract::{Field, FieldType};
