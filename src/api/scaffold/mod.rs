@@ -329,9 +329,20 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     match fs::metadata(path) {
         Ok(before) => file.as_file().set_permissions(before.permissions())?,
-        Err(_) => skills_base::private_files::set_mode(file.path(), 0o644)?,
+        Err(_) => readable(file.as_file())?,
     }
     file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> std::io::Result<()> {
     Ok(())
 }
 
