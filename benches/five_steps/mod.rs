@@ -31,7 +31,6 @@ steps:
 /// Number of steps of [`FIVE`].
 pub const STEPS: i64 = 5;
 
-/// What a step returns.
 pub const RESULT: &str = r#"{"n": 1}"#;
 
 pub fn now() -> i64 {

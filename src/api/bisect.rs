@@ -12,7 +12,6 @@ use skills_skill::SkillId;
 /// The parameters of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BisectJob {
-    /// The request.
     pub request: String,
     /// Only changes by which this skill becomes first or stops being first.
     pub skill: Option<SkillId>,
@@ -25,7 +24,6 @@ pub struct BisectJob {
 /// A commit that changed the winner.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WinnerChange {
-    /// Id of the commit.
     pub commit: String,
     /// When it was committed, milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
@@ -50,7 +48,6 @@ pub struct Bisection {
     pub current: Option<SkillId>,
     /// The newest commit that changed the winner; none if no commit did.
     pub change: Option<WinnerChange>,
-    /// Commits that were read.
     pub commits: usize,
     /// Whether older commits were not examined.
     pub is_limited: bool,

@@ -26,7 +26,6 @@ const MAX_VALUE: usize = 60;
 
 impl BoardRun {
     /// Converts a run to its form on the board.
-    #[must_use]
     pub fn of(run: &RunRecord) -> Self {
         Self {
             run: run.id.clone(),
@@ -59,7 +58,6 @@ impl BoardRun {
     }
 
     /// Returns whether nothing is executed until it is resumed.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.paused && self.state == RunState::Pending
     }
@@ -67,7 +65,6 @@ impl BoardRun {
 
 impl Board {
     /// Builds the board from all open runs and those that ended in the window.
-    #[must_use]
     pub fn of(
         runs: &[RunRecord],
         counts: BTreeMap<RunState, u64>,
@@ -142,7 +139,6 @@ impl Board {
     }
 
     /// Returns the number of pending runs that are paused.
-    #[must_use]
     pub fn paused(&self) -> u64 {
         self.running.iter().filter(|run| run.is_paused()).count() as u64
     }
@@ -274,7 +270,6 @@ fn all_facets<R: Borrow<RunRecord>>(runs: &[R]) -> Vec<Facet> {
 }
 
 /// Returns the filter term for a value: `error:"http 503"`.
-#[must_use]
 pub fn term(key: &str, value: &str) -> String {
     // A truncated reason is matched by its beginning.
     format!("{key}:{}", skills_store::quoted_value(value.trim_end_matches('…')))

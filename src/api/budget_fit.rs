@@ -160,9 +160,7 @@ pub(super) struct OverrideFile {
 pub(super) struct Overridden {
     /// The client's name of the skill.
     pub name: String,
-    /// Its file.
     pub location: PathBuf,
-    /// The level.
     pub level: FitLevel,
 }
 
@@ -197,7 +195,6 @@ impl OverrideFile {
         }
     }
 
-    /// Returns the settings file.
     pub(super) fn file(&self, home: &Path) -> PathBuf {
         home.join(self.path)
     }

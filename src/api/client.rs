@@ -102,9 +102,6 @@ pub trait Client: Send + Sync + 'static {
     async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error>;
 
     /// Explains why a query is answered as it is, with a measured change that wins it.
-    ///
-    /// # Errors
-    /// Same as [`Self::golden_report`].
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
     /// Finds a smallest change with which the lists of clients fit their budgets and no golden query is lost. Nothing
     /// is written.

@@ -113,7 +113,6 @@ fn own_places(profile: &Profile, config: &Config) -> Vec<ClientFolder> {
 }
 
 /// Returns whether a folder is one in which a client searches skills, or below one.
-#[must_use]
 pub fn is_searched(folder: &Path, config: &Config) -> bool {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut places = profiles().iter().flat_map(|profile| own_places(profile, config));

@@ -38,7 +38,6 @@ const MAX_PATTERN_BYTES: usize = 256;
 pub enum Level {
     /// Name and description are listed.
     On,
-    /// Only the name is listed.
     NameOnly,
     /// Users call the skill; it is not listed.
     UserOnly,
@@ -53,9 +52,7 @@ pub enum Level {
 pub struct Setting {
     /// What it does.
     pub level: Level,
-    /// The setting, with its file.
     pub source: String,
-    /// The file.
     pub file: PathBuf,
 }
 
@@ -84,7 +81,6 @@ type Rule = (Selector, Level, String);
 
 /// A skill as settings select it.
 pub struct Selected<'a> {
-    /// The client's name of it.
     pub name: &'a str,
     /// The name in its frontmatter, if it is another one.
     pub other_name: Option<&'a str>,
@@ -96,14 +92,12 @@ pub struct Selected<'a> {
     pub bundled: bool,
 }
 
-/// The settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientSettings {
     /// The last setting for each selector, with its place in ascending order of precedence.
     exact: HashMap<Selector, (usize, Setting)>,
     /// Those of patterns, in ascending order of precedence.
     patterns: Vec<(String, Setting)>,
-    /// Number of settings that were added.
     count: usize,
 }
 

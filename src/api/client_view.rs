@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::client_order::english;
@@ -15,9 +15,11 @@ use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, Found, Missed, SKILL_
 use super::client_settings::{ClientSettings, Level, Selected};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
+use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin};
 use skills_session::Listed;
+use skills_skill::client::one_blank;
 use skills_skill::client::{
     Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
     read,
@@ -81,7 +83,7 @@ impl SkillFiles {
         }
         let found = std::fs::metadata(real).map_err(|error| error.to_string())?;
         let stamp = (found.modified().ok(), found.len());
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.known.locked();
         if let Some((known, file)) = known().get(real)
             && *known == stamp
         {
@@ -185,7 +187,6 @@ impl<'a> Known<'a> {
 }
 
 /// Computes the client's view.
-#[must_use]
 pub fn sight<'a>(
     profile: &Profile,
     catalog: &'a Catalog,
@@ -410,9 +411,8 @@ fn candidate<'a>(
 
 /// Returns whether a client's text is neither the description, nor its beginning, nor the description with more text.
 fn is_other_text(description: &str, text: &str) -> bool {
-    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let own = one_line(description);
-    let text = one_line(&text.replace("&lt;", "<").replace("&gt;", ">"));
+    let own = one_blank(description);
+    let text = one_blank(&text.replace("&lt;", "<").replace("&gt;", ">"));
     let beginning = text.trim_end_matches(['…', '.', ' ']);
     !own.starts_with(beginning) && !text.starts_with(&own)
 }

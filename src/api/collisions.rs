@@ -117,7 +117,6 @@ struct KnownCollision {
 
 impl CollisionBaseline {
     /// Collects the severe collisions of a map.
-    #[must_use]
     pub fn of(map: &CollisionMap) -> Self {
         let known =
             |found: &Collision| KnownCollision { skill: found.skill_id.clone(), rival: found.rival.clone() };

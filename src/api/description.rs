@@ -32,9 +32,7 @@ pub struct NewDescription {
 /// What an author was shown of a file before changing its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShownFile {
-    /// The file with this digest.
     Digest(Digest),
-    /// This description.
     Description(String),
 }
 

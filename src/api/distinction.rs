@@ -29,8 +29,6 @@ pub struct Distinction {
 }
 
 impl Distinction {
-    /// Returns each row on one line.
-    #[must_use]
     pub fn lines(&self, between: &str) -> Vec<String> {
         self.rows.iter().map(|row| line(row, between)).collect()
     }
@@ -43,7 +41,6 @@ fn line(row: &[String], between: &str) -> String {
 
 /// Returns for each run of a list what distinguishes it from those with the same title, on one line; empty if it has none
 /// or a unique one.
-#[must_use]
 pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
     let mut same: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, title) in runs.iter().enumerate().filter_map(|(at, run)| Some((at, run.title()?))) {
@@ -65,7 +62,6 @@ pub fn distinguishing_texts(runs: &[&RunRecord], between: &str) -> Vec<String> {
 }
 
 /// Compares the runs of a list.
-#[must_use]
 pub fn distinguish<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Distinction {
     compare(&runs.into_iter().collect::<Vec<_>>(), true)
 }
@@ -118,7 +114,6 @@ pub struct Differences<'v> {
 
 impl<'v> Differences<'v> {
     /// Compares objects.
-    #[must_use]
     pub fn of(objects: &[&'v Value]) -> Self {
         let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (name, value) in objects.iter().filter_map(|one| one.as_object()).flatten() {
@@ -129,7 +124,7 @@ impl<'v> Differences<'v> {
         });
         let mut common = HashMap::new();
         for (name, values) in &values {
-            let mut texts: Vec<String> = values.iter().map(|value| text(value)).collect();
+            let mut texts: Vec<String> = values.iter().map(|value| value_line(value)).collect();
             texts.sort_unstable();
             texts.dedup();
             for pair in texts.windows(2) {
@@ -151,7 +146,7 @@ impl<'v> Differences<'v> {
         for (object, title) in titled {
             let fields = object.as_object().into_iter().flatten();
             let fields: Vec<(&str, String)> =
-                fields.map(|(name, value)| (name.as_str(), text(value))).collect();
+                fields.map(|(name, value)| (name.as_str(), value_line(value))).collect();
             let mut counts: HashMap<&str, usize> = HashMap::new();
             for (_, value) in &fields {
                 *counts.entry(value).or_default() += 1;
@@ -170,7 +165,7 @@ impl<'v> Differences<'v> {
     }
 
     fn field(&self, name: &str, value: &Value) -> String {
-        let text = text(value);
+        let text = value_line(value);
         if text.is_empty() {
             return text;
         }
@@ -180,7 +175,6 @@ impl<'v> Differences<'v> {
     }
 
     /// Returns the fields of one object that differ, as `name=value`; empty for a field without a value.
-    #[must_use]
     pub fn row(&self, object: &Value) -> Vec<String> {
         let field = |name: &String| object.get(name).map(|value| self.field(name, value)).unwrap_or_default();
         self.names.iter().map(field).collect()
@@ -197,24 +191,22 @@ impl<'v> Differences<'v> {
             .collect()
     }
 
-    /// Returns the same on one line.
-    #[must_use]
     pub fn line(&self, object: &Value) -> String {
         self.fields(object).join("  ")
     }
 
     /// Returns the fields that are the same in all objects.
-    #[must_use]
     pub fn common(&self) -> String {
         let fields = self.first.and_then(Value::as_object).into_iter().flatten();
         let mut fields: Vec<_> = fields.filter(|(name, _)| !self.has(name)).collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        let parts = fields.into_iter().map(|(name, value)| named(name, &text(value), 0));
+        let parts = fields.into_iter().map(|(name, value)| named(name, &value_line(value), 0));
         parts.collect::<Vec<_>>().join("  ")
     }
 }
 
-fn text(value: &Value) -> String {
+/// Renders a value on one line, safe to draw: strings unchanged, anything else as JSON.
+pub fn value_line(value: &Value) -> String {
     match value {
         Value::String(text) => safe_text::line(text).into_owned(),
         other => safe_text::line(&other.to_string()).into_owned(),
@@ -239,7 +231,6 @@ fn named(name: &str, text: &str, same: usize) -> String {
     format!("{}={part}{after}", safe_text::line(name))
 }
 
-/// Returns whether a title contains a value as a word.
 fn contains_word(title: &str, value: &str) -> bool {
     // A period joins the parts of a version, and a hyphen those of a name: `eu-central-1`.
     let is_part = |other: Option<char>| other.is_some_and(|c| c.is_alphanumeric() || "._-".contains(c));
@@ -250,7 +241,6 @@ fn contains_word(title: &str, value: &str) -> bool {
 }
 
 /// Returns whether all values are equal.
-#[must_use]
 pub fn is_same<T: PartialEq>(values: impl IntoIterator<Item = T>) -> bool {
     let mut values = values.into_iter();
     let Some(first) = values.next() else { return true };

@@ -108,7 +108,6 @@ impl DraftShown {
 
     /// Returns the client's name with the version that was measured, and whether its folder is assumed: `Codex 0.169.0`,
     /// `goose (assumed)`.
-    #[must_use]
     pub fn label(&self) -> String {
         let name = if self.name.is_empty() { &self.client } else { &self.name };
         let version = self.version.iter().map(|version| format!(" {version}")).collect::<String>();

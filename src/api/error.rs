@@ -6,26 +6,10 @@ use skills_skill::SkillId;
 use strum::{Display, EnumIter, EnumString};
 
 /// Every error code. [`Code::status`] has the HTTP status of each.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-#[allow(
-    missing_docs,
-    reason = "each variant is its own word on the wire; Code::status and the README say when"
-)]
 pub enum Code {
     InvalidRequest,
     AttachInvalid,
@@ -65,7 +49,6 @@ pub enum Code {
 
 impl Code {
     /// Returns the HTTP status of this code (RFC 9110, RFC 6585).
-    #[must_use]
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidRequest | Self::AttachInvalid | Self::PathEscape | Self::MaxDepthExceeded => 400,
@@ -97,7 +80,6 @@ impl Code {
     /// Returns the process exit code of the command line for this error: 1 the run failed, 2 usage, 3 not found, 4
     /// refused, 5 waiting for approval or a signal, or paused, 69 the service is unavailable, 70 internal or the store is
     /// unavailable.
-    #[must_use]
     pub fn exit(self) -> u8 {
         match self {
             Self::NotReady => 69,
@@ -114,7 +96,6 @@ impl Code {
     }
 
     /// Returns the seconds after which the same request may succeed, for a transient condition.
-    #[must_use]
     pub fn retry_after_seconds(self) -> Option<u64> {
         match self {
             Self::NotReady => Some(2),
@@ -145,7 +126,6 @@ impl Error {
     }
 
     /// A run does not have this checkpoint; `last` is the number of the last one that it has.
-    #[must_use]
     pub fn no_checkpoint(run: &str, number: u64, last: u64) -> Self {
         let message = format!("run {run} has no checkpoint {number}; available: 0 to {last}");
         Self::new(Code::CheckpointNotFound, message)
@@ -163,7 +143,6 @@ impl Error {
     }
 
     /// Returns whether it is a [`Self::service_unreachable`].
-    #[must_use]
     pub fn is_service_unreachable(&self) -> bool {
         self.reason_member(SERVICE_UNREACHABLE).is_some()
     }
@@ -176,7 +155,6 @@ impl Error {
     }
 
     /// Returns whether the request was sent and may or may not have been executed.
-    #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.reason_member(OUTCOME_UNKNOWN).is_some()
     }
@@ -218,7 +196,6 @@ impl Error {
     /// Returns the process exit code of the command line: that of the code, except 69 for an unreachable service, 2 for
     /// an unreadable golden set, and for an attachment that of its failed check: 3 for an unknown skill, 4 for one that
     /// cannot be attached there.
-    #[must_use]
     pub fn exit(&self) -> u8 {
         match self.code {
             _ if self.is_service_unreachable() => 69,
@@ -231,7 +208,6 @@ impl Error {
 
     /// Creates the error of a task that panicked or was canceled. The panic message is only logged: it may contain what
     /// only the operator should see.
-    #[must_use]
     pub fn broken_off(error: &tokio::task::JoinError) -> Self {
         tracing::error!(%error, "an operation panicked");
         Self::new(Code::InternalError, "internal error; see the log")

@@ -98,10 +98,8 @@ pub struct Evaluation {
 /// A query of one skill, and how it is ranked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillQuery {
-    /// The query.
     #[serde(flatten)]
     pub query: GoldenQuery,
-    /// Whether it is answered as expected.
     pub is_expected: bool,
     /// Rank of the best expected skill, from 1; none if it is not a result.
     pub rank: Option<usize>,
@@ -226,26 +224,20 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
 }
 
 impl Golden {
-    /// Returns the queries.
-    #[must_use]
     pub fn cases(&self) -> &[Case] {
         &self.cases
     }
 
-    /// Returns the files of the queries.
-    #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
     /// Returns the index of the file for each query; `None` for a query of the caller.
-    #[must_use]
     pub fn sources(&self) -> &[Option<usize>] {
         &self.sources
     }
 
     /// Returns the files that were skipped, with the reason.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

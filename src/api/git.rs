@@ -37,14 +37,11 @@ pub struct GitRoot {
     folder: PathBuf,
 }
 
-/// A commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCommit {
-    /// Its id.
     pub id: String,
     /// When it was committed, in seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Its author.
     pub author: String,
     /// The first line of its message.
     pub subject: String,
@@ -193,9 +190,6 @@ impl GitRoot {
     }
 
     /// Returns the `SKILL.md` files of a commit with their blobs.
-    ///
-    /// # Errors
-    /// Returns the error of git.
     pub fn files(&self, commit: &str) -> Result<BTreeMap<String, String>, Error> {
         let mut command = git(&self.top);
         command.args(["ls-tree", "-r", "-z", "--full-tree", commit]);
@@ -210,9 +204,6 @@ impl GitRoot {
     }
 
     /// Starts a reader of blobs.
-    ///
-    /// # Errors
-    /// Returns an error if git cannot be started.
     pub fn blobs(&self) -> Result<Blobs, Error> {
         Ok(Blobs { sizes: Batch::of(self, "--batch-check")?, contents: Batch::of(self, "--batch")? })
     }
@@ -234,9 +225,6 @@ impl GitRoot {
 }
 
 /// Returns the commits that changed one of the folders of a repository, newest first along the first parents.
-///
-/// # Errors
-/// Returns the error of git.
 pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCommit>, Error> {
     let Some(first) = roots.first() else { return Ok(Vec::new()) };
     let mut command = git(&first.top);
@@ -257,7 +245,6 @@ pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCo
     Ok(parse_log(&output(command, "log")?))
 }
 
-/// Returns whether a path is that of a skill.
 fn is_skill(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")
@@ -416,9 +403,6 @@ pub struct History {
 
 impl History {
     /// Reads the skills at a commit.
-    ///
-    /// # Errors
-    /// Returns the error of git.
     pub fn at(root: &GitRoot, commit: &str, catalog: &Catalog) -> Result<Self, Error> {
         let inside = |location: &Path| location.starts_with(&root.folder);
         let others = catalog.entries.iter().filter(|entry| !inside(&entry.skill.location));
@@ -432,9 +416,6 @@ impl History {
     }
 
     /// Replaces the skills of this root in the router by those of the commit.
-    ///
-    /// # Errors
-    /// Returns the error of git.
     pub fn apply(&mut self, router: &mut Router, catalog: &Catalog) -> Result<(), Error> {
         let inside =
             catalog.entries.iter().filter(|entry| entry.skill.location.starts_with(&self.root.folder));
@@ -451,9 +432,6 @@ impl History {
     }
 
     /// Reverts the changes of a commit.
-    ///
-    /// # Errors
-    /// Returns the error of git.
     pub fn revert(&mut self, commit: &GitCommit, router: &mut Router) -> Result<(), Error> {
         let mut ids = BTreeSet::new();
         let prefix = &self.root.prefix;

@@ -55,7 +55,6 @@ impl From<GoldenQuery> for Case {
 
 impl GoldenQuery {
     /// Returns what should happen as short text: ids, `none`, or `not ID`.
-    #[must_use]
     pub fn expectation(&self) -> String {
         match &self.not {
             Some(id) => format!("not {id}"),
@@ -103,20 +102,8 @@ pub struct GoldenRequest {
 }
 
 /// Whether a query is answered as expected.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GoldenState {
@@ -132,7 +119,6 @@ pub enum GoldenState {
 
 impl GoldenState {
     /// Returns whether the expectation is not met.
-    #[must_use]
     pub fn is_failing(self) -> bool {
         matches!(self, Self::Lost | Self::FalseTrigger)
     }

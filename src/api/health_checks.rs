@@ -10,9 +10,8 @@ use skills_discovery::{MatcherReport, MatcherState};
 use skills_registry::{Catalog, RootOrigin, RootState};
 
 /// The state of a subject.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Health {
@@ -43,13 +42,11 @@ impl Check {
         Self { subject: subject.into(), health: Health::Good, found: found.into(), advice: None }
     }
 
-    /// Creates a check with a note.
     pub fn note(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Note, found: found.into(), advice }
     }
 
-    /// Creates a check with a problem.
     pub fn problem(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         let advice = Some(advice.into());
         Self { subject: subject.into(), health: Health::Problem, found: found.into(), advice }
@@ -86,7 +83,6 @@ pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
 }
 
 /// Reports a cache folder that cannot be written.
-#[must_use]
 pub fn temporary_cache() -> Check {
     Check::note(
         "cache folder",

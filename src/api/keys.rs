@@ -36,7 +36,6 @@ pub struct StoredKey {
     pub scopes: BTreeSet<Scope>,
 }
 
-/// The content of a key file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyFile {
@@ -117,19 +116,16 @@ impl KeyRing {
     }
 
     /// Returns the number of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// Returns whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
     /// Returns the principal of a key. Every key is compared completely, whichever matches.
-    #[must_use]
     pub fn principal(&self, presented: &str) -> Option<&Principal> {
         let mut found = None;
         for key in &self.keys {
@@ -167,7 +163,6 @@ fn stored(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]
 
 impl StoredKey {
     /// Returns it as an item of the list `keys` in a key file.
-    #[must_use]
     pub fn line(&self) -> String {
         let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
         // A quoted name is a JSON string, which YAML parses the same way.

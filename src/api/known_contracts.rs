@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use super::trust;
 use skills_base::files::FileStamp;
+use skills_base::sync::MutexExt as _;
 
 /// Maximum number of cached bundles.
 const CACHE_SIZE: usize = 50_000;
@@ -44,7 +45,7 @@ impl KnownContracts {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

@@ -79,7 +79,7 @@ pub use client_roots::is_searched;
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
-pub use distinction::{Differences, Distinction, distinguish, distinguishing_texts, is_same};
+pub use distinction::{Differences, Distinction, distinguish, distinguishing_texts, is_same, value_line};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation, MAX_ADVISED, SkillQuery};

@@ -5,10 +5,11 @@
 //! rejects requests, each of the others may still have the rest of a batch.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_store::{Clock, Counts};
 
@@ -19,7 +20,6 @@ const LARGEST_BATCH: u64 = 100;
 /// Number of principals in memory above which those of past windows are removed.
 const MAX_PRINCIPALS: usize = 4096;
 
-/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// Number of requests per window.
@@ -38,7 +38,6 @@ impl RateLimit {
     }
 
     /// Returns the value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
-    #[must_use]
     pub fn policy_header(self) -> String {
         format!("\"default\";q={};w={}", self.requests, self.window_seconds)
     }
@@ -47,7 +46,6 @@ impl RateLimit {
 /// Whether a request is allowed, and the state of its principal's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// Whether it is allowed.
     pub allowed: bool,
     /// Number of requests per window.
     pub limit: u64,
@@ -59,7 +57,6 @@ pub struct Admission {
 
 impl Admission {
     /// Returns the value of the header `RateLimit`.
-    #[must_use]
     pub fn header(&self) -> String {
         format!("\"default\";r={};t={}", self.remaining, self.reset_seconds)
     }
@@ -88,13 +85,10 @@ pub struct Limiter {
 
 impl Limiter {
     /// Creates a limiter over a store.
-    #[must_use]
     pub fn new(counts: Arc<dyn Counts>, limit: RateLimit, now: Clock, metrics: Metrics) -> Self {
         Self { counts, limit, now, metrics, shares: Mutex::default() }
     }
 
-    /// Returns the limit.
-    #[must_use]
     pub fn limit(&self) -> RateLimit {
         self.limit
     }
@@ -125,7 +119,7 @@ impl Limiter {
     }
 
     fn share(&self, principal: &str, started_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.locked();
         if let Some(share) = shares.get(principal) {
             return Arc::clone(share);
         }

@@ -80,7 +80,6 @@ pub struct LintRule {
 }
 
 /// Returns all rules, in the order of the documentation.
-#[must_use]
 pub fn lint_rules() -> Vec<LintRule> {
     let rule = |rule: &rules::Rule| LintRule {
         code: rule.code.to_owned(),
@@ -179,7 +178,6 @@ pub struct LintReport {
 
 impl LintFinding {
     /// Returns the absolute path of the file with the finding: the skill's own, or one next to it.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.location.with_file_name(&self.finding.file)
     }
@@ -187,7 +185,6 @@ impl LintFinding {
 
 impl LintReport {
     /// Returns the number of findings of a severity.
-    #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|found| found.finding.severity == severity).count()
     }
@@ -270,7 +267,6 @@ pub enum LintStyle {
 }
 
 /// Formats the findings of one file; `shown` is its path as the user knows it.
-#[must_use]
 pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> String {
     let only: Vec<Finding> = findings.iter().map(|found| found.finding.clone()).collect();
     match style {
@@ -296,13 +292,11 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
 }
 
 /// Returns the findings of a catalog: those of the parser and the linter, and those across bundles.
-#[must_use]
 pub fn catalog(catalog: &Catalog) -> LintReport {
     checked_catalog(catalog, false)
 }
 
 /// Like [`catalog`], and with `environment` also checks commands and environment variables of this machine.
-#[must_use]
 pub fn checked_catalog(catalog: &Catalog, environment: bool) -> LintReport {
     let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalog) };
     let winners = catalog.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
@@ -376,14 +370,12 @@ fn undefined(catalog: &Catalog) -> Vec<LintFinding> {
 }
 
 /// Returns the findings in single files, independent of neighboring bundles.
-#[must_use]
 pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
 }
 
 /// Returns the findings in single files, and between those below a root of the catalog and its skills; with
 /// `environment` also checks commands and environment variables of this machine.
-#[must_use]
 pub fn files_in_place(paths: &[PathBuf], catalog: &Catalog, environment: bool) -> LintReport {
     let with_machine = |neighbors| Neighbors { machine: environment.then(Machine::of_process), ..neighbors };
     let is_below = |root: &Path, path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(root));
@@ -448,7 +440,6 @@ pub struct Neighbors {
 
 impl Neighbors {
     /// Collects the neighbors of a catalog.
-    #[must_use]
     pub fn of(catalog: &Catalog) -> Self {
         let winners = catalog.entries.iter().map(|entry| &*entry.skill);
         let skills: Vec<&Skill> = winners.chain(catalog.shadowed.iter().map(|loser| &*loser.skill)).collect();
@@ -468,7 +459,6 @@ impl Neighbors {
     }
 
     /// Returns findings about a skill's references to others. Reads the capability folders if it has a contract.
-    #[must_use]
     pub fn check(&self, skill: &Skill, source: &str) -> Vec<Finding> {
         let mut findings = self.skills(skill, source);
         findings.extend(self.calls(skill).unwrap_or_default());
@@ -616,7 +606,6 @@ fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
 
 /// Returns the findings of one bundle, and separately those that its comments ignore. `source` is the file at its
 /// location.
-#[must_use]
 pub fn checked(skill: &Skill, source: &str, known: Option<&Neighbors>) -> (Vec<Finding>, Vec<Ignored>) {
     let mut findings = lint::bundle(skill, source);
     findings.extend(known.into_iter().flat_map(|known| known.check(skill, source)));

@@ -130,7 +130,6 @@ pub struct QueryWords(Vec<String>);
 
 impl QueryWords {
     /// Splits a query into words.
-    #[must_use]
     pub fn new(query: &str) -> Self {
         Self(query.split_whitespace().map(str::to_lowercase).collect())
     }
@@ -177,7 +176,6 @@ pub fn problems(findings: &[Finding]) -> usize {
 }
 
 /// Returns the summary of one skill for `list`.
-#[must_use]
 pub fn summary(catalog: &Catalog, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
     let class = &skill.classification;
     let inferred = [

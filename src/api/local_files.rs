@@ -22,13 +22,11 @@ pub struct LocalFiles {
     pub home: PathBuf,
 }
 
-/// A file that was read.
 pub struct LocalFile {
     /// Its path relative to its folder.
     pub name: String,
     /// Its path for error messages and labels.
     pub path: PathBuf,
-    /// Its content.
     pub content: Vec<u8>,
 }
 

@@ -207,9 +207,7 @@ pub struct ViewList {
 /// Which lines of output to return.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogRequest {
-    /// The run.
     pub run: String,
-    /// Only those of this step.
     pub step: Option<String>,
     /// Only those that contain this text, regardless of case.
     pub text: Option<String>,
@@ -248,7 +246,6 @@ pub struct LogPage {
 }
 
 /// Returns the worker process that a worker id belongs to: all but its last part.
-#[must_use]
 pub fn worker_process(worker: &WorkerId) -> &str {
     worker.0.rsplit_once('/').map_or(worker.0.as_str(), |(process, _)| process)
 }

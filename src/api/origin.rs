@@ -46,7 +46,6 @@ impl Origin {
     }
 
     /// Returns it in the browser's notation.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

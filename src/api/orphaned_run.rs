@@ -10,7 +10,6 @@ pub const PENDING_MS: i64 = 5_000;
 
 /// Returns why no worker executes a run that is due; `None` if one does, or if none has to. `age` formats milliseconds
 /// for the adapter.
-#[must_use]
 pub fn orphaned_run_reason(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(lease) = &run.lease else {
         let waits = run.state == RunState::Pending && !run.paused;

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Code, Error};
+use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
 use skills_registry::Catalog;
@@ -38,7 +39,6 @@ struct Adjusted {
 
 impl PolicyFile {
     /// Uses the file that the settings name, else `policy.yaml` in the user's configuration folder. A demo has none.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let usual = || config.dirs.config.join("policy.yaml");
         Self {
@@ -50,16 +50,13 @@ impl PolicyFile {
         }
     }
 
-    /// Returns the path of the file.
-    #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
     /// Returns the file and its text, as last read.
-    #[must_use]
     pub fn read(&self) -> Option<(&Path, String)> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.locked();
         Some((self.path()?, read.as_ref()?.0.clone()))
     }
 
@@ -84,7 +81,7 @@ impl PolicyFile {
                 return Err(refused(message));
             }
         };
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.locked();
         if let Some((before, policy)) = read.as_ref()
             && *before == text
         {
@@ -97,12 +94,9 @@ impl PolicyFile {
     }
 
     /// Returns how the policy changes answers over this catalog.
-    ///
-    /// # Errors
-    /// Same as [`Self::current`].
     pub fn adjustments(&self, catalog: &Catalog) -> Result<Arc<Adjustments>, Error> {
         let policy = self.current()?;
-        let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut adjusted = self.adjusted.locked();
         if let Some(known) = adjusted.as_ref()
             && Arc::ptr_eq(&known.policy, &policy)
             && known.generation == catalog.generation
@@ -124,8 +118,6 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
 }
 
-/// Returns the policy's verdict on a skill of the catalog.
-#[must_use]
 pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
     policy.verdict(&Subject::of(skill, root_label(catalog, skill)))
 }
@@ -211,7 +203,6 @@ pub struct PolicyRule {
 }
 
 /// Returns the rules about approvals of the runs of a skill. Those that need a label apply to runs with it.
-#[must_use]
 pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<String> {
     let subject = Subject::of(skill, root_label(catalog, skill));
     let rules = policy.approvals.iter();
@@ -219,7 +210,6 @@ pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<
 }
 
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
-#[must_use]
 pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.

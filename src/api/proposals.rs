@@ -54,9 +54,8 @@ pub struct ProposalFilter {
 }
 
 /// The part of a file that a proposal changes.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposedPart {
@@ -189,7 +188,6 @@ pub struct ProposalView {
     pub versions: Vec<SkillVersion>,
 }
 
-/// A command on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProposalAction {
     /// Write the change.

@@ -44,14 +44,12 @@ pub struct SkillManifest {
     pub files: Vec<ManifestFile>,
 }
 
-/// A file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// Media type by extension and content.
     pub media_type: &'static str,
     /// SHA-256 of the bytes.
     pub digest: Digest,
-    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -60,14 +58,12 @@ pub struct Content {
 pub struct Child {
     /// Path inside the skill.
     pub path: String,
-    /// Whether it is a folder.
     pub folder: bool,
     /// Media type by extension; empty for folders.
     pub media_type: &'static str,
 }
 
 /// Returns the path of a skill's main file, as hosts know it.
-#[must_use]
 pub fn main_path(skill: &Skill) -> &str {
     match skill.location.file_name().and_then(|name| name.to_str()) {
         Some(name) if !name.eq_ignore_ascii_case(MAIN) => name,
@@ -114,9 +110,6 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
 }
 
 /// Returns the paths of all files of a skill, the main one first.
-///
-/// # Errors
-/// Same as [`manifest`].
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);

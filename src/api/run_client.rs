@@ -34,7 +34,6 @@ pub trait RunClient: Send + Sync + 'static {
     /// Returns a page of runs, waiting ones first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
 
-    /// Returns the details of a run.
     async fn run(&self, run: &str) -> Result<RunDetail, Error>;
 
     /// Executes a command; repeating it has no further effect.
@@ -163,9 +162,6 @@ pub trait RunClient: Send + Sync + 'static {
 }
 
 /// Returns at most `max` events of a run, from its first one.
-///
-/// # Errors
-/// Same as [`RunClient::run_events`].
 pub async fn first_events(
     client: &(impl RunClient + ?Sized),
     run: &str,

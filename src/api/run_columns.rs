@@ -16,7 +16,6 @@ enum SortKey {
 }
 
 /// Returns the text of a cell. It can contain text of skills, callers and services: display it through `safe_text`.
-#[must_use]
 pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
     match column {
         RunColumn::State => run.state.to_string(),
@@ -46,7 +45,6 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
 }
 
 /// Formats the remaining time of a wait.
-#[must_use]
 pub fn deadline_text(expires_ms: Option<i64>, now_ms: i64) -> String {
     match expires_ms {
         None => "no deadline".to_owned(),

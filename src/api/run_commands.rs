@@ -19,7 +19,6 @@ pub struct RecordedCommand {
 }
 
 /// Returns the commands that users gave to a run, oldest first, except decisions, which are stored separately.
-#[must_use]
 pub fn list_commands<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<RecordedCommand> {
     events
         .filter_map(|event| {
@@ -33,14 +32,12 @@ pub fn list_commands<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<Reco
 }
 
 /// Returns the note of a command, if any.
-#[must_use]
 pub fn command_note(kind: &EventKind, data: &Value) -> Option<String> {
     let note = data.get("note").and_then(Value::as_str).filter(|_| *kind == EventKind::RunAssigned)?;
     Some(safe_text::line(note).into_owned())
 }
 
 /// Describes the command that an event records; `None` for other events, and for the end of a run caused by a decision.
-#[must_use]
 pub fn command_of_event(kind: &EventKind, data: &Value) -> Option<String> {
     let text =
         |name: &str| data.get(name).and_then(Value::as_str).map(|text| safe_text::line(text).into_owned());

@@ -63,20 +63,16 @@ pub struct StepComparison {
 
 impl StepComparison {
     /// Returns whether the step is the same in both, except for timing.
-    #[must_use]
     pub fn is_same(&self) -> bool {
         self.differences().is_empty()
     }
 
     /// Returns whether two different bindings executed it.
-    #[must_use]
     pub fn other_binding(&self) -> bool {
         let both = self.left_binding.as_ref().zip(self.right_binding.as_ref());
         both.is_some_and(|(left, right)| left != right)
     }
 
-    /// Returns the differences as text.
-    #[must_use]
     pub fn differences(&self) -> Vec<&'static str> {
         let both = self.left.is_some() && self.right.is_some();
         let found = [
@@ -116,7 +112,6 @@ pub struct RunComparison {
 }
 
 /// Returns where two values differ, comparing objects and lists by their members, in the order of the first.
-#[must_use]
 pub fn changes(left: &Value, right: &Value) -> Vec<Change> {
     let mut out = Vec::new();
     differ(String::new(), Some(left), Some(right), &mut out);
@@ -170,8 +165,6 @@ fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// Compares two runs.
-#[must_use]
 pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
     let (left_given, right_given) = (input_digests(left), input_digests(right));
     let steps: Vec<StepComparison> = paths(&left.steps, &right.steps)

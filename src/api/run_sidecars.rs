@@ -18,7 +18,6 @@ pub struct ControlRequest {
     pub description: String,
     /// The sidecar's reason.
     pub because: Option<String>,
-    /// Its outcome.
     pub outcome: ControlOutcome,
 }
 
@@ -37,7 +36,6 @@ pub enum ControlOutcome {
     WasPaused(i64, i64),
     /// It moved on or ended before it was paused.
     NotPaused(RunState),
-    /// It was canceled.
     Canceled,
     /// The signal is buffered until a step waits for it.
     SignalBuffered,
@@ -49,7 +47,6 @@ pub enum ControlOutcome {
 
 impl ControlRequest {
     /// Returns whether it is still pending, or pauses the run now.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         matches!(
             self.outcome,
@@ -58,7 +55,6 @@ impl ControlRequest {
     }
 
     /// Returns a sentence; `named` formats the other run, `time` a time.
-    #[must_use]
     pub fn sentence(
         &self,
         named: impl Fn(Option<&str>, &RunId) -> String,
@@ -197,7 +193,6 @@ fn outcome_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usiz
 }
 
 /// Returns the sidecar that requested to pause a run that waits for approval or a signal, with its reason, if any.
-#[must_use]
 pub fn requested_pause<'a>(
     run: &RunRecord,
     events: impl DoubleEndedIterator<Item = &'a RunEvent>,

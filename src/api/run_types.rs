@@ -240,7 +240,6 @@ pub struct StepView {
 
 impl DecisionPreview {
     /// Returns the labels of the run on one line: `env=prod, team=web`.
-    #[must_use]
     pub fn labels_text(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         labels.join(", ")
@@ -378,7 +377,6 @@ pub struct AttachRequest {
 /// Content to store as an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewArtifact {
-    /// Name of the file.
     pub name: String,
     /// Its bytes.
     pub content: Vec<u8>,
@@ -402,20 +400,8 @@ pub struct StoredArtifact {
 }
 
 /// The four checks of an attachment, in the order in which they are made.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Serialize, Deserialize, strum::Display, strum::EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AttachCheck {

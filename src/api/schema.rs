@@ -5,9 +5,6 @@ use serde_json::Value;
 use super::{Code, Error};
 
 /// Returns the schema (JSON Schema 2020-12) as it is checked in: indented, with a final line feed.
-///
-/// # Errors
-/// Returns `internal_error` if it cannot be serialized.
 pub fn schema() -> Result<String, Error> {
     let text = serde_json::to_string_pretty(&skills_skill::schema());
     text.map(|text| text + "\n")

@@ -44,7 +44,6 @@ pub struct CallerView {
 
 impl CallerView {
     /// Creates a caller without authentication, who may do everything.
-    #[must_use]
     pub fn anyone() -> Self {
         Self { name: None, scopes: Scope::iter().collect() }
     }
@@ -148,12 +147,9 @@ pub struct GovernanceList {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapabilityRequest {
-    /// The capability's id.
     pub capability: String,
-    /// Its inputs.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// Execution options.
     #[serde(default)]
     pub options: ExecutionOptions,
     /// Who launches it; default: the user's name.

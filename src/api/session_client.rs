@@ -25,13 +25,11 @@ pub struct SessionAccess {
 
 impl SessionAccess {
     /// Creates unrestricted access, for the local account and for callers of a service without authentication.
-    #[must_use]
     pub fn unrestricted() -> Self {
         Self { owner: None, principal: None, all: true }
     }
 
     /// Creates the access of a principal: to their own sessions, or to all.
-    #[must_use]
     pub fn of(principal: &str, all: bool) -> Self {
         Self { owner: Some(principal.to_owned()), principal: Some(principal.to_owned()), all }
     }
@@ -43,25 +41,21 @@ impl SessionAccess {
     }
 
     /// Returns the principal in whose name actions are recorded; `None` for the account of this process.
-    #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()
     }
 
     /// Returns the owner of sessions created with this access.
-    #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 
     /// Returns whether a session of this owner can be used.
-    #[must_use]
     pub fn admits(&self, owner: Option<&str>) -> bool {
         self.all || (owner.is_some() && owner == self.owner())
     }
 
     /// Returns the only owner whose sessions can be used; `None` if all can.
-    #[must_use]
     pub fn only(&self) -> Option<&str> {
         self.owner().filter(|_| !self.all)
     }
@@ -95,7 +89,6 @@ pub trait SessionClient: Send + Sync + 'static {
     /// Returns the details of a session.
     async fn session(&self, session: &str) -> Result<SessionView, Error>;
 
-    /// Changes the settings of a session.
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
 
     /// Appends a message.

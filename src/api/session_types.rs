@@ -91,7 +91,6 @@ pub struct SessionView {
 
 impl SessionView {
     /// Describes the settings that differ from the defaults: `agent clerk`, `as codex`, `4 skills at most`.
-    #[must_use]
     pub fn own_settings(&self) -> Vec<String> {
         let (own, usual) = (&self.settings, Settings::default());
         let agent = own.agent.as_deref().map(|agent| format!("agent {agent}"));
@@ -134,13 +133,10 @@ pub struct LevelSize {
 
 impl LevelSize {
     /// Creates a size of that many bytes and tokens.
-    #[must_use]
     pub fn new(bytes: u64, count: TokenCount) -> Self {
         Self { bytes, tokens: count.tokens, estimated: count.estimated }
     }
 
-    /// Returns its tokens.
-    #[must_use]
     pub fn count(&self) -> TokenCount {
         TokenCount { tokens: self.tokens, estimated: self.estimated }
     }
@@ -237,7 +233,6 @@ pub struct DescriptionChanges {
 
 impl DescriptionChanges {
     /// Returns whether every description is unchanged.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -267,7 +262,6 @@ pub struct SettingChanged {
 
 impl SinceLast {
     /// Describes the changes: `the client changed from Codex to Cursor`, `3 entries fewer`; `number` formats numbers.
-    #[must_use]
     pub fn describe(&self, number: impl Fn(usize) -> String) -> Vec<String> {
         let changed = |change: &SettingChanged| {
             format!("the {} changed from {} to {}", change.what, change.before, change.now)
@@ -347,7 +341,6 @@ pub struct ComposedView {
 
 impl ComposedView {
     /// Returns the size of a skill's body in the call: in the instructions, else in the last result that contains it.
-    #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
         let this = |part: &&(&ComposedPart, LevelSize)| {
             let body = matches!(part.0.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
@@ -371,7 +364,6 @@ impl ComposedView {
     }
 
     /// Returns the transcript entry whose result contains the body of a skill, unless the instructions contain it.
-    #[must_use]
     pub fn delivered_in(&self, name: &str) -> Option<u64> {
         let body = |part: &ComposedPart| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
         let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));

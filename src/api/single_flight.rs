@@ -2,8 +2,9 @@
 //! that no result is older than its request, and a hundred requests cost a few reads.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use skills_base::sync::MutexExt as _;
 use tokio::sync::OnceCell;
 
 /// Calls in flight by key; an entry is removed when its last caller is done.
@@ -42,7 +43,7 @@ impl<T: Clone> SingleFlight<T> {
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<String, InFlight<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     fn ask(&self, name: &str) -> Question<'_, T> {

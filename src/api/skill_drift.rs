@@ -48,13 +48,11 @@ pub struct SkillDrift {
 
 impl SkillDrift {
     /// Returns whether there is no drift: the roots contain it as it was loaded.
-    #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
     /// Describes the drift: `changed on disk since, not in these roots`.
-    #[must_use]
     pub fn describe(&self) -> Option<String> {
         let file = match self.file {
             LoadedFile::Unchanged => None,
@@ -77,7 +75,6 @@ impl SkillDrift {
     }
 
     /// Returns whether loading it again by name yields a different text.
-    #[must_use]
     pub fn needs_reload(&self) -> bool {
         match self.roots {
             LoadedFrom::Here => self.file == LoadedFile::Changed,
@@ -87,13 +84,10 @@ impl SkillDrift {
     }
 
     /// Returns whether its `SKILL.md` exists.
-    #[must_use]
     pub fn has_file(&self) -> bool {
         !matches!(self.file, LoadedFile::Gone | LoadedFile::FolderGone)
     }
 
-    /// Returns whether its folder exists.
-    #[must_use]
     pub fn has_folder(&self) -> bool {
         self.file != LoadedFile::FolderGone
     }

@@ -7,7 +7,6 @@ use skills_skill::Digest;
 
 /// Returns a new trace id: 32 lowercase hexadecimal digits, not all zero
 /// (<https://www.w3.org/TR/trace-context/#trace-id>).
-#[must_use]
 pub fn new_trace_id() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -53,14 +53,12 @@ pub struct TrustSubject {
 
 impl TrustSubject {
     /// Returns whether it contains anything that could run.
-    #[must_use]
     pub fn runs_something(&self) -> bool {
         self.contract.is_some() || !self.scripts.is_empty() || !self.bindings.is_empty() || self.hooks
     }
 }
 
 /// Returns what trusting this folder would allow. Reads all of its files.
-#[must_use]
 pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
     let (measured, obstacle) = match trust.compute_digest(place) {
         Ok(measured) => (Some(measured), None),
@@ -128,7 +126,6 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
 }
 
 /// Returns whether a bundle has a contract: a `skill.yaml` with steps.
-#[must_use]
 pub fn has_contract(bundle: &Path) -> bool {
     let text = Folder::follow(bundle).ok().and_then(|folder| folder.read_text(CONTRACT, MAX_BYTES).ok());
     text.is_some_and(|text| contract::parse(&bundle.join(CONTRACT), &text).0.is_some())

@@ -21,12 +21,7 @@ pub enum Connection {
     /// In this process.
     Local,
     /// On a remote service.
-    Remote {
-        /// Address for display.
-        address: String,
-        /// The state of the connection.
-        state: ConnectionState,
-    },
+    Remote { address: String, state: ConnectionState },
 }
 
 /// State of the connection to a remote core.
@@ -68,9 +63,7 @@ pub struct IndexProgress {
 pub enum Event {
     /// A new snapshot.
     Catalog(Arc<Change>),
-    /// Progress of a scan.
     Scan(ScanProgress),
-    /// Progress of the index.
     Index(IndexProgress),
     /// An unsolicited notice for the user, as one sentence.
     Notice(String),
@@ -105,7 +98,6 @@ pub struct ListFilter {
 
 impl ListFilter {
     /// Returns whether every skill matches, on any number of pages.
-    #[must_use]
     pub fn keeps_all(&self) -> bool {
         *self == Self { limit: self.limit, cursor: self.cursor.clone(), ..Self::default() }
     }
@@ -259,19 +251,15 @@ pub struct LevelTokens {
 
 impl LevelTokens {
     /// Returns the tokens of its catalog entry.
-    #[must_use]
     pub fn entry_count(&self) -> TokenCount {
         TokenCount { tokens: self.l1, estimated: self.l1_estimated }
     }
 
-    /// Returns the tokens of its body.
-    #[must_use]
     pub fn body_count(&self) -> TokenCount {
         TokenCount { tokens: self.l2, estimated: self.l2_estimated }
     }
 
     /// Returns the tokens of its resource files.
-    #[must_use]
     pub fn files_count(&self) -> TokenCount {
         TokenCount { tokens: self.l3, estimated: self.l3_estimated }
     }
@@ -340,7 +328,6 @@ pub struct AssumedFolder {
 
 impl AssumedFolder {
     /// Returns a note for each folder, with the names of the clients that do not search it, for the top of a list.
-    #[must_use]
     pub fn notes(clients: &[(&str, &[Self])]) -> Vec<String> {
         let mut folders: Vec<(&Self, Vec<&str>)> = Vec::new();
         for (client, own) in clients {
@@ -359,7 +346,6 @@ impl AssumedFolder {
     }
 
     /// Returns the note for a client or several.
-    #[must_use]
     pub fn note(&self, clients: &str) -> String {
         if self.shipped {
             return format!(

@@ -69,7 +69,6 @@ impl ForeignBundle {
 
 impl ClientView {
     /// Returns what the client does with a bundle, whether the catalog contains it or not.
-    #[must_use]
     pub fn entry_of(&self, id: &SkillId, location: &Path) -> Option<ClientViewEntry> {
         let own = self.entries.iter().find(|entry| entry.skill_id == *id).cloned();
         let foreign = || self.foreign.iter().find(|one| one.location == location);
@@ -77,14 +76,12 @@ impl ClientView {
     }
 
     /// Returns the notes about folders that the client does not search and is shown as if it did.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         AssumedFolder::notes(&[(&self.name, &self.assumed_folders)])
     }
 
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
     /// that the catalog does not follow is the link; the client lists the file behind it.
-    #[must_use]
     pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(Listed, Shown)> {
         let is_at = |entry: &Listed| entry.location.as_ref().is_some_and(|file| file.starts_with(location));
         self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {

@@ -67,7 +67,6 @@ pub enum Visibility {
 
 impl Visibility {
     /// Returns the sign in a matrix, in Unicode or ASCII.
-    #[must_use]
     pub fn sign(self, unicode: bool) -> &'static str {
         let (sign, ascii) = match self {
             Self::Full => ("●", "@"),
@@ -85,8 +84,6 @@ impl Visibility {
         if unicode { sign } else { ascii }
     }
 
-    /// Returns the label.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -238,7 +235,6 @@ pub struct VisibilityReport {
 
 impl VisibilityReport {
     /// Returns the notes about folders that clients do not search and are shown as if they did.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let clients = self.clients.iter();
         let clients: Vec<_> =

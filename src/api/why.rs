@@ -20,6 +20,7 @@ use skills_discovery::{
 };
 use skills_registry::Catalog;
 use skills_session::{Listed, Shown};
+use skills_skill::client::one_blank;
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
@@ -149,14 +150,12 @@ pub struct ClientChecks {
 impl ClientChecks {
     /// Returns whether all checks pass without a repair, and the description is shown in full. An assumed folder is
     /// not a check.
-    #[must_use]
     pub fn passes(&self) -> bool {
         let is_passed = |check: &WhyCheck| check.result == CheckResult::Pass || self.assumes(check);
         self.description.is_none() && self.repaired.is_none() && self.checks.iter().all(is_passed)
     }
 
     /// Returns whether a check is the one of an assumed folder.
-    #[must_use]
     pub fn assumes(&self, check: &WhyCheck) -> bool {
         self.assumed && check.check == CheckKind::Folder && check.result == CheckResult::Unknown
     }
@@ -205,13 +204,11 @@ pub struct WhyTerm {
 
 impl WhyTerm {
     /// Returns the word that is looked up: the corrected one if the term is misspelled.
-    #[must_use]
     pub fn word(&self) -> &str {
         self.read_as.as_deref().unwrap_or(&self.term)
     }
 
     /// Returns the term, with the word that it is read as.
-    #[must_use]
     pub fn label(&self) -> String {
         match &self.read_as {
             Some(word) => format!("{}, read as {word}", self.term),
@@ -311,7 +308,6 @@ pub struct WhyReport {
 impl WhyReport {
     /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it. What
     /// clients would do with a folder that none of them searches is conditional.
-    #[must_use]
     pub fn answer(&self) -> String {
         let is_failed = |check: &WhyCheck| check.result == CheckResult::Fail;
         let ranks = !self.checks.iter().any(is_failed);
@@ -423,13 +419,12 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// Returns what a client shows of a skill if it is another text than the description.
-#[must_use]
 pub fn instead_of_description(text: &str) -> String {
     format!("{} instead of the description", quoted_start(text))
 }
 
 fn quoted_start(text: &str) -> String {
-    let text = one_line(text);
+    let text = one_blank(text);
     let start: String = text.chars().take(MAX_QUOTED).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("“{start}{more}”")
@@ -684,7 +679,6 @@ fn refused(refusal: &RejectedBundle) -> WhyCheck {
 
 /// Returns why the file of a skill is rejected, for one that is not in the catalog: ``skill `x` is rejected:
 /// SKILL.md:3: … (bad-yaml)``.
-#[must_use]
 pub fn rejection_of(catalog: &Catalog, id: &SkillId) -> Option<String> {
     let mut refused = catalog.refused.iter();
     let refusal = refused.find(|refusal| refusal.id == *id && catalog.by_id(id.as_str()).is_none())?;
@@ -1219,10 +1213,6 @@ pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> R
     Ok(subject(core, wanted).await?.id)
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
 /// repairs the file.
 fn description_check(
@@ -1261,7 +1251,7 @@ fn description_check(
     );
     let (all, is_appended) = (stated.chars().count(), stated.len() > subject.description.len());
     // A repair may use only its beginning.
-    let is_whole = repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&stated));
+    let is_whole = repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
     let cut_by_client = listed.cut || !stated.trim().starts_with(listed.description.trim());
     let text = match shown {
         Shown::Unknown { what } => return (WhyCheck::unknown(kind, what.clone()), None),

@@ -35,9 +35,6 @@ pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 }
 
 /// Runs blocking or long work with [`spawn_blocking`].
-///
-/// # Errors
-/// Returns the error of the work, and `internal_error` if it panics.
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

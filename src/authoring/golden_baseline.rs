@@ -20,7 +20,6 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct GoldenBaseline {
     /// When it was set, milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The figures.
     pub figures: GoldenFigures,
     /// Queries that were answered as expected, with the first result of each; of the newest baseline only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -30,11 +29,9 @@ pub struct GoldenBaseline {
     pub failed: BTreeMap<String, Option<SkillId>>,
 }
 
-/// Baselines by golden set.
 type Stored = BTreeMap<String, Vec<GoldenBaseline>>;
 
 /// Returns the baselines of a golden set, oldest first. `key` identifies the golden set.
-#[must_use]
 pub fn baselines(file: &Path, key: &str) -> Vec<GoldenBaseline> {
     stored(file).remove(key).unwrap_or_default()
 }
@@ -56,9 +53,6 @@ fn stored(file: &Path) -> Stored {
 }
 
 /// Adds a baseline, and returns all baselines of the golden set.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
 pub fn add_baseline(file: &Path, key: &str, baseline: GoldenBaseline) -> io::Result<Vec<GoldenBaseline>> {
     let mut stored = stored(file);
     let own = stored.entry(key.to_owned()).or_default();

@@ -132,13 +132,11 @@ pub struct NewCases {
 }
 
 /// Returns whether two cases have the same query: the ranking does not distinguish upper and lower case.
-#[must_use]
 pub fn is_same_query(a: &Case, b: &Case) -> bool {
     a.query.to_lowercase() == b.query.to_lowercase()
 }
 
 /// Compares queries with those of a golden set.
-#[must_use]
 pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
     let mut split = NewCases::default();
     for case in cases {

@@ -28,7 +28,6 @@ pub enum GoldenFormat {
 
 impl GoldenFormat {
     /// Returns the format of a file, by its extension.
-    #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
         let extension = file.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -93,7 +92,6 @@ pub fn parse_golden(
 }
 
 /// Returns the skill of an evaluation file: its `skill_name`, or the folder that contains its `evals` folder.
-#[must_use]
 pub fn skill_of_evals(file: &Path, text: &str) -> Option<SkillId> {
     let stated = serde_json::from_str::<serde_json::Value>(text).ok();
     let stated = stated.and_then(|value| value.get("skill_name")?.as_str().map(SkillId::new));

@@ -49,9 +49,6 @@ pub fn with_description(location: &Path, source: &str, description: &str) -> Res
 
 /// Returns `source` with another description and another `when_to_use`, if they are given; an empty `when_to_use` is
 /// removed. A text that the file has already is not written again.
-///
-/// # Errors
-/// Returns an error under the conditions of [`with_description`].
 pub fn with_texts(
     location: &Path,
     source: &str,
@@ -69,7 +66,6 @@ pub fn with_texts(
 }
 
 /// Returns whether two versions of a file differ in the texts only that [`with_texts`] writes, and `earlier` has these.
-#[must_use]
 pub fn has_texts(
     location: &Path,
     source: &str,
@@ -314,10 +310,6 @@ pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), Wr
 }
 
 /// Replaces a file like [`replace_file`], by its real path when it was read: no link is followed.
-///
-/// # Errors
-/// Returns an error under the conditions of [`replace_file`], and if a link has replaced the file or one of its
-/// folders.
 pub fn replace_real_file(real: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
     replaced(real, files::replace_file(real, read, write))
 }

@@ -20,9 +20,6 @@ pub trait ReadAt: Send + Sync + fmt::Debug {
     fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()>;
 
     /// Returns the total number of bytes.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     fn length(&self) -> io::Result<u64>;
 }
 
@@ -49,7 +46,6 @@ pub struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Creates a writer to `out`.
     pub fn new(out: W) -> Self {
         Self { out, hash: crc32fast::Hasher::new(), filled: 0, sums: Vec::new(), length: 0 }
     }
@@ -138,13 +134,11 @@ impl Blocks {
     }
 
     /// Returns the length of the content in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
     /// Returns a reader of the content from an offset on.
-    #[must_use]
     pub fn reader(&self, from: u64) -> Reader<'_> {
         Reader { blocks: self, at: from, block: None, bytes: Vec::new() }
     }
@@ -244,9 +238,6 @@ impl Reader<'_> {
     }
 
     /// Returns the next record that [`BlockWriter::record`] wrote.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Reader::take`].
     pub fn record(&mut self) -> io::Result<&[u8]> {
         let length = self.take(4)?;
         let length = u32::from_le_bytes(std::array::from_fn(|i| length[i]));
@@ -254,7 +245,6 @@ impl Reader<'_> {
     }
 
     /// Returns the offset of the next bytes.
-    #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -269,7 +259,6 @@ pub struct FileFrom {
 
 impl FileFrom {
     /// Creates a source for the content after the first `from` bytes.
-    #[must_use]
     pub fn new(file: File, from: u64) -> Self {
         Self { file: Source::new(file), from }
     }

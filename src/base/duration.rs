@@ -6,7 +6,6 @@ use std::time::Duration;
 const MAX_SECONDS: u64 = 1 << 40;
 
 /// Parses numbers with units, which add up; returns `None` for anything else.
-#[must_use]
 pub fn parse(text: &str) -> Option<Duration> {
     let (mut rest, mut sum) = (text, 0_u64);
     loop {
@@ -29,7 +28,6 @@ pub fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Formats an age in one unit: `12 s`, `2 m`, `4 h`, `3 d`.
-#[must_use]
 pub fn age(millis: i64) -> String {
     let seconds = millis.max(0) / 1_000;
     match seconds {
@@ -41,7 +39,6 @@ pub fn age(millis: i64) -> String {
 }
 
 /// Formats a duration: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
-#[must_use]
 pub fn elapsed(millis: i64) -> String {
     match millis {
         ..1 => "< 1 ms".to_owned(),
@@ -53,7 +50,6 @@ pub fn elapsed(millis: i64) -> String {
 }
 
 /// Formats microseconds: `< 0.1 ms`, `0.6 ms`, `12 ms`, `1.4 s`.
-#[must_use]
 pub fn elapsed_micros(micros: u64) -> String {
     match micros {
         0..50 => "< 0.1 ms".to_owned(),

@@ -1,7 +1,6 @@
 //! Lower-case hexadecimal.
 
 /// Encodes bytes as two digits each.
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
@@ -13,7 +12,6 @@ pub fn encode(bytes: &[u8]) -> String {
 }
 
 /// Decodes an even, positive number of digits.
-#[must_use]
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if digits.is_empty() || !digits.len().is_multiple_of(2) {

@@ -1,6 +1,7 @@
 //! A large value that is loaded on first use and dropped when it was unused for a while.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::sync::MutexExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The value, for a static variable.
@@ -15,14 +16,13 @@ pub struct IdleCache<T> {
 
 impl<T: Send + Sync> IdleCache<T> {
     /// Creates an empty cache that keeps its value for this long after the last use.
-    #[must_use]
     pub const fn new(name: &'static str, keep: Duration) -> Self {
         Self { name, keep, loaded: Mutex::new(None) }
     }
 
     /// Returns the value; `load` loads it on first use and again after it was dropped. Concurrent callers wait for it.
     pub fn get(&'static self, load: impl FnOnce() -> Option<T>) -> Option<Arc<T>> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.locked();
         if let Some((value, used)) = loaded.as_mut() {
             *used = Instant::now();
             return Some(Arc::clone(value));
@@ -40,7 +40,7 @@ impl<T: Send + Sync> IdleCache<T> {
     fn drop_unused(&self) {
         loop {
             let unused = {
-                let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut loaded = self.loaded.locked();
                 let Some((_, used)) = loaded.as_ref() else { return };
                 let unused = used.elapsed();
                 if unused >= self.keep {

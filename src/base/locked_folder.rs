@@ -29,9 +29,6 @@ pub struct LockedFolder {
 
 impl LockedFolder {
     /// Creates a folder whose name begins with `prefix`. With `traversable`, other users may traverse it.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn create_in(base: &Path, prefix: &str, traversable: bool) -> io::Result<Self> {
         for _ in 0..MAX_TRIES {
             let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
@@ -50,8 +47,6 @@ impl LockedFolder {
         Err(io::Error::other("each new folder was taken for a leftover"))
     }
 
-    /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -72,16 +67,11 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Deletes the folder.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn clear(self) -> io::Result<()> {
         clear_contents(&self.path)?;
         fs::remove_dir_all(&self.path)

@@ -10,7 +10,6 @@ pub const MAX_LEVELS: usize = 64;
 pub const MAX_STORED_LEVELS: usize = 100;
 
 /// Returns whether a value has more than this number of nested lists and objects.
-#[must_use]
 pub fn exceeds(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => {
@@ -24,7 +23,6 @@ pub fn exceeds(value: &Value, levels: usize) -> bool {
 }
 
 /// Returns whether a JSON text has more than this number of nested lists and objects.
-#[must_use]
 pub fn text_exceeds(json: &str, levels: usize) -> bool {
     let (mut open, mut quoted, mut escaped) = (0_usize, false, false);
     for byte in json.bytes() {

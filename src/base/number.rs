@@ -4,7 +4,6 @@
 const SEPARATOR: char = ',';
 
 /// Formats a number with separators: `14,639`.
-#[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -18,13 +17,11 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Formats a count with its noun: `1 skill`, `2 queries`, `14,639 skills`.
-#[must_use]
 pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     inflected(count, noun, &plural(noun))
 }
 
 /// Formats a count with text that depends on it: `1 body is`, `2 bodies are`.
-#[must_use]
 pub fn inflected(count: impl TryInto<u64>, one: &str, many: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
@@ -40,7 +37,6 @@ fn plural(noun: &str) -> String {
 }
 
 /// Formats a size: `812 B`, `9.8 kB`, `41 kB`, `3.2 MB`.
-#[must_use]
 pub fn byte_size(bytes: u64) -> String {
     let value = bytes as f64;
     match bytes {

@@ -9,7 +9,6 @@ use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 
 /// Returns a path as text, with `\xff` for each byte that is not UTF-8.
-#[must_use]
 pub fn escaped(path: &Path) -> Cow<'_, str> {
     if let Some(text) = path.to_str() {
         return Cow::Borrowed(text);
@@ -26,9 +25,6 @@ pub fn escaped(path: &Path) -> Cow<'_, str> {
 }
 
 /// Serializes a field of paths as text: for `#[serde(serialize_with = "…")]`.
-///
-/// # Errors
-/// Returns the errors of the serializer.
 pub fn serialize<P: Paths, S: Serializer>(paths: &P, serializer: S) -> Result<S::Ok, S::Error> {
     paths.serialize_paths(serializer)
 }
@@ -36,9 +32,6 @@ pub fn serialize<P: Paths, S: Serializer>(paths: &P, serializer: S) -> Result<S:
 /// A value that consists of paths.
 pub trait Paths {
     /// Serializes it.
-    ///
-    /// # Errors
-    /// Returns the errors of the serializer.
     fn serialize_paths<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
 }
 

@@ -10,9 +10,6 @@ pub const FILE_MODE: u32 = 0o600;
 pub const FOLDER_MODE: u32 = 0o700;
 
 /// Creates a folder and its missing parents, each accessible only to its owner. An existing folder stays unchanged.
-///
-/// # Errors
-/// Returns an error of the system.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -41,9 +38,6 @@ fn create_one(folder: &Path) -> io::Result<()> {
 }
 
 /// Creates an empty file with exactly these permissions; returns false if the name already exists.
-///
-/// # Errors
-/// Returns an error of the system.
 pub fn create_file(file: &Path, mode: u32) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -59,9 +53,6 @@ pub fn create_file(file: &Path, mode: u32) -> io::Result<bool> {
 
 /// Opens a file for appending and reading, creating it if it is missing, and removes the permissions of other users
 /// from an existing one.
-///
-/// # Errors
-/// Returns an error of the system.
 pub fn open_append(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).read(true);
@@ -96,9 +87,6 @@ pub fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Returns the permissions of a file or folder beyond `mode`, if any: `0o644` with mode `0o600` gives `0o044`.
-///
-/// # Errors
-/// Returns an error of the system.
 #[cfg(unix)]
 pub fn excess(path: &Path, mode: u32) -> io::Result<Option<u32>> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -107,9 +95,6 @@ pub fn excess(path: &Path, mode: u32) -> io::Result<Option<u32>> {
 }
 
 /// Returns `None`: this system has no such permissions.
-///
-/// # Errors
-/// Never fails.
 #[cfg(not(unix))]
 pub fn excess(_: &Path, _: u32) -> io::Result<Option<u32>> {
     Ok(None)
@@ -117,9 +102,6 @@ pub fn excess(_: &Path, _: u32) -> io::Result<Option<u32>> {
 
 /// Removes permissions beyond `mode` from a file or folder; a missing one is not an error; links and devices are
 /// skipped.
-///
-/// # Errors
-/// Returns an error of the system.
 pub fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
@@ -145,9 +127,6 @@ fn remove_bits(_: &Path, _: u32) -> io::Result<()> {
 }
 
 /// Sets exactly these permissions on a file or folder.
-///
-/// # Errors
-/// Returns an error of the system.
 #[cfg(unix)]
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -155,9 +134,6 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Does nothing: this system has no such permissions.
-///
-/// # Errors
-/// Never fails.
 #[cfg(not(unix))]
 pub fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())

@@ -13,7 +13,6 @@ use skills_skill::{SkillId, safe_text};
 /// Number of digits of a commit id shown.
 const SHORT_ID: usize = 10;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let job = BisectJob {
@@ -23,12 +22,7 @@ pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Exit, Failure> {
         max_commits: args.max_commits,
     };
     let found = skills_api::bisect(config, job).await?;
-    if cx.out.json {
-        cx.out.value(&found)?;
-    } else {
-        let text = render(&found, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&found, |look| render(&found, look))?;
     Ok(if found.change.is_some() { Exit::Success } else { Exit::ChecksFailed })
 }
 

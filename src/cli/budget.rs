@@ -21,24 +21,19 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     if let Some(client) = &args.client {
         let view = core.budget(Some(client), args.window).await?;
-        if cx.out.json {
-            cx.out.value(&view)?;
-        } else {
-            cx.print_rendered(|is_plain, look| {
+        cx.show(
+            &view,
+            |is_plain, look| {
                 if is_plain { labeled_one(&view, args.all) } else { one(&view, args.all, look) }
-            })?;
-        }
+            },
+        )?;
         return Ok(Exit::Success);
     }
     let mut views = vec![core.budget(None, args.window).await?];
     for (client, _) in core.client_profiles().await? {
         views.push(core.budget(Some(&*client), args.window).await?);
     }
-    if cx.out.json {
-        cx.out.value(&views)?;
-    } else {
-        cx.print_rendered(|is_plain, look| if is_plain { labeled(&views) } else { all(&views, look) })?;
-    }
+    cx.show(&views, |is_plain, look| if is_plain { labeled(&views) } else { all(&views, look) })?;
     Ok(Exit::Success)
 }
 

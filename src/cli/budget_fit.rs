@@ -16,7 +16,6 @@ use skills_skill::safe_text;
 /// Maximum number of lost queries listed.
 const MAX_LISTED: usize = 20;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     if args.write && core.here().is_none() {
@@ -25,11 +24,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
     let request =
         BudgetFitRequest { clients: args.clients.clone(), window: args.window, queries: Vec::new() };
     let fit = core.budget_fit(request).await?;
-    if cx.out.json {
-        cx.out.value(&fit)?;
-    } else {
-        cx.print_rendered(|is_plain, look| render(&fit, is_plain, look))?;
-    }
+    cx.show(&fit, |is_plain, look| render(&fit, is_plain, look))?;
     let has_changes =
         !fit.descriptions.is_empty() || fit.clients.iter().any(|client| client.overrides.is_some());
     if !fit.fits {

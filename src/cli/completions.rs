@@ -4,7 +4,6 @@ use super::Context;
 use super::args::{self, CompletionsArgs};
 use super::failure::{Exit, Failure};
 
-/// Runs the command.
 pub fn run(cx: &mut Context, args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::command(), "skills", &mut script);

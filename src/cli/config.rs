@@ -18,7 +18,6 @@ use skills_skill::safe_text;
 /// `skills config path --json`.
 #[derive(Serialize)]
 struct Paths<'a> {
-    /// The user's own file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     user: &'a Path,
     /// The existing files, in order of application.
@@ -38,7 +37,6 @@ struct Checked {
     mistakes: Vec<String>,
 }
 
-/// Runs the command.
 pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Exit, Failure> {
     match action {
         ConfigAction::Path => path(cx),

@@ -4,6 +4,8 @@ use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use super::args::Global;
 use super::dialog::clean_lines;
 use super::failure::Failure;
@@ -61,7 +63,6 @@ impl Deref for Backend {
     }
 }
 
-/// The context of a command.
 pub struct Context {
     /// Standard output.
     pub out: Out,
@@ -202,6 +203,15 @@ impl Context {
         let is_plain = self.is_plain();
         let text = render(is_plain, self.out.look);
         self.out.raw(if is_plain { clean_lines(&text) } else { text }.as_bytes())
+    }
+
+    /// Prints a result as JSON if that is requested, otherwise like [`Self::print_rendered`].
+    pub(super) fn show(
+        &mut self,
+        value: &impl Serialize,
+        render: impl FnOnce(bool, TerminalCaps) -> String,
+    ) -> io::Result<()> {
+        if self.out.json { self.out.value(value) } else { self.print_rendered(render) }
     }
 
     /// Returns whether the terminal shows the progress of this command.

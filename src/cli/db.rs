@@ -49,11 +49,7 @@ async fn create(cx: &mut Context) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     client.store().require_writable().await?;
     let place = client.store().place()?;
-    if cx.out.json {
-        cx.out.value(&serde_json::json!({ "place": place }))?;
-    } else {
-        cx.out.line(safe_text::line(&place))?;
-    }
+    cx.out.show_line(&serde_json::json!({ "place": place }), safe_text::line(&place))?;
     Ok(Exit::Success)
 }
 
@@ -61,12 +57,8 @@ async fn check(cx: &mut Context) -> Result<Exit, Failure> {
     let client = Backend::Here { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
     let Some(local) = client.here() else { return Ok(Exit::Success) };
     let found = local.store().health().await?;
-    if cx.out.json {
-        cx.out.value(&found)?;
-    } else {
-        let text = super::runs::invocation(&cx.global, None).completed_in(&render(&found, cx.out.look));
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out
+        .show(&found, |look| super::runs::invocation(&cx.global, None).completed_in(&render(&found, look)))?;
     Ok(if found.health.is_sound() { Exit::Success } else { Exit::ChecksFailed })
 }
 
@@ -154,9 +146,10 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let place = client.store().place()?;
-        confirm(&format!(
-            "Create an empty store at {place}? The existing files are kept under another name."
-        ))?;
+        confirm(
+            &format!("Create an empty store at {place}? The existing files are kept under another name."),
+            "nothing was changed",
+        )?;
     }
     let done = client.store().reset().await?;
     print_replaced(cx, &done, "created an empty store")
@@ -168,10 +161,13 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Exit, Failure> 
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.confirm.yes {
         let place = client.store().place()?;
-        confirm(&format!(
-            "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
-            file.display()
-        ))?;
+        confirm(
+            &format!(
+                "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
+                file.display()
+            ),
+            "nothing was changed",
+        )?;
     }
     let done = client.store().restore(file).await?;
     print_replaced(cx, &done, "restored the store")
@@ -193,23 +189,14 @@ async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     let place = client.store().place()?;
     if !args.yes {
-        confirm(&format!("Accept the current store at {place}?"))?;
+        confirm(&format!("Accept the current store at {place}?"), "nothing was changed")?;
     }
     let id = client.store().adopt().await?;
-    if cx.out.json {
-        cx.out.value(&serde_json::json!({ "place": place, "id": id }))?;
-    } else {
-        cx.out.line(format!("{} is the store {id}", safe_text::line(&place)))?;
-    }
+    cx.out.show_line(
+        &serde_json::json!({ "place": place, "id": id }),
+        format!("{} is the store {id}", safe_text::line(&place)),
+    )?;
     Ok(Exit::Success)
-}
-
-fn confirm(question: &str) -> Result<(), Failure> {
-    let answer = ask(&format!("{question} [y/N]"), "pass --yes")?;
-    if matches!(answer.as_str(), "y" | "yes") {
-        return Ok(());
-    }
-    Err(Error::new(Code::ConfirmationRequired, "nothing was changed").into())
 }
 
 async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Failure> {
@@ -217,8 +204,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Failure> {
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
-        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
-        agreed(&format!("Delete {runs} that ended before {}?", shown(before_ms)))?;
+        confirm(&format!("Delete {runs} that ended before {}?", shown(before_ms)), "nothing was deleted")?;
     }
     let runs = client.store().purge(before_ms).await?;
     print_deleted(cx, runs, before_ms, "deleted")
@@ -230,12 +216,14 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Exit, Fa
     let client = cx.open(CoreParts::Catalog).await?;
     if !args.yes {
         let runs = ended_before(&client, before_ms).await?;
-        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
-        agreed(&format!(
-            "Delete step inputs and output lines of {runs} that ended before {}, and older entries of \
+        confirm(
+            &format!(
+                "Delete step inputs and output lines of {runs} that ended before {}, and older entries of \
                 the audit log? States, decisions and results are kept.",
-            shown(before_ms)
-        ))?;
+                shown(before_ms)
+            ),
+            "nothing was deleted",
+        )?;
     }
     let purged = client.audit_log().purge(before_ms).await?;
     if cx.out.json {
@@ -251,12 +239,12 @@ fn shown(before_ms: i64) -> String {
     clock::moment(before_ms, &TimeZone::system())
 }
 
-fn agreed(question: &str) -> Result<(), Failure> {
+fn confirm(question: &str, refused: &str) -> Result<(), Failure> {
     let answer = ask(&format!("{question} [y/N]"), "pass --yes")?;
     if matches!(answer.as_str(), "y" | "yes") {
         return Ok(());
     }
-    Err(Error::new(Code::ConfirmationRequired, "nothing was deleted").into())
+    Err(Error::new(Code::ConfirmationRequired, refused).into())
 }
 
 fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Exit, Failure> {
@@ -270,14 +258,14 @@ fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Res
 }
 
 /// Returns how many runs ended before a time.
-async fn ended_before(client: &Local, before_ms: i64) -> Result<u64, Failure> {
+async fn ended_before(client: &Local, before_ms: i64) -> Result<String, Failure> {
     let states = vec![RunState::Completed, RunState::Failed, RunState::Canceled];
     let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };
     let mut count = 0;
     loop {
         let page = client.runs(filter.clone()).await?;
-        count += page.runs.iter().filter(|run| run.since_ms < before_ms).count() as u64;
-        let Some(cursor) = page.next else { return Ok(count) };
+        count += page.runs.iter().filter(|run| run.since_ms < before_ms).count();
+        let Some(cursor) = page.next else { return Ok(counted(count, "run")) };
         filter.cursor = Some(cursor);
     }
 }

@@ -20,7 +20,6 @@ struct Described<'a> {
     levels: Option<&'a LevelTokens>,
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.describe(&args.skill).await?;
@@ -52,7 +51,6 @@ fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Renders the skill.
 pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: TerminalCaps) -> String {
     let mut out = String::new();
     let summary = &detail.summary;

@@ -30,9 +30,6 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
     }
 
     /// Prompts for a line; returns `None` at the end of the input.
-    ///
-    /// # Errors
-    /// Returns an error if the output is closed or the input cannot be read.
     pub fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
         self.print_line(prompt)?;
         write!(self.output, "> ").map_err(Failure::from)?;

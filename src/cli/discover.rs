@@ -18,7 +18,6 @@ pub const RANKING_DISCLAIMER: &str = "Ranked by Skill Workbench; a client's mode
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure> {
     let intent = intent(&args.intent)?;
     if !cx.out.json && (cx.global.line_mode || cx.config()?.line_mode) {
@@ -99,7 +98,6 @@ async fn explained(
     Err(Error::new(Code::NotFound, message).into())
 }
 
-/// Renders the answer.
 pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String {
     let mut out = String::new();
     let dot = if look.unicode { "·" } else { "-" };

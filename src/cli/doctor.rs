@@ -18,7 +18,6 @@ struct Report<'a> {
     checks: &'a [Check],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let client = cx.open_here(CoreParts::Index).await?;
@@ -38,11 +37,10 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
         check.found = called.completed_in(&check.found);
         check.advice = check.advice.take().map(|advice| called.completed_in(&advice));
     }
-    if cx.out.json {
-        cx.out.value(&Report { checks: &checks })?;
-    } else {
-        cx.print_rendered(|is_plain, look| if is_plain { labeled(&checks) } else { render(&checks, look) })?;
-    }
+    cx.show(
+        &Report { checks: &checks },
+        |is_plain, look| if is_plain { labeled(&checks) } else { render(&checks, look) },
+    )?;
     let worst = checks.iter().map(|check| check.health).max();
     Ok(if worst == Some(Health::Problem) { Exit::ChecksFailed } else { Exit::Success })
 }
@@ -94,7 +92,6 @@ fn labeled(checks: &[Check]) -> String {
     (1..).zip(checks).map(line).collect()
 }
 
-/// Renders the report.
 fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);

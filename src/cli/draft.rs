@@ -19,7 +19,6 @@ const MAX_LISTED: usize = 20;
 /// Maximum number of characters of a client's name.
 const MAX_LABEL: usize = 40;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
     let saves = args.write || args.propose;
     let option = if args.propose { "--propose" } else { "--write" };
@@ -107,7 +106,6 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     out
 }
 
-/// Renders the report.
 pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);

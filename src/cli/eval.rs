@@ -23,7 +23,6 @@ pub(super) const NO_GOLDEN_QUERIES: &str =
 /// Maximum number of lost queries named.
 const MAX_LOST_QUERIES: usize = 30;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {
     let config = cx.config()?;
     let usual = if config.policy == RankPolicy::Strict { Policy::Strict } else { Policy::Blended };
@@ -81,14 +80,10 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Exit, F
         let evaluation = evaluate(&config, &job).await;
         match evaluation {
             Ok(evaluation) => {
-                if cx.out.json {
-                    cx.out.value(&evaluation)?;
-                } else {
-                    cx.print_rendered(|is_plain, look| match &before {
-                        Some(before) => changes(before, &evaluation, is_plain, look),
-                        None => render(&evaluation, is_plain, look),
-                    })?;
-                }
+                cx.show(&evaluation, |is_plain, look| match &before {
+                    Some(before) => changes(before, &evaluation, is_plain, look),
+                    None => render(&evaluation, is_plain, look),
+                })?;
                 cx.out.flush()?;
                 before = Some(evaluation);
             }
@@ -159,7 +154,6 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     out
 }
 
-/// Renders the evaluation.
 fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     if report.queries + report.out_of_scope == 0 && report.near_misses.is_none() {

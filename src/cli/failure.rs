@@ -25,7 +25,6 @@ pub enum Exit {
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// An error of the core.
     Core(Error),
     /// Standard output could not be written.
     Output(io::Error),

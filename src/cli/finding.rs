@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::output::{TerminalCaps, TextStyle, wrap};
 use skills_skill::{Finding, Severity, safe_text};
 
-/// Returns the style of a severity.
 pub fn ink(severity: Severity) -> TextStyle {
     match severity {
         Severity::Error => TextStyle::Bad,

@@ -33,7 +33,6 @@ const MAX_IMPORT_BYTES: u64 = 16 << 20;
 /// Maximum number of pairs of skills listed.
 const MAX_PAIRS: usize = 10;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Exit, Failure> {
     match &args.action {
         GoldenAction::List(args) => list(cx, args).await,
@@ -95,12 +94,7 @@ async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Exit, Failure> 
         report.results.retain(|result| result.state.is_failing());
     }
     let has_failing = report.results.iter().any(|result| result.state.is_failing());
-    if cx.out.json {
-        cx.out.value(&report)?;
-    } else {
-        let text = render(&report, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&report, |look| render(&report, look))?;
     Ok(if has_failing { Exit::ChecksFailed } else { Exit::Success })
 }
 

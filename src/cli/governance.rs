@@ -10,7 +10,6 @@ use skills_api::{CoreParts, GovernanceFilter, GovernanceList, GovernedSkill};
 use skills_authoring::governance::QualityState;
 use skills_skill::safe_text;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let filter = GovernanceFilter {

@@ -7,7 +7,6 @@ use super::args::{KeysAction, NewKeyArgs};
 use super::failure::{Exit, Failure};
 use skills_api::new_key;
 
-/// Runs the command.
 pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Exit, Failure> {
     let KeysAction::New(args) = action;
     make(cx, args)

@@ -81,7 +81,6 @@ pub struct Adapters {
 }
 
 /// Parses the process's arguments and runs the command; without one, the workbench.
-#[must_use]
 pub fn main(adapters: Adapters) -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     // Determined before parsing, because parse errors are reported in the same format.

@@ -15,7 +15,6 @@ use skills_api::{
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
     let format = if cx.out.json { LintFormat::Json } else { args.format };
     if args.rules {
@@ -181,21 +180,13 @@ fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut out = String::new();
     for rule in rules {
-        let severity =
-            severity_ink(rule.severity).paint(&format!("{:<7}", rule.severity.to_string()), look.color);
+        let severity = super::finding::ink(rule.severity)
+            .paint(&format!("{:<7}", rule.severity.to_string()), look.color);
         let skills = counted(rule.skills, "skill");
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{severity}  {:<width$}  {:>6}  in {skills}", rule.code, rule.findings);
     }
     out
-}
-
-fn severity_ink(severity: Severity) -> TextStyle {
-    match severity {
-        Severity::Error => TextStyle::Bad,
-        Severity::Warning => TextStyle::Warn,
-        Severity::Info => TextStyle::Info,
-    }
 }
 
 /// Returns the last line: the number of checked skills and of findings.
@@ -246,7 +237,7 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Exit, Failure> {
 }
 
 fn described(rule: &LintRule, look: TerminalCaps) -> String {
-    let severity = severity_ink(rule.severity).paint(&rule.severity.to_string(), look.color);
+    let severity = super::finding::ink(rule.severity).paint(&rule.severity.to_string(), look.color);
     let fixable = if rule.fixable { ", fixed by --fix" } else { "" };
     let ignorable = if rule.can_be_ignored { "" } else { ", cannot be ignored" };
     let mut out =

@@ -27,7 +27,6 @@ struct SeenBy<'a> {
     client: &'a ClientView,
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let filter = ListFilter {
@@ -99,7 +98,6 @@ fn labeled(list: &SkillList) -> String {
     out + &footer(list, look)
 }
 
-/// Renders the list.
 pub fn render(list: &SkillList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let (winners, shadowed): (Vec<&SkillSummary>, Vec<_>) =

@@ -7,7 +7,6 @@ use super::Context;
 use super::args::{self, EXIT_CODES, ManArgs};
 use super::failure::{Exit, Failure};
 
-/// Runs the command.
 pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Exit, Failure> {
     match &args.dir {
         None => cx.out.raw(&page(&args::command())?)?,

@@ -16,7 +16,6 @@ use skills_skill::tokens::TokenCount;
 
 /// The style of a piece of text, using the 16 colors that every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the styles are in Ink::codes")]
 pub enum TextStyle {
     Strong,
     Muted,
@@ -169,7 +168,6 @@ pub struct Out {
     sink: Box<dyn Write>,
     /// Its capabilities.
     pub look: TerminalCaps,
-    /// Whether JSON was requested.
     pub json: bool,
     /// What is hyperlinked.
     pub links: Links,
@@ -207,6 +205,20 @@ impl Out {
             serde_json::to_writer(&mut self.sink, value)?;
         }
         self.sink.write_all(b"\n")
+    }
+
+    /// Writes a value as JSON if that is requested, otherwise as the text that `render` returns.
+    pub fn show(
+        &mut self,
+        value: &impl Serialize,
+        render: impl FnOnce(TerminalCaps) -> String,
+    ) -> io::Result<()> {
+        if self.json { self.value(value) } else { self.raw(render(self.look).as_bytes()) }
+    }
+
+    /// Writes a value as JSON if that is requested, otherwise as this line.
+    pub fn show_line(&mut self, value: &impl Serialize, line: impl AsRef<str>) -> io::Result<()> {
+        if self.json { self.value(value) } else { self.line(line) }
     }
 
     /// Writes a value as one line of JSON, even on a terminal.

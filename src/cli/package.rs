@@ -46,12 +46,7 @@ fn print_report(
     refusal: &str,
     file: Option<&Path>,
 ) -> Result<Exit, Failure> {
-    if cx.out.json {
-        cx.out.value(report)?;
-    } else {
-        let text = render(report, verb, refusal, file, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(report, |look| render(report, verb, refusal, file, look))?;
     Ok(if report.good() { Exit::Success } else { Exit::ChecksFailed })
 }
 

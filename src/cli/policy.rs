@@ -10,7 +10,6 @@ use skills_api::{CoreParts, PolicyExplanation, PolicyReport};
 use skills_registry::policy::Effect;
 use skills_skill::safe_text;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Exit, Failure> {
     match action {
         PolicyAction::Explain(args) => explain(cx, args).await,

@@ -67,12 +67,7 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Exit, Fai
         ProposalsAction::Show(args) => {
             let client = cx.reach(CoreParts::Index).await?;
             let view = client.proposal(&args.proposal).await?;
-            if cx.out.json {
-                cx.out.value(&view)?;
-            } else {
-                let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
-                cx.out.raw(text.as_bytes())?;
-            }
+            cx.out.show(&view, |look| render(&view, clock::now_ms(), &TimeZone::system(), look))?;
             Ok(Exit::Success)
         }
         ProposalsAction::Approve(args) => {
@@ -95,12 +90,7 @@ async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Exit, Failur
         cursor: args.cursor.clone(),
     };
     let list = client.proposals(filter).await?;
-    if cx.out.json {
-        cx.out.value(&list)?;
-    } else {
-        let text = render_list(&list, clock::now_ms(), cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&list, |look| render_list(&list, clock::now_ms(), look))?;
     Ok(Exit::Success)
 }
 
@@ -186,7 +176,6 @@ fn state_label(state: ProposalState) -> String {
     state.to_string().replace('_', " ")
 }
 
-/// Renders one line per proposal.
 fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
     let mut out = String::new();
     if list.proposals.is_empty() {

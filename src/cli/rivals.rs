@@ -24,22 +24,17 @@ pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Exit, Failure
     let core = cx.reach(CoreParts::Index).await?;
     let Some(skill) = &args.skill else {
         let report = complete(cx, &*core, None).await?;
-        if cx.out.json {
-            cx.out.value(&serde_json::json!({ "skills": report.skills, "losers": report.map.losers }))?;
-        } else {
-            cx.print_rendered(|is_plain, look| {
+        cx.show(
+            &serde_json::json!({ "skills": report.skills, "losers": report.map.losers }),
+            |is_plain, look| {
                 let render = if is_plain { labeled_losers } else { losers };
                 render(&report.map, args.all, look)
-            })?;
-        }
+            },
+        )?;
         return Ok(Exit::Success);
     };
     let report = core.rivals(skill).await?;
-    if cx.out.json {
-        cx.out.value(&report)?;
-    } else {
-        cx.print_rendered(|is_plain, look| rivals_text(&report, is_plain, look))?;
-    }
+    cx.show(&report, |is_plain, look| rivals_text(&report, is_plain, look))?;
     Ok(Exit::Success)
 }
 
@@ -48,11 +43,7 @@ pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Exit,
     let core = cx.reach(CoreParts::Index).await?;
     if let [first, second] = args.skills.as_slice() {
         let pair = core.compare_skills(first, second).await?;
-        if cx.out.json {
-            cx.out.value(&pair)?;
-        } else {
-            cx.print_rendered(|is_plain, look| pair_text(&pair, is_plain, look))?;
-        }
+        cx.show(&pair, |is_plain, look| pair_text(&pair, is_plain, look))?;
         return Ok(Exit::Success);
     }
     let report = complete(cx, &*core, args.skills.first().cloned()).await?;

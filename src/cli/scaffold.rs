@@ -12,7 +12,6 @@ use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
-/// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
     if let Some(problem) = args.id.as_deref().and_then(skills_api::id_problem) {
         return Err(Failure::usage(problem));
@@ -35,12 +34,7 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
             format!("no client searches this folder: move it to .claude/skills/{id} or .agents/skills/{id}");
         made.next.insert(0, step);
     }
-    if cx.out.json {
-        cx.out.value(&made)?;
-    } else {
-        let text = render(&made, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&made, |look| render(&made, look))?;
     Ok(Exit::Success)
 }
 

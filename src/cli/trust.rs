@@ -39,7 +39,6 @@ struct Listed<'a> {
     files: usize,
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
     let local = cx.open(CoreParts::Catalog).await?;
     if args.list || args.what.is_empty() {

@@ -15,7 +15,6 @@ use skills_skill::safe_text;
 /// Width in cells of the longest state with its number of words.
 const MIN_COLUMN_WIDTH: usize = 6;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     let request = VisibilityRequest {
@@ -26,16 +25,12 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failur
     };
     let report = visibility(&*core, &request).await?;
     let one = args.skill.as_ref().and(report.skills.first());
-    if cx.out.json {
-        cx.out.value(&report)?;
-    } else {
-        cx.print_rendered(|is_plain, look| match (one, is_plain) {
-            (Some(row), true) => labeled_one(&report, row),
-            (None, true) => labeled(&report),
-            (Some(row), false) => render_one(&report, row, look),
-            (None, false) => render(&report, look),
-        })?;
-    }
+    cx.show(&report, |is_plain, look| match (one, is_plain) {
+        (Some(row), true) => labeled_one(&report, row),
+        (None, true) => labeled(&report),
+        (Some(row), false) => render_one(&report, row, look),
+        (None, false) => render(&report, look),
+    })?;
     let is_shown = |row: &VisibilityRow| {
         row.cells
             .iter()

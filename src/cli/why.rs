@@ -9,7 +9,6 @@ use super::output::{TerminalCaps, TextStyle, cells, wrap};
 use skills_api::{CheckKind, CheckResult, ClientChecks, CoreParts, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let intent = super::discover::intent(&args.intent)?;
     let core = cx.reach(CoreParts::Index).await?;
@@ -77,7 +76,6 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     }
 }
 
-/// Renders the report.
 pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);

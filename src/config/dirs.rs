@@ -24,9 +24,6 @@ impl Env {
     }
 
     /// Returns the environment of this process.
-    ///
-    /// # Errors
-    /// Returns an error if the home folder cannot be determined.
     pub fn of_process() -> Result<Self, ConfigError> {
         let home = etcetera::home_dir().map_err(|_| ConfigError::NoHome)?;
         let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -36,7 +33,6 @@ impl Env {
     }
 
     /// Returns the value of a variable; an empty value counts as unset.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -62,7 +58,6 @@ pub struct Dirs {
 
 impl Dirs {
     /// Returns the folders for an environment. A relative `XDG_…` value is ignored, as the specification requires.
-    #[must_use]
     pub fn new(env: &Env) -> Self {
         let base = |name: &str, default: &str| {
             let absolute = env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -79,7 +74,6 @@ impl Dirs {
     }
 
     /// Returns the path of the list of stores that were opened.
-    #[must_use]
     pub fn known_stores(&self) -> PathBuf {
         self.state.join("stores.json")
     }
@@ -95,13 +89,11 @@ impl Dirs {
     }
 
     /// Returns the path of the user's settings file: `SKILLS_CONFIG`, or `config.yaml` in the settings folder.
-    #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.settings.clone().unwrap_or_else(|| self.config.join("config.yaml"))
     }
 
     /// Returns the path of the log file; the previous one has the suffix `.old`.
-    #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.state.join("skills.log")
     }
@@ -109,7 +101,6 @@ impl Dirs {
 
 /// Expands `~` and `~/…` to the home folder, and resolves a relative path against `base`; `.` and `..` are resolved
 /// lexically, without file system access.
-#[must_use]
 pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
     let expanded = match path.strip_prefix('~') {
         Some("") => home.to_owned(),
@@ -131,7 +122,6 @@ pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
 
 /// Returns the display form of a path: `./…` below the working directory, `~/…` below the home folder, otherwise the
 /// absolute path.
-#[must_use]
 pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {
     let below = |base: &Path, sign: &str| {
         let rest = path.strip_prefix(base).ok().filter(|_| base.parent().is_some())?;
@@ -144,7 +134,6 @@ pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {
 }
 
 /// Returns the nearest folder at or above `cwd` that contains `.git` (a folder, or the file of a worktree).
-#[must_use]
 pub fn repository_root(cwd: &Path) -> Option<PathBuf> {
     cwd.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned)
 }

@@ -6,11 +6,8 @@ use std::path::PathBuf;
 /// A position in a settings file. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocationInFile {
-    /// The file.
     pub file: PathBuf,
-    /// The line.
     pub line: u32,
-    /// The column.
     pub column: u32,
 }
 
@@ -30,7 +27,6 @@ pub enum ConfigError {
         place: LocationInFile,
         /// What is wrong.
         message: String,
-        /// The allowed values.
         allowed: String,
     },
     /// An invalid value of an environment variable.
@@ -38,15 +34,12 @@ pub enum ConfigError {
     InEnvironment {
         /// The variable.
         name: String,
-        /// Its value.
         value: String,
-        /// The allowed values.
         allowed: String,
     },
     /// The file exists but cannot be read.
     #[error("{}: cannot be read ({why}); repair its permissions or remove it", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
         /// The error of the operating system.
         why: String,

@@ -89,7 +89,6 @@ pub(super) struct MatcherLayer {
     pub semantic: Option<bool>,
 }
 
-/// The allowed values of each key.
 const ALLOWED: [(&str, &str); 30] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
@@ -145,7 +144,6 @@ const MAX_SCRIPT_FILES: u64 = 10_000_000;
 /// Maximum number of workers of one process.
 const MAX_WORKERS: usize = 64;
 
-/// Maximum value of `limit`.
 pub(super) const MAX_LIMIT: usize = 1000;
 
 /// Returns the allowed values of a key as text.
@@ -158,7 +156,6 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     parse_yaml(file, text).map_err(|error| syntax_error(file, text).unwrap_or(error))
 }
 
-/// Parses a layer of a text that is YAML.
 pub(super) fn parse_yaml(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options)

@@ -29,8 +29,6 @@ impl Default for Invocation {
 }
 
 impl Invocation {
-    /// Creates an invocation with these options.
-    #[must_use]
     pub fn with(options: Vec<String>) -> Self {
         Self(std::iter::once("skills".to_owned()).chain(options).collect())
     }
@@ -42,14 +40,12 @@ impl Invocation {
     }
 
     /// Returns a command line of these words.
-    #[must_use]
     pub fn line(&self, words: &[&str]) -> String {
         let all = self.0.iter().map(String::as_str).chain(words.iter().copied());
         all.map(quoted).collect::<Vec<_>>().join(" ")
     }
 
     /// Adds the options to a complete command line, `skills …`. One that already has them stays unchanged.
-    #[must_use]
     pub fn completed(&self, line: &str) -> String {
         let own = self.line(&[]);
         match line.strip_prefix("skills ") {
@@ -61,7 +57,6 @@ impl Invocation {
     }
 
     /// Adds the options to the commands in a text: after a backtick, or in parentheses.
-    #[must_use]
     pub fn completed_in(&self, text: &str) -> String {
         let own = self.line(&[]);
         if own == "skills" {
@@ -89,7 +84,6 @@ impl Invocation {
 }
 
 /// Quotes a word for a POSIX shell; one with invisible characters in the form `$'…'`, which most shells know.
-#[must_use]
 pub fn quoted(word: &str) -> String {
     if word.chars().any(safe_text::is_invisible) || safe_text::line(word) != word {
         let escaped = |c: char| match c {

@@ -217,8 +217,6 @@ impl Config {
         errors
     }
 
-    /// Returns the default settings.
-    #[must_use]
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
         Self {
             dirs: Dirs::new(env),
@@ -264,7 +262,6 @@ impl Config {
 
     /// Returns the file for golden queries of the user: `golden.yaml` next to the project's settings file, or in the
     /// user's settings folder. `None` for the demonstration, which leaves no files.
-    #[must_use]
     pub fn golden_file(&self) -> Option<PathBuf> {
         let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
         let project = self.files.iter().find(is_project).and_then(|file| file.parent());
@@ -554,14 +551,12 @@ impl Config {
 /// What to do if the store does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingStore {
-    /// Create it.
     #[default]
     Create,
     /// Create the default store; refuse one that the settings name, whose path may be mistyped.
     CreateDefault,
     /// Read the default store as an empty one; refuse one that the settings name.
     EmptyDefault,
-    /// Refuse it.
     Refuse,
 }
 
@@ -592,7 +587,6 @@ pub const MAX_ERRORS_PER_FILE: usize = 50;
 
 /// Returns the errors in the settings files and variables, at most one per entry of a file and
 /// [`MAX_ERRORS_PER_FILE`], and the settings without these entries.
-#[must_use]
 pub fn check(cwd: &Path, env: &Env) -> (Vec<ConfigError>, Config) {
     let mut config = Config::defaults(cwd, env);
     let mut wrong = Vec::new();

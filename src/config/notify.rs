@@ -29,12 +29,10 @@ pub struct WebhookTo {
 
 impl Notify {
     /// Returns whether any notification is enabled.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, written: Spanned<NotifyLayer>, file: &Path) -> Result<(), ConfigError> {
         let layer = written.value;
         self.bell = layer.bell.unwrap_or(self.bell);

@@ -14,17 +14,8 @@ use skills_base::duration;
 
 /// A column of the run list, by its name in the settings. `since` and `age` mean the same as in filters: the time in
 /// the current state, and since the start.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::Display,
-    strum::EnumIter,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunColumn {
     State,
@@ -46,14 +37,11 @@ pub enum RunColumn {
 }
 
 impl RunColumn {
-    /// Returns the name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Returns whether cells are right-aligned, because their numbers are compared.
-    #[must_use]
     pub fn is_numeric(self) -> bool {
         matches!(self, Self::Since | Self::Age)
     }
@@ -64,7 +52,6 @@ impl RunColumn {
     }
 
     /// Returns all names, as a list for messages.
-    #[must_use]
     pub fn names() -> String {
         Self::iter().map(Self::name).collect::<Vec<_>>().join(", ")
     }
@@ -73,9 +60,7 @@ impl RunColumn {
 /// The order of the run list: a column name; the prefix `-` sorts in descending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunSort {
-    /// The column.
     pub column: RunColumn,
-    /// Whether the order is descending.
     pub descending: bool,
 }
 
@@ -134,7 +119,6 @@ impl Default for RunSettings {
 /// When ended runs are deleted, by final state; default: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Completed runs.
     pub completed: Option<Duration>,
     /// Failed runs; a deleted run cannot be resumed.
     pub failed: Option<Duration>,
@@ -166,7 +150,6 @@ pub(super) struct RetentionLayer {
 }
 
 impl RunSettings {
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: RunsLayer, file: &Path) -> Result<(), ConfigError> {
         if let Some(written) = layer.expires_in {
             self.expires_in = Some(read(&written, "runs.expires_in", file)?);
@@ -195,7 +178,6 @@ impl RunSettings {
 }
 
 impl Retention {
-    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: &RetentionLayer, file: &Path) -> Result<(), ConfigError> {
         for (slot, written, key) in [
             (&mut self.completed, &layer.completed, "retention.completed"),

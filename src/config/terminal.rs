@@ -22,7 +22,6 @@ pub struct TerminalFeatures {
 impl TerminalFeatures {
     /// Detects the features of the terminal with this environment. `FORCE_HYPERLINK` overrides the detection of
     /// hyperlinks; `0` disables them.
-    #[must_use]
     pub fn of(env: &Env) -> Self {
         let is = |name: &str, values: &[&str]| env.get(name).is_some_and(|value| values.contains(&value));
         let has = |name: &str| env.get(name).is_some();
@@ -64,14 +63,12 @@ impl TerminalFeatures {
 }
 
 /// Returns whether paths of this machine are valid for the terminal, which is not the case over SSH.
-#[must_use]
 pub fn is_terminal_local(env: &Env) -> bool {
     env.get("SSH_CONNECTION").is_none() && env.get("SSH_TTY").is_none()
 }
 
 /// Returns text with a hyperlink to an address; without the link if the address has characters that could end the
 /// control sequence.
-#[must_use]
 pub fn hyperlink(uri: &str, text: &str) -> String {
     if uri.bytes().all(|byte| byte.is_ascii_graphic()) {
         format!("\x1b]8;;{uri}\x1b\\{text}\x1b]8;;\x1b\\")
@@ -81,7 +78,6 @@ pub fn hyperlink(uri: &str, text: &str) -> String {
 }
 
 /// Returns the `file:` URI of a path; `None` for a relative path.
-#[must_use]
 pub fn file_uri(path: &Path) -> Option<String> {
     let mut uri = "file://".to_owned();
     for byte in path.is_absolute().then_some(path.as_os_str().as_encoded_bytes())? {
@@ -94,10 +90,8 @@ pub fn file_uri(path: &Path) -> Option<String> {
     Some(uri)
 }
 
-/// The progress shown by the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TerminalProgress {
-    /// No progress.
     #[default]
     Hidden,
     /// In progress, with unknown completion.
@@ -108,7 +102,6 @@ pub enum TerminalProgress {
 
 impl TerminalProgress {
     /// Returns the progress of `done` items of `total`.
-    #[must_use]
     pub fn of(done: usize, total: usize) -> Self {
         match done.saturating_mul(100).checked_div(total) {
             None => Self::Busy,
@@ -117,7 +110,6 @@ impl TerminalProgress {
     }
 
     /// Returns the control sequence.
-    #[must_use]
     pub fn sequence(self) -> String {
         let (state, percent) = match self {
             Self::Hidden => (0, 0),

@@ -51,7 +51,6 @@ pub enum RankPolicy {
 /// Which matchers are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "one switch per matcher, as in the file")]
-#[allow(missing_docs, reason = "named as in the matcher report of every answer")]
 pub struct MatcherSettings {
     pub exact: bool,
     pub lexical: bool,

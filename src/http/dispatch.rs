@@ -183,7 +183,6 @@ async fn looked(
     Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), Tagged::new).answer(headers))
 }
 
-/// Returns the path of a run.
 fn place_of(run: &RunId) -> String {
     format!("/v1/runs/{run}")
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, header};
 
 use skills_api::operations::{Credentials, Principal};
 use skills_api::{Code, Error, KeyRing};
+use skills_base::sync::MutexExt as _;
 
 /// Authenticates the sender of a request. Can also be implemented for tokens of an identity provider or a proxy's
 /// header.
@@ -108,20 +109,18 @@ impl ServiceKeys {
     }
 
     /// Returns the number of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).ring.len()
+        self.current.locked().ring.len()
     }
 
     /// Returns whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the keys of the current file, none if all were removed. If it cannot be read, the previous keys stay valid.
     fn current(&self) -> Arc<KeyRing> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.locked();
         if let Some(file) = &self.file
             && let version = FileVersion::of(file)
             && version != current.version

@@ -50,7 +50,6 @@ pub struct Settings {
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Rate limiter for requests per principal, or per address if unauthenticated.
     pub limiter: Option<Limiter>,
-    /// Metrics of requests.
     pub metrics: Metrics,
     /// Timeouts and limits of connections.
     pub patience: Timeouts,
@@ -127,7 +126,6 @@ impl Server {
     }
 
     /// Returns the bound address.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::framing::{Framing, Stop};
+use skills_base::sync::MutexExt as _;
 
 /// Timeouts and limits of connections.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ struct Connections(Mutex<HashMap<u64, Arc<Activity>>>);
 
 impl Connections {
     fn with<T>(&self, change: impl FnOnce(&mut HashMap<u64, Arc<Activity>>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.locked())
     }
 
     /// Closes one of the matching connections: of those of the least rank, the least recently used of the address with

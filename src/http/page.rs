@@ -12,6 +12,7 @@ use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ, text};
 use super::openapi::{by_status, document, subjects};
 use super::{codes, openapi};
 use skills_api::operations::{Operation, operations};
+use skills_base::json_value::value_text;
 
 const STYLE: &str = include_str!("page.css");
 /// The page loads nothing: names and descriptions remain text.
@@ -168,10 +169,6 @@ fn kind(schema: &Value) -> String {
         }
         _ => "anything".to_owned(),
     }
-}
-
-fn value_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns a shell command that calls an operation.

@@ -68,7 +68,6 @@ impl ErrorResponse {
         self
     }
 
-    /// Adds a header.
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));

@@ -33,7 +33,6 @@ use skills_store::RunId;
 
 /// Keep-alive interval, so that a lost connection is noticed.
 const ALIVE: Duration = Duration::from_secs(15);
-/// Reconnect delay for clients.
 const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 /// Events read from the store per page.
 const PAGE: usize = 100;

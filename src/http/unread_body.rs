@@ -3,13 +3,14 @@
 //! client that reused it would get no response (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6>).
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use futures::future::poll_fn;
 use http_body::{Frame, SizeHint};
+use skills_base::sync::MutexExt as _;
 
 /// Maximum size in bytes of a remainder that is read.
 const MAX_BYTES: u64 = 64 << 10;
@@ -26,7 +27,7 @@ impl SharedBody {
     }
 
     fn lock(&self) -> MutexGuard<'_, Body> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Reads what is left, and returns whether that was all of it.

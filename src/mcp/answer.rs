@@ -50,7 +50,6 @@ pub fn of_session(mut result: CallToolResult, session: &str) -> CallToolResult {
     result.with_meta(Some(meta))
 }
 
-/// Returns `_meta` with one entry.
 pub fn meta(key: &str, value: Value) -> MetaObject {
     let mut meta = MetaObject::default();
     meta.0.insert(key.to_owned(), value);

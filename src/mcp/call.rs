@@ -21,7 +21,6 @@ const KEY: &str = "idempotency_key";
 /// Maximum number of elicitations per call: a contract may have many gates, an endless loop of them is an error.
 const MAX_PROMPTS: usize = 100;
 
-/// Executes an operation.
 pub async fn operation(
     server: &Server,
     operation: &'static Operation,

@@ -150,15 +150,11 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
     }
 }
 
-/// Returns a question with a form.
 pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: form }
 }
 
 /// Asks about the gate that a run waits at.
-///
-/// # Errors
-/// Returns the errors of reading the run and of the decision.
 pub async fn about_run(
     server: &Server,
     caller: &Caller,

@@ -25,7 +25,6 @@ pub const MAX_BODY_BYTES: usize = 2 << 20;
 const MAX_INITIALIZE_BYTES: usize = 16 << 10;
 /// JSON-RPC code of a server that is busy.
 const BUSY: i32 = -32_000;
-/// Timeout for reading a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
@@ -156,7 +155,6 @@ impl LargeResult {
     }
 }
 
-/// Holds the permits of a response until it is sent.
 fn hold_until_sent(response: Response, permit: Option<Arc<Permit>>, large: LargeResult) -> Response {
     // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {

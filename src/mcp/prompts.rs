@@ -25,7 +25,6 @@ pub fn is_offered(skill: &Skill) -> bool {
     says.user_invocable.unwrap_or(says.argument_hint.is_some() || says.disable_model_invocation)
 }
 
-/// Returns the prompts.
 pub async fn list(
     core: &SharedClient,
     request: Option<PaginatedRequestParams>,

@@ -172,7 +172,6 @@ fn entry_of(skill: &Skill, manifest: SkillManifest) -> Result<Entry, Error> {
     Ok(entry)
 }
 
-/// Returns values that complete an argument of a template.
 pub async fn complete(
     core: &SharedClient,
     template: &str,

@@ -20,7 +20,6 @@ use skills_skill::safe_text;
 /// A runtime tool by its current name, or by an older name with the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
-    /// The tool.
     pub tool: Tool,
     /// The older name.
     pub compat: Option<Compat>,

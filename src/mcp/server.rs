@@ -87,7 +87,6 @@ pub(super) struct Inner {
 
 impl Server {
     /// Creates the server of one connection.
-    #[must_use]
     pub fn new(service: Service, settings: Settings) -> Self {
         let session = Mutex::new(None);
         let places = Semaphore::new(MAX_CONCURRENT_CALLS as usize);

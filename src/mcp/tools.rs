@@ -21,7 +21,6 @@ pub const LIMIT: &str = "limit";
 pub enum Kind {
     /// An operation of the table.
     Operation(&'static Operation),
-    /// A runtime tool.
     Runtime(Named),
 }
 

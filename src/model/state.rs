@@ -13,7 +13,6 @@ use super::types::{
 };
 
 /// Returns the user commands that a run currently accepts, in the order of [`CommandName`].
-#[must_use]
 pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
     CommandName::iter()
         .filter(|name| match name {

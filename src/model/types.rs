@@ -6,22 +6,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
 /// State of a run.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunState {
@@ -44,8 +30,6 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Returns the label that is displayed.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -60,13 +44,11 @@ impl RunState {
     }
 
     /// Returns whether a worker owns it.
-    #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Running | Self::Replaying)
     }
 
     /// Returns whether no command changes it anymore except `replay` and `fork`, which create new runs.
-    #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled)
     }
@@ -122,13 +104,11 @@ pub struct Approvals {
 
 impl Approvals {
     /// Returns whether there is no approval yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
     }
 
     /// Returns ` with the choice happened and the result {…}`; empty if no choice is needed.
-    #[must_use]
     pub fn shared_choice(&self) -> String {
         let choice = self.choice.map(|choice| format!(" with the choice {choice}")).unwrap_or_default();
         let result = self.result.as_ref().map(|result| format!(" and the result {result}"));
@@ -138,14 +118,12 @@ impl Approvals {
 
 impl Gate {
     /// Creates a gate that waits for approval.
-    #[must_use]
     pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {
         let (step, inputs_digest) = (step.into(), inputs_digest.into());
         Self::Human { step, inputs_digest, why, approvals: Approvals::default() }
     }
 
     /// Returns whether both require the same decision, regardless of recorded approvals.
-    #[must_use]
     pub fn is_same_question(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -194,7 +172,6 @@ pub enum ApprovalReason {
 
 impl ApprovalReason {
     /// Returns the reason as text, as used after "because".
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Confirmation => "the capability always requires approval".to_owned(),
@@ -210,20 +187,8 @@ impl ApprovalReason {
 }
 
 /// What to do about a step whose outcome is unknown.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Choice {
@@ -238,20 +203,8 @@ pub enum Choice {
 }
 
 /// What happens when a waiting run expires.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Serialize, Deserialize, Display, EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Expiry {
@@ -263,9 +216,8 @@ pub enum Expiry {
 }
 
 /// A decision on a gate.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
@@ -295,14 +247,12 @@ pub struct Decision {
 
 impl Decision {
     /// Returns whether this decides exactly `gate`.
-    #[must_use]
     pub fn answers(&self, gate: Option<&Gate>) -> bool {
         matches!(gate, Some(Gate::Human { step, inputs_digest, .. })
             if *step == self.step && *inputs_digest == self.inputs_digest)
     }
 
     /// Returns whether both are for the same gate.
-    #[must_use]
     pub fn same_gate(&self, other: &Self) -> bool {
         self.step == other.step && self.inputs_digest == other.inputs_digest
     }
@@ -331,7 +281,6 @@ impl Decision {
 /// The properties of a run that the transition table depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSnapshot {
-    /// Its state.
     pub state: RunState,
     /// Whether no further step starts until it is resumed: a fork, or a paused run. A pending run is not claimed, an
     /// active one stops before its next step, a waiting one when its wait ends.
@@ -357,13 +306,11 @@ pub enum WorkerReport {
     Wait(Gate),
     /// The run was paused and none of its steps is in progress anymore; the lease is released.
     Pause,
-    /// All steps are complete.
     Complete,
     /// A step failed permanently.
     Fail,
 }
 
-/// All commands of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A worker claims the run.
@@ -377,7 +324,6 @@ pub enum Command {
     Work {
         /// The fencing token of its claim.
         fence: u64,
-        /// The report.
         report: WorkerReport,
     },
     /// A person decides a gate.
@@ -394,10 +340,7 @@ pub enum Command {
     /// A decision that answered no gate when it was checked against the rules: valid only if it repeats a recorded one.
     RepeatDecision(Decision),
     /// A signal arrives.
-    Signal {
-        /// Its name.
-        name: String,
-    },
+    Signal { name: String },
     /// A person cancels the run.
     Cancel,
     /// A sidecar requests that no further step starts until a person resumes the run.
@@ -416,7 +359,6 @@ pub enum Command {
 
 impl Command {
     /// Returns the decision that it contains.
-    #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
         match self {
             Self::Decide(decision) | Self::Endorse { decision, .. } | Self::RepeatDecision(decision) => {
@@ -438,25 +380,10 @@ impl Command {
 }
 
 /// The name of a command, as offered by adapters.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-#[allow(missing_docs, reason = "each is the command of that name")]
 pub enum CommandName {
     Approve,
     Deny,
@@ -483,7 +410,6 @@ pub enum Lease {
 pub enum Next {
     /// The state of the run changes.
     Move {
-        /// New state.
         state: RunState,
         /// New fencing token.
         fence: u64,
@@ -511,9 +437,7 @@ pub enum TransitionError {
     /// The state does not accept it (HTTP 409, `invalid_transition`).
     #[error("{}", invalid(.command, *.state, .needed.as_deref(), .allowed))]
     Invalid {
-        /// The command.
         command: String,
-        /// The state.
         state: RunState,
         /// What is required instead, as text.
         needed: Option<String>,

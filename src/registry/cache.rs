@@ -37,7 +37,6 @@ struct Line<'a> {
 }
 
 /// Returns the cache file of a set of roots.
-#[must_use]
 pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
     let mut hash = Sha256::new();
     for root in roots {

@@ -145,17 +145,14 @@ enum Slot {
 pub struct Change {
     /// The new snapshot.
     pub catalog: Arc<Catalog>,
-    /// Ids that are new.
     pub added: Vec<SkillId>,
     /// Ids whose record changed.
     pub changed: Vec<SkillId>,
-    /// Ids that were removed.
     pub removed: Vec<SkillId>,
 }
 
 impl Change {
     /// Computes the changes of one snapshot against another.
-    #[must_use]
     pub fn between(old: &Catalog, new: &Arc<Catalog>) -> Self {
         super::assemble::difference(old, new)
     }
@@ -186,7 +183,6 @@ impl Catalog {
     }
 
     /// Returns the winner or the shadowed skill with exactly that id.
-    #[must_use]
     pub fn by_id(&self, id: &str) -> Option<&Arc<Skill>> {
         match self.slot(id)? {
             Slot::Entry(i) => self.entries.get(i).map(|e| &e.skill),
@@ -195,7 +191,6 @@ impl Catalog {
     }
 
     /// Returns the winner with exactly that id, with its root.
-    #[must_use]
     pub fn entry(&self, id: &str) -> Option<&Entry> {
         match self.slot(id)? {
             Slot::Entry(i) => self.entries.get(i),
@@ -204,7 +199,6 @@ impl Catalog {
     }
 
     /// Returns the shadowed skill with exactly that id (`id@3f9a01c2`).
-    #[must_use]
     pub fn shadowed_by_id(&self, id: &str) -> Option<&Shadowed> {
         match self.slot(id)? {
             Slot::Entry(_) => None,
@@ -220,7 +214,6 @@ impl Catalog {
     }
 
     /// Returns the skill in this folder, with the index of its root.
-    #[must_use]
     pub fn in_folder(&self, folder: &Path) -> Option<(&Arc<Skill>, usize)> {
         let folder_of = |slot: &Slot| self.at_slot(*slot).map(|(skill, _)| skill.root_dir.as_os_str());
         let sorted = self.lookup.folders.get_or_init(|| {
@@ -235,13 +228,11 @@ impl Catalog {
     }
 
     /// Returns the skill whose bundle contains this file, the innermost of several, with the index of its root.
-    #[must_use]
     pub fn containing(&self, file: &Path) -> Option<(&Arc<Skill>, usize)> {
         file.ancestors().skip(1).find_map(|folder| self.in_folder(folder))
     }
 
     /// Returns the skill whose file or folder is at this path, also through an alias.
-    #[must_use]
     pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
         // Comparing the components of paths takes time in proportion to their length, comparing bytes does not.
         let path: PathBuf = path.components().collect();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::tree::Tree;
 use super::watch::Watch;
 use super::worker::{Command, Commands, Shared, Worker};
 use super::{Catalog, Change, ScanProgress, cache};
+use skills_base::sync::RwLockExt as _;
 use skills_config::Config;
 use skills_skill::client::profiles;
 
@@ -41,7 +42,6 @@ pub struct Settings {
 impl Settings {
     /// Creates the settings from the configuration. The build is identified by version, size and modification time of
     /// the program's file.
-    #[must_use]
     pub fn new(config: &Config) -> Self {
         let (roots, shipped) = resolve(config, profiles());
         let program = std::env::current_exe().and_then(|path| path.metadata());
@@ -107,20 +107,16 @@ impl Registry {
         Ok(Self { shared, commands: send, thread: Some(thread), cache_file })
     }
 
-    /// Returns the current snapshot.
-    #[must_use]
     pub fn snapshot(&self) -> Arc<Catalog> {
         self.shared.snapshot()
     }
 
     /// Subscribes to events from now on. A receiver that lags should read the current snapshot instead.
-    #[must_use]
     pub fn events(&self) -> broadcast::Receiver<RegistryEvent> {
         self.shared.events.subscribe()
     }
 
     /// Returns the progress of the first scan.
-    #[must_use]
     pub fn progress(&self) -> ScanProgress {
         *self.shared.progress.borrow()
     }
@@ -155,14 +151,12 @@ impl Registry {
     }
 
     /// Returns the path of the warm-start cache, and its status at the start: `used`, `rebuilt: …`, `off`.
-    #[must_use]
     pub fn cache(&self) -> (PathBuf, String) {
-        let said = self.shared.cache.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let said = self.shared.cache.read_locked().clone();
         (self.cache_file.clone(), said)
     }
 
     /// Returns the number of files parsed since the start; those taken from the cache do not count.
-    #[must_use]
     pub fn parsed(&self) -> usize {
         self.shared.parsed.load(Ordering::Relaxed)
     }

@@ -29,12 +29,10 @@ pub enum ShippedUse {
     Never,
     /// If no root contains a bundle.
     WhenEmpty,
-    /// Only they are listed.
     Only,
 }
 
 /// Returns the roots for these settings, each path once, at its highest precedence.
-#[must_use]
 pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, ShippedUse) {
     if config.demo {
         return (Vec::new(), ShippedUse::Only);

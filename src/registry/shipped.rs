@@ -20,21 +20,18 @@ static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../skills");
 pub const SHIPPED: &str = "shipped";
 
 /// Returns whether an embedded skill has this id.
-#[must_use]
 pub fn is_shipped_id(id: &str) -> bool {
     SKILLS.get_file(Path::new(id).join("SKILL.md")).is_some()
         || SKILLS.get_file(Path::new(id).join("skill.yaml")).is_some()
 }
 
 /// Returns the folder below a cache folder that contains the shipped skills of each version.
-#[must_use]
 pub fn versions(cache: &Path) -> PathBuf {
     cache.join("shipped")
 }
 
 /// Returns the folder of the embedded skills below a cache folder. Its name contains a digest of their content, so
 /// that versions are never mixed.
-#[must_use]
 pub fn root(cache: &Path) -> RootSpec {
     let mut hash = Sha256::new();
     for (path, content) in files() {
@@ -94,7 +91,7 @@ pub fn unpack(target: &Path) -> io::Result<()> {
         fs::write(&path, content)?;
         private_files::set_mode(&path, 0o644)?;
         if content.starts_with(b"#!") {
-            make_executable(&path)?;
+            private_files::set_mode(&path, 0o755)?;
         }
     }
     match fs::rename(work.path(), target) {
@@ -121,17 +118,6 @@ fn files() -> Vec<(PathBuf, &'static [u8])> {
     collect(&SKILLS, &mut out);
     out.sort();
     out
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

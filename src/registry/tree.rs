@@ -163,7 +163,6 @@ pub(super) struct Tree {
     pub links: BTreeMap<Key, PathBuf>,
     /// Links that point outside the roots.
     pub refused_links: BTreeMap<Key, Arc<RejectedBundle>>,
-    /// Folders that were read.
     pub folders: BTreeMap<Key, Option<ReadFolder>>,
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use strum::Display;
 use self::digest::CachedDigest;
 use self::file::Pins;
 use super::shipped;
+use skills_base::sync::MutexExt as _;
 use skills_config::{Config, quoted};
 
 pub use self::digest::{BundleDigest, DigestError, FileKind, SeenFile, combined_digest};
@@ -53,9 +54,8 @@ pub enum TrustState {
 }
 
 /// [`TrustState`] as one word, for lists.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schemars(rename = "Trusted")]
@@ -73,7 +73,6 @@ pub enum TrustSummary {
 
 impl TrustState {
     /// Returns the state as one word.
-    #[must_use]
     pub fn summary(&self) -> TrustSummary {
         match self {
             Self::Shipped => TrustSummary::Shipped,
@@ -83,8 +82,6 @@ impl TrustState {
         }
     }
 
-    /// Returns whether the bundle may run.
-    #[must_use]
     pub fn may_run(&self) -> bool {
         matches!(self.summary(), TrustSummary::Shipped | TrustSummary::Yes)
     }
@@ -97,7 +94,6 @@ pub enum TrustError {
     #[error("{} is damaged ({why}), so all pinned trust is ignored. Move the file away and trust the \
         bundles again", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
         /// The parse error.
         why: String,
@@ -105,7 +101,6 @@ pub enum TrustError {
     /// The file of pins was written by a later version.
     #[error("{} was written by a newer version of this program (layout {version}); use that version", file.display())]
     Newer {
-        /// The file.
         file: PathBuf,
         /// The version of its layout.
         version: u32,
@@ -113,7 +108,6 @@ pub enum TrustError {
     /// The file of pins cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
-        /// The file.
         file: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -121,17 +115,13 @@ pub enum TrustError {
     /// The content of the place cannot be pinned.
     #[error("{} cannot be trusted: {why}", place.display())]
     Unpinnable {
-        /// The place.
         place: PathBuf,
         /// The reason.
         why: DigestError,
     },
     /// The content differs from what was shown.
     #[error("{} changed during the check; try again", place.display())]
-    Moved {
-        /// The place.
-        place: PathBuf,
-    },
+    Moved { place: PathBuf },
 }
 
 /// Pins, settings and cached digests; cheap to clone, the clones share them.
@@ -166,7 +156,6 @@ type FileStamp = (u64, u64, i64, i64);
 impl Trust {
     /// Creates the trust state of these settings: pins in the data folder, `trust` of the user's own settings file,
     /// and the shipped skills in the cache. In a demonstration only the shipped skills are trusted.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let shipped = shipped::root(&config.dirs.cache).path;
         if config.demo {
@@ -176,41 +165,35 @@ impl Trust {
     }
 
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
-    #[must_use]
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
         let inner = Inner { file, shipped, named, pins: Mutex::default(), digest_cache: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
     /// Returns the file of pins, if there is one.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.inner.file.as_deref()
     }
 
     /// Returns whether the content of this folder may run. The folder is a bundle, or a registry folder, of which only
     /// `bindings/`, `capabilities/`, `scripts/` and `services/` matter.
-    #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         self.trust_snapshot().state(place)
     }
 
     /// Returns a snapshot for the states of many places at once.
-    #[must_use]
     pub fn trust_snapshot(&self) -> TrustSnapshot {
         TrustSnapshot::new(self.clone())
     }
 
     /// Returns why a folder may not run, or `None` if it may: `what` is the subject of the sentence, `name` the
     /// argument for `skills trust`.
-    #[must_use]
     pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
         self.refusal_of(place, &BTreeMap::new(), what, name)
     }
 
     /// Like [`Self::refusal`], for files that were read from the folder: their digests by relative path. They must be
     /// what was trusted, even if the folder contains that again meanwhile.
-    #[must_use]
     pub fn refusal_of(
         &self,
         place: &Path,
@@ -259,9 +242,6 @@ impl Trust {
     }
 
     /// Computes the digests of all files of a place in their current state.
-    ///
-    /// # Errors
-    /// Returns an error if it contains something that cannot be pinned.
     pub fn compute_digest(&self, place: &Path) -> Result<BundleDigest, TrustError> {
         let io = |source| TrustError::Io { file: place.to_owned(), source };
         let real = place.canonicalize().map_err(io)?;
@@ -290,9 +270,6 @@ impl Trust {
     }
 
     /// Revokes the pins of a folder and of everything below it; returns their folders.
-    ///
-    /// # Errors
-    /// Returns an error if the file of pins cannot be read or written.
     pub fn revoke(&self, place: &Path) -> Result<Vec<PathBuf>, TrustError> {
         // A deleted folder can still be revoked, by its path as listed.
         let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
@@ -306,15 +283,11 @@ impl Trust {
     }
 
     /// Returns every pin, sorted by path.
-    ///
-    /// # Errors
-    /// Returns an error if the file of pins cannot be read.
     pub fn list(&self) -> Result<Vec<Pin>, TrustError> {
         Ok(self.pins()?.values().cloned().collect())
     }
 
     /// Returns the folders named in the user's settings.
-    #[must_use]
     pub fn named(&self) -> &[PathBuf] {
         &self.inner.named
     }
@@ -323,7 +296,7 @@ impl Trust {
         if let Some(file) = &self.inner.file {
             file::change(file, change)
         } else {
-            let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.inner.pins.locked();
             change(Arc::make_mut(&mut read.pins))
         }
     }
@@ -331,7 +304,7 @@ impl Trust {
     /// Returns the current pins of the file. It is always replaced atomically, so different content has a different
     /// inode number, size or time.
     fn pins(&self) -> Result<Arc<Pins>, TrustError> {
-        let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.inner.pins.locked();
         let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };
         let stamp = stamp(file);
         if stamp.is_none() || read.stamp != stamp {
@@ -343,11 +316,10 @@ impl Trust {
     }
 
     fn measured(&self, real: &Path) -> Result<BundleDigest, DigestError> {
-        let cached =
-            self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
+        let cached = self.inner.digest_cache.locked().get(real).cloned();
         let now = digest::measure(real, cached.as_ref(), SystemTime::now())?;
         let measured = now.measured().clone();
-        let mut cache = self.inner.digest_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.inner.digest_cache.locked();
         // Folders that no longer exist do not accumulate.
         if cache.len() >= MAX_CACHED {
             cache.clear();
@@ -358,9 +330,6 @@ impl Trust {
 }
 
 /// Computes the digests of a folder without a trust state, for packages.
-///
-/// # Errors
-/// Returns an error if it contains something that cannot be pinned.
 pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
     let real = place.canonicalize().map_err(io)?;
@@ -371,7 +340,6 @@ pub fn measure_bundle(place: &Path) -> Result<BundleDigest, TrustError> {
 }
 
 /// Returns whether a folder is a bundle, that is, contains a main file.
-#[must_use]
 pub fn is_bundle(folder: &Path) -> bool {
     digest::is_bundle(folder)
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::folder_state::{self, FolderState, KnownFolders, ReadFolder};
 use super::tree::Scan;
 use skills_base::files::MAX_DEPTH;
+use skills_base::sync::MutexExt as _;
 use skills_skill::is_main_file;
 
 /// Folders that are always skipped: they contain versions, dependencies and build products.
@@ -136,7 +137,7 @@ struct Reading<'q> {
 
 impl Queue {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Returns the next folder; `None` at the end of the walk.
@@ -287,7 +288,6 @@ fn is_skipped(name: Option<&str>) -> bool {
     name.is_some_and(|name| SKIPPED.contains(&name))
 }
 
-/// Returns the main file of a folder.
 pub(super) fn main_file(folder: &Path) -> Option<PathBuf> {
     let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let names: Vec<String> = names.collect();

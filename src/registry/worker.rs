@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use fail::fail_point;
@@ -17,6 +17,7 @@ use super::roots::{RootSpec, ShippedUse};
 use super::tree::{Known, Scan, ScanReport, Tree, probe_root};
 use super::watch::Watch;
 use super::{Catalog, RootState, ScanProgress, cache, changes, shipped};
+use skills_base::sync::RwLockExt as _;
 
 /// Minimum interval between partial snapshots during the first scan.
 const PARTIAL: Duration = Duration::from_millis(150);
@@ -92,7 +93,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn snapshot(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.read_locked())
     }
 }
 
@@ -198,7 +199,7 @@ impl Worker {
             Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
         tracing::info!("index cache: {said}");
-        *self.shared.cache.write().unwrap_or_else(PoisonError::into_inner) = said;
+        *self.shared.cache.write_locked() = said;
         known
     }
 
@@ -372,7 +373,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     new.generation += 1;
     let new = Arc::new(new);
     let change = difference(&old, &new);
-    *shared.catalog.write().unwrap_or_else(PoisonError::into_inner) = new;
+    *shared.catalog.write_locked() = new;
     // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
 }

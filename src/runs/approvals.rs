@@ -11,7 +11,6 @@ use skills_model::{ApprovalReason, Choice, Gate};
 use skills_skill::contract::Capability;
 use skills_store::{RunRecord, StepIntent};
 
-/// A request for approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApprovalRequest {
     /// The step, or the part of it.

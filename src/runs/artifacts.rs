@@ -142,14 +142,12 @@ impl Artifacts {
     }
 
     /// Returns the path of the content with this digest if it is stored.
-    #[must_use]
     pub fn path(&self, digest: &str) -> Option<PathBuf> {
         let path = is_digest(digest).then(|| self.place(digest))?;
         path.is_file().then_some(path)
     }
 
     /// Returns the metadata of the content with this digest, under its first name.
-    #[must_use]
     pub fn find(&self, digest: &str) -> Option<Artifact> {
         let label = is_digest(digest).then(|| self.label(digest))?;
         serde_json::from_slice(&fs::read(label).ok()?).ok()

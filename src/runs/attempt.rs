@@ -27,7 +27,6 @@ pub(super) struct AttemptResult {
 /// Cancellation tokens of an attempt.
 #[derive(Debug, Clone)]
 pub(super) struct CancelTokens {
-    /// Cancels the call itself.
     pub call: CancellationToken,
     /// Cancels the backoff before the call.
     pub pause: CancellationToken,

@@ -13,7 +13,7 @@ mod validate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -26,6 +26,7 @@ use super::call::{
     ScriptExit,
 };
 use super::capabilities::{Capabilities, RegisteredBinding};
+use skills_base::sync::RwLockExt as _;
 use skills_model::ApprovalReason;
 use skills_sandbox::{Contents, Limits, Sandbox};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
@@ -102,7 +103,6 @@ pub struct Broker {
 
 impl Broker {
     /// Creates a broker for a catalog.
-    #[must_use]
     pub fn new(
         capabilities: Arc<Capabilities>,
         settings: BrokerSettings,
@@ -122,18 +122,16 @@ impl Broker {
     }
 
     /// Returns the current catalog.
-    #[must_use]
     pub fn capabilities(&self) -> Arc<Capabilities> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.read_locked())
     }
 
     /// Replaces the catalog, as after a change on disk. Calls in progress continue with the previous one.
     pub fn replace(&self, capabilities: Arc<Capabilities>) {
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
+        *self.catalog.write_locked() = capabilities;
     }
 
     /// Returns the folders of the bindings that could execute a capability now.
-    #[must_use]
     pub fn folders_of(&self, capability: &str) -> Vec<PathBuf> {
         let decision = self.decide(&self.capabilities(), capability, Conformance::default(), false);
         let callable = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
@@ -142,11 +140,11 @@ impl Broker {
 
     /// Replaces the overrides, as after `skills activate`.
     pub fn set_overrides(&self, overrides: BTreeMap<String, String>) {
-        *self.overrides.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overrides);
+        *self.overrides.write_locked() = Arc::new(overrides);
     }
 
     fn overrides(&self) -> Arc<BTreeMap<String, String>> {
-        Arc::clone(&self.overrides.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.overrides.read_locked())
     }
 
     fn decide(

@@ -27,7 +27,6 @@ pub struct Call {
     pub target: Option<Value>,
     /// Key by which a receiver can drop duplicates; the same for every attempt of the step.
     pub idempotency_key: String,
-    /// Trace id of the run.
     pub trace_id: String,
     /// Who started the run.
     pub started_by: String,
@@ -161,7 +160,6 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Returns what went wrong as a phrase that follows the name of a capability.
-    #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
             Self::ErrorAnswer => "its service returned an error",
@@ -256,7 +254,6 @@ impl CallError {
     }
 
     /// Returns whether a retry may help.
-    #[must_use]
     pub fn retryable(&self) -> bool {
         matches!(
             self.code,

@@ -8,7 +8,6 @@ use skills_base::hex;
 
 /// Serializes without spaces and with the keys of every object in byte order. Numbers are formatted as `serde_json`
 /// does: a digest is only compared with digests of this program.
-#[must_use]
 pub fn canonical_json(value: &Value) -> String {
     String::from_utf8(canonical_bytes(value)).unwrap_or_default()
 }
@@ -20,14 +19,12 @@ fn canonical_bytes(value: &Value) -> Vec<u8> {
 }
 
 /// Returns the SHA-256 of the canonical JSON in hexadecimal.
-#[must_use]
 pub fn digest_of(value: &Value) -> String {
     hex::encode(&Sha256::digest(canonical_bytes(value)))
 }
 
 /// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and
 /// different for every other step and run.
-#[must_use]
 pub fn idempotency_key(run: &str, step: &str) -> String {
     // A run's id is a UUID, so no other pair of run and step yields the same text.
     hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))

@@ -28,7 +28,6 @@ pub struct CapabilityFolder {
 
 impl CapabilityFolder {
     /// Returns the folder to which trust applies and in which scripts are: the bundle, or the registry folder itself.
-    #[must_use]
     pub fn root(&self) -> &Path {
         self.bundle.as_deref().unwrap_or(&self.dir)
     }
@@ -37,7 +36,6 @@ impl CapabilityFolder {
 /// A binding and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegisteredBinding {
-    /// The binding.
     pub binding: Binding,
     /// Its origin.
     pub place: Arc<CapabilityFolder>,
@@ -60,7 +58,6 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Reads the folders in order of precedence. A file that cannot be used becomes a finding.
-    #[must_use]
     pub fn load(places: &[CapabilityFolder]) -> Self {
         let mut out = Self::default();
         for place in places {
@@ -85,20 +82,16 @@ impl Capabilities {
         out
     }
 
-    /// Returns a capability by id.
-    #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.declared.get(id)
     }
 
     /// Returns the bindings of a capability, sorted by id, even if no file declares the capability.
-    #[must_use]
     pub fn bindings_of(&self, capability: &str) -> &[Arc<RegisteredBinding>] {
         self.by_capability.get(capability).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the folder that a file was read from, and its content as a bundle's: the digest by its path in the bundle.
-    #[must_use]
     pub fn source(&self, file: &Path) -> Option<(&Arc<CapabilityFolder>, Contents)> {
         let (place, digest) = self.sources.get(file)?;
         let path = file.strip_prefix(place.root()).ok()?;
@@ -106,14 +99,11 @@ impl Capabilities {
         Some((place, Contents::from([(parts.collect::<Vec<_>>().join("/"), digest.to_string())])))
     }
 
-    /// Returns a binding by id.
-    #[must_use]
     pub fn binding(&self, id: &str) -> Option<&Arc<RegisteredBinding>> {
         self.bindings.get(id)
     }
 
     /// Returns a service as its registry describes it; its actual address is only in the configuration.
-    #[must_use]
     pub fn service(&self, id: &str) -> Option<&Arc<Service>> {
         self.services.get(id)
     }
@@ -129,7 +119,6 @@ impl Capabilities {
     }
 
     /// Returns the problems of the files; each finding names its file by the path under which it was read.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use fail::fail_point;
@@ -20,6 +20,7 @@ use super::progress::Progress;
 use super::scheduled_call::{ScheduledCall, gate_digest};
 use super::scheduler::{Expansion, Running, Scheduler};
 use super::worker::Execute;
+use skills_base::sync::MutexExt as _;
 use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
 use skills_store::{Checkpoint, Claimed, Clock, RunId, RunOptions, RunRecord, StepIntent, Store, StoreError};
@@ -30,7 +31,6 @@ const PAGE: usize = 1000;
 /// How the execution of a claimed run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutionEnd {
-    /// All steps are complete.
     Completed(RunRecord),
     /// A step failed permanently.
     Failed(RunRecord),
@@ -84,7 +84,6 @@ pub struct PendingGate {
 
 impl Engine {
     /// Creates an engine that executes claimed runs of `store` through `caller`.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>, caller: Arc<dyn Caller>) -> Self {
         let now = || jiff::Timestamp::now().as_millisecond();
         Self { store, caller, now: Arc::new(now), conformance: Conformance::default(), plans: Arc::default() }
@@ -117,9 +116,6 @@ impl Engine {
     }
 
     /// Fails a claimed run that may not be executed.
-    ///
-    /// # Errors
-    /// Returns the errors of the store.
     pub async fn refuse(&self, claimed: &Claimed, code: &str, message: String) -> Result<(), StoreError> {
         ended(RunExecution::refuse(self, &claimed.run.id, claimed.fence, (code, message)).await)
     }
@@ -135,7 +131,7 @@ impl Engine {
 
     /// Restores the plan of a claimed run. The store returns the same contract for runs that share one.
     fn plan(&self, contract: &Arc<Value>, digest: &str) -> Result<Arc<Plan>, String> {
-        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.plans.locked();
         let is_same =
             |(known, of, _): &&(Arc<Value>, String, _)| Arc::ptr_eq(known, contract) && of == digest;
         if let Some((_, _, plan)) = lock().iter().find(is_same) {
@@ -222,9 +218,6 @@ impl Engine {
 
     /// Returns what a run that waits for approval would do next at the step where it waits; `None` for any other run,
     /// and if the step would not require approval now.
-    ///
-    /// # Errors
-    /// Returns the errors of the store.
     pub async fn at_gate(&self, run: &RunId) -> Result<Option<PendingGate>, StoreError> {
         let Some(record) = self.store.run(run).await? else { return Err(StoreError::NoRun(run.clone())) };
         fail_point!("gate-after-run");
@@ -295,7 +288,6 @@ impl Engine {
     }
 
     /// Returns why nothing can execute a capability of a run now; `None` if something can.
-    #[must_use]
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
         let options = &run.options;
         self.caller.obstacle(capability, stated(options, self.conformance), options.unsandboxed)

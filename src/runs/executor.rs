@@ -25,7 +25,6 @@ use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
 use skills_skill::contract::Conformance;
 use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
-/// State of one execution.
 pub(super) struct RunExecution<'e> {
     engine: &'e Engine,
     pub(super) scheduler: Scheduler,

@@ -21,7 +21,6 @@ const MAX_INPUT_BYTES: usize = 128 << 20;
 type Inputs = Map<String, Value>;
 
 /// Estimates the memory of a value.
-#[must_use]
 pub fn memory_bytes(value: &Value) -> usize {
     let content = match value {
         Value::String(text) => text.len(),
@@ -37,15 +36,22 @@ fn entry_bytes((name, value): (&String, &Value)) -> usize {
     2 * size_of::<(String, usize)>() + name.len() + memory_bytes(value)
 }
 
-/// The calls of a step.
 #[derive(Debug)]
 pub(super) enum StepCalls {
-    /// One call.
-    Single { capability: Arc<Capability>, inputs: Inputs },
+    Single {
+        capability: Arc<Capability>,
+        inputs: Inputs,
+    },
     /// One call for each item, sequentially.
-    Foreach { capability: Arc<Capability>, calls: Vec<Inputs> },
+    Foreach {
+        capability: Arc<Capability>,
+        calls: Vec<Inputs>,
+    },
     /// Sequential calls while a condition holds; the inputs are those of the first one.
-    While { capability: Arc<Capability>, inputs: Inputs },
+    While {
+        capability: Arc<Capability>,
+        inputs: Inputs,
+    },
     /// All calls in parallel.
     Scatter(Vec<(Arc<Capability>, Inputs)>),
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use skills_base::json_value::value_kind;
 use skills_skill::contract::{Field, FieldType};
 
 /// Maximum number of characters of a wrong value in a message.
@@ -17,7 +18,6 @@ const ELEMENTS: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct FieldProblem {
-    /// The field.
     pub field: String,
     /// What was found and what is expected.
     pub message: String,
@@ -90,7 +90,7 @@ fn check_field(field: &Field, input: Option<&Value>) -> Result<Option<Value>, St
 /// Returns a description of the mismatch.
 pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
     if !is_of(field.kind, value) {
-        return Err(format!("expected {}, {} is {}", article(field.kind), shown(value), kind(value)));
+        return Err(format!("expected {}, {} is {}", article(field.kind), shown(value), value_kind(value)));
     }
     if !field.allowed.is_empty() && !field.allowed.contains(value) {
         let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
@@ -149,17 +149,6 @@ fn article(kind: FieldType) -> &'static str {
         FieldType::Array => "a list",
         FieldType::Object => "an object",
         FieldType::Any => "anything",
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -2,13 +2,14 @@
 //! second, and truncated, so that an endless one does not fill the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Notify;
 
 use super::call::{LogLine, LogSink};
+use skills_base::sync::MutexExt as _;
 use skills_store::{EventKind, NewEvent};
 
 /// Maximum number of output bytes stored per step.
@@ -33,7 +34,7 @@ pub(super) struct LogQueue {
 
 impl LogQueue {
     fn lock(&self) -> MutexGuard<'_, LogBuffer> {
-        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gathered.locked()
     }
 
     /// Returns the sink for the lines of a step.

@@ -46,7 +46,6 @@ pub fn inputs_of(
 }
 
 /// Returns a target that a step may not write to, because it has a value already and the step states no merge strategy.
-#[must_use]
 pub fn taken(step: &Step, space: &Namespaces) -> Option<String> {
     if step.merge_strategy != MergeStrategy::Overwrite {
         return None;

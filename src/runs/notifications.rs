@@ -2,7 +2,7 @@
 //! Webhooks, <https://www.standardwebhooks.com>). Disabled by default.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::http::root_cause;
+use skills_base::sync::MutexExt as _;
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{
@@ -56,11 +57,8 @@ const PAGE: usize = 500;
 /// A notification about a run that started to wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reminder {
-    /// The run.
     pub run: RunId,
-    /// Its skill.
     pub skill_id: String,
-    /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it waits for.
@@ -73,7 +71,6 @@ pub struct Reminder {
 
 impl Reminder {
     /// Creates the reminder for a run if it waits.
-    #[must_use]
     pub fn of(run: &RunRecord) -> Option<Self> {
         Some(Self {
             run: run.id.clone(),
@@ -85,8 +82,6 @@ impl Reminder {
         })
     }
 
-    /// Returns the reminder as a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.skill_id);
         match &self.gate {
@@ -96,10 +91,8 @@ impl Reminder {
     }
 }
 
-/// The terminal signals to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TerminalSignals {
-    /// The bell.
     pub bell: bool,
     /// Desktop notification by OSC 9 and OSC 777; terminals that support neither ignore it.
     pub osc: bool,
@@ -109,14 +102,12 @@ pub struct TerminalSignals {
     pub withdrawable: bool,
 }
 
-/// Returns the notification id of a run.
 fn notification_id(run: &RunId) -> String {
     let safe = run.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
     format!("skills-{}", safe.collect::<String>())
 }
 
 /// Returns the bytes that withdraw the notification of a run; empty if the terminal cannot withdraw one.
-#[must_use]
 pub fn withdrawal_bytes(signs: TerminalSignals, run: &RunId) -> Vec<u8> {
     if signs.osc && signs.withdrawable {
         format!("\x1b]99;i={}:p=close;\x1b\\", notification_id(run)).into_bytes()
@@ -126,7 +117,6 @@ pub fn withdrawal_bytes(signs: TerminalSignals, run: &RunId) -> Vec<u8> {
 }
 
 /// Returns the bytes that send these signals to a terminal. Text from a bundle is sanitized first.
-#[must_use]
 pub fn terminal_bytes(signs: TerminalSignals, reminder: &Reminder) -> Vec<u8> {
     let mut bytes = Vec::new();
     if signs.osc {
@@ -207,7 +197,6 @@ impl Webhook {
     }
 
     /// Returns the value of `webhook-signature` for a message.
-    #[must_use]
     pub fn signature(&self, id: &str, timestamp_s: i64, body: &str) -> String {
         let mac = self.mac.clone().chain_update(format!("{id}.{timestamp_s}.{body}"));
         format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
@@ -406,7 +395,7 @@ impl Queue {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Queues) -> T) -> T {
-        change(&mut self.shares.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.shares.locked())
     }
 
     /// Adds the message of an event. Returns false if it was postponed, because the share of its principal is full.

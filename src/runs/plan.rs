@@ -21,11 +21,9 @@ const MAX_PROBLEMS: usize = 100;
 /// A contract, the contracts it runs, and the capabilities that all of them call, including those of gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The contract.
     pub contract: Arc<Contract>,
     /// Contracts it runs, directly or indirectly, by id.
     pub skills: BTreeMap<String, Arc<Contract>>,
-    /// Capabilities, by id.
     pub capabilities: BTreeMap<String, Arc<Capability>>,
     /// Description of the policy rule that requires approval before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,16 +44,10 @@ pub enum PlanProblem {
     },
     /// There is no such skill, or it has no contract.
     #[error("{used_by}: there is no skill {id:?} with a contract")]
-    MissingSkill {
-        /// The skill.
-        id: String,
-        /// The step.
-        used_by: String,
-    },
+    MissingSkill { id: String, used_by: String },
     /// The contract has errors.
     #[error("the contract of {skill} has errors: {message}")]
     Broken {
-        /// The skill.
         skill: String,
         /// The first error, and the number of others.
         message: String,
@@ -69,7 +61,6 @@ pub enum PlanProblem {
     /// The contract runs more than [`MAX_STEPS`] steps or [`MAX_CONTRACTS`] contracts.
     #[error("{skill}: {message}")]
     TooLarge {
-        /// The skill.
         skill: String,
         /// What there is too much of, the step that runs most of it, and the limit.
         message: String,
@@ -77,7 +68,6 @@ pub enum PlanProblem {
     /// The step does not support the control flow.
     #[error("{step}: {message}")]
     Unfit {
-        /// The step.
         step: String,
         /// What is unsupported, and what to do.
         message: String,
@@ -102,7 +92,6 @@ impl std::error::Error for PlanError {}
 
 impl PlanError {
     /// Returns whether the nesting is too deep, which has an error code of its own.
-    #[must_use]
     pub fn too_deep(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem, PlanProblem::TooDeep(_)))
     }
@@ -151,13 +140,11 @@ impl Plan {
 
     /// Returns the SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. File locations,
     /// lines of steps and lint findings are not part of a plan.
-    #[must_use]
     pub fn digest(&self) -> String {
         digest_of(&self.to_value())
     }
 
     /// Returns the plan as it is stored with a run.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         // Contains only text keys and JSON values, so serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -179,26 +166,21 @@ impl Plan {
     }
 
     /// Returns whether this is the contract of a nested skill of the plan.
-    #[must_use]
     pub fn runs_contract(&self, id: &str, contract: &Contract) -> bool {
         self.skills.get(id).is_some_and(|pinned| **pinned == normalized(contract))
     }
 
     /// Returns whether this is the definition of a capability of the plan.
-    #[must_use]
     pub fn calls_capability(&self, found: &Capability) -> bool {
         let found = Capability { location: PathBuf::new(), ..found.clone() };
         self.capabilities.get(&found.id).is_some_and(|pinned| **pinned == found)
     }
 
-    /// Returns a capability of the plan.
-    #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
         self.capabilities.get(id)
     }
 
     /// Returns the capability that a step calls; `None` for a nested skill and a signal.
-    #[must_use]
     pub fn capability_of(&self, step: &Step) -> Option<&Arc<Capability>> {
         match &step.action {
             StepAction::Capability(id) => self.capability(id),
@@ -207,7 +189,6 @@ impl Plan {
     }
 
     /// Returns the contract at a nesting path (`report`, `report/render`; empty for the run's own).
-    #[must_use]
     pub fn contract_at(&self, frame: &str) -> Option<&Arc<Contract>> {
         let mut contract = &self.contract;
         for id in frame.split('/').filter(|id| !id.is_empty()) {
@@ -220,7 +201,6 @@ impl Plan {
 
     /// Returns the step that a path belongs to: `each` for `each[2]`, `send` for `send~gate:pii.detect`, `render` of
     /// the nested contract for `report/render`.
-    #[must_use]
     pub fn step_at(&self, path: &str) -> Option<&Step> {
         let owner = path.split_once('~').map_or(path, |(owner, _)| owner);
         let (frame, id) = owner.rsplit_once('/').unwrap_or(("", owner));

@@ -17,8 +17,6 @@ pub struct ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Returns the identity of this process.
-    #[must_use]
     pub fn here() -> Self {
         let process = std::process::id();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
@@ -31,8 +29,6 @@ impl ProcessIdentity {
         }
     }
 
-    /// Returns a new id for a worker of this process.
-    #[must_use]
     pub fn next_worker(&self) -> WorkerId {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         self.worker(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -43,13 +39,11 @@ impl ProcessIdentity {
     }
 
     /// Returns the common prefix of the ids of this process's workers.
-    #[must_use]
     pub fn process(&self) -> String {
         format!("{}/{}/{}/{}", self.host, self.space, self.process, self.started)
     }
 
     /// Returns whether a worker belongs to this process.
-    #[must_use]
     pub fn is_mine(&self, worker: &WorkerId) -> bool {
         let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.started);
         worker.0.starts_with(&own)
@@ -57,7 +51,6 @@ impl ProcessIdentity {
 
     /// Returns whether a worker is certainly dead: it belonged to this boot and PID namespace, and its process is gone.
     /// False if that cannot be determined; then its lease has to expire.
-    #[must_use]
     pub fn is_process_dead(&self, worker: &WorkerId) -> bool {
         let parts: Vec<&str> = worker.0.split('/').collect();
         let [_, space, process, ticks, _] = parts[..] else { return false };

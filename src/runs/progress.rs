@@ -133,7 +133,6 @@ impl Progress {
         })
     }
 
-    /// Returns the state as a checkpoint.
     pub fn checkpoint(&self, number: u64, at_ms: i64) -> Checkpoint {
         let mut root = self.frames.spaces.get("").cloned().unwrap_or_default();
         root.inputs.clear();

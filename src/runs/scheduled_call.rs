@@ -35,7 +35,6 @@ pub(super) enum Role {
 /// A call to be made.
 #[derive(Debug, Clone)]
 pub(super) struct ScheduledCall {
-    /// Path of the call.
     pub path: String,
     pub role: Role,
     pub capability: Arc<Capability>,
@@ -94,7 +93,6 @@ impl ScheduledCall {
         }
     }
 
-    /// Returns the failure of its step.
     pub fn failure(&self, error: CallError, started_ms: i64) -> Failure {
         Failure {
             step: Some(self.path.clone()),
@@ -134,13 +132,11 @@ impl ScheduledCall {
 }
 
 /// Returns whether running a capability twice is safe: it has no side effects, or is idempotent.
-#[must_use]
 pub fn is_repeatable(capability: &Capability) -> bool {
     !capability.properties.side_effects || capability.properties.idempotent
 }
 
 /// Returns the digest to which a decision is bound: SHA-256 of the canonical JSON of step path, capability and inputs.
-#[must_use]
 pub fn gate_digest(step: &str, capability: &str, inputs: &Value) -> String {
     digest_of(&json!({"step": step, "capability": capability, "inputs": inputs}))
 }

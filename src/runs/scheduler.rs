@@ -59,7 +59,6 @@ impl Turn<'_> {
         Failure::before(self.path, code, message)
     }
 
-    /// Returns a capability of the plan by its id.
     pub fn capability(&self, plan: &Plan, id: &str) -> Result<Arc<Capability>, Failure> {
         plan.capability(id).cloned().ok_or_else(|| {
             let message = format!("the capability {id} is not in the plan of this run");

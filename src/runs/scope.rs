@@ -18,7 +18,6 @@ pub struct Namespaces {
     pub inputs: Map<String, Value>,
     /// Intermediate results of steps.
     pub vars: Map<String, Value>,
-    /// Outputs of the contract.
     pub outputs: Map<String, Value>,
     /// Working memory.
     pub working: Map<String, Value>,
@@ -64,7 +63,6 @@ impl Namespaces {
 /// The scope in which a step of a contract resolves its references.
 #[derive(Debug, Clone, Copy)]
 pub struct StepScope<'a> {
-    /// The contract's namespaces.
     pub space: &'a Namespaces,
     /// What the run is attached to.
     pub target: Option<&'a Value>,
@@ -73,8 +71,6 @@ pub struct StepScope<'a> {
 }
 
 impl StepScope<'_> {
-    /// Returns whether a path has a value.
-    #[must_use]
     pub fn has(&self, path: &[String]) -> bool {
         self.find(path).is_some()
     }

@@ -103,7 +103,6 @@ impl std::fmt::Debug for Shared {
 impl Supervisor {
     /// Starts the workers on the current runtime. Runs of dead processes of this machine are taken over immediately,
     /// others when their leases expire.
-    #[must_use]
     pub fn start(store: Arc<dyn Store>, execute: Arc<dyn Execute>, settings: SupervisorSettings) -> Self {
         let grace = settings.grace;
         let workers = settings.workers.max(1);
@@ -131,7 +130,6 @@ impl Supervisor {
     }
 
     /// Returns the number of runs being executed here.
-    #[must_use]
     pub fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
     }
@@ -266,9 +264,6 @@ async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
 }
 
 /// Ends expired waits, each according to its run's `on_expiry`.
-///
-/// # Errors
-/// Returns the errors of the store.
 pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
     for run in store.expired().await? {
         match store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {

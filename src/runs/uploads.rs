@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
 use super::Artifact;
 use super::artifacts::Artifacts;
+use skills_base::sync::MutexExt as _;
 use skills_base::{hex, private_files};
 
 /// How long uploaded content is stored after the last upload, unless a run refers to it.
 pub const UPLOADS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Folder of the records.
 const FOLDER: &str = "uploads";
 
 /// Number and size of uploads.
@@ -52,7 +52,6 @@ pub struct UploadLimits {
 }
 
 impl UploadLimits {
-    /// The limits of a service.
     pub const SERVICE: Self = Self {
         each: UploadedBytes { files: 10_000, bytes: 1 << 30 },
         total: UploadedBytes { files: 50_000, bytes: 8 << 30 },
@@ -67,9 +66,7 @@ pub enum UploadError {
     Full {
         /// Who has uploaded that much.
         whose: &'static str,
-        /// What is stored.
         stored: UploadedBytes,
-        /// The limit.
         limit: UploadedBytes,
     },
     /// The content cannot be written.
@@ -92,11 +89,10 @@ pub(super) struct UploadsGuard<'a>(MutexGuard<'a, Usage>);
 
 impl Uploads {
     pub fn lock(&self) -> UploadsGuard<'_> {
-        UploadsGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        UploadsGuard(self.0.locked())
     }
 }
 
-/// The record of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
     /// SHA-256 of the content.
@@ -198,9 +194,6 @@ impl Artifacts {
     }
 
     /// Returns the uploads that are older than `age`.
-    ///
-    /// # Errors
-    /// Returns an error if the records cannot be read.
     pub fn expired_uploads(&self, age: Duration) -> io::Result<Vec<Upload>> {
         let all = records(&self.folder().join(FOLDER))?;
         Ok(all.into_iter().map(|(_, upload, _)| upload).filter(|upload| upload.is_expired(age)).collect())
@@ -208,9 +201,6 @@ impl Artifacts {
 
     /// Deletes an upload that is older than `age`, with its content, unless others have uploaded that too or a run has
     /// produced it; returns whether the content was deleted.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be deleted.
     pub fn delete_upload(&self, upload: &Upload, age: Duration) -> io::Result<bool> {
         let mut guard = self.uploads().lock();
         // It may have been uploaded again.
@@ -234,9 +224,6 @@ impl Artifacts {
     }
 
     /// Stores an upload for the same time again.
-    ///
-    /// # Errors
-    /// Returns an error if the record cannot be changed.
     pub fn renew_upload(&self, upload: &Upload) -> io::Result<()> {
         File::options().write(true).open(&upload.record)?.set_modified(SystemTime::now())
     }

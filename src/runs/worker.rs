@@ -50,7 +50,6 @@ impl Default for LeaseSettings {
 
 impl LeaseSettings {
     /// Returns the lease duration in milliseconds, as stores expect it.
-    #[must_use]
     pub fn lease_ms(&self) -> u64 {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
@@ -175,9 +174,6 @@ async fn renew_lease(
 /// that one is done. Returns the run in its final state, or `None` if there is no such run.
 ///
 /// When `stop` fires, the lease is released and the run returned in its current state.
-///
-/// # Errors
-/// Returns the errors of the store.
 pub async fn execute_next(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,

@@ -8,12 +8,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
 use skills_base::files::{FileStamp, MAX_DEPTH, open_folder};
+use skills_base::sync::MutexExt as _;
 use skills_base::{hex, paths};
 
 use super::error::SandboxError;
@@ -29,7 +30,6 @@ pub struct ScriptLocation {
     pub root: PathBuf,
     /// The script's path, relative to the bundle.
     pub script: PathBuf,
-    /// Whether the file itself is executable.
     pub executable: bool,
 }
 
@@ -155,7 +155,7 @@ pub struct ContentsCache {
 impl ContentsCache {
     /// Returns the content of a bundle as a script would see it now. Accesses the metadata of every file.
     pub fn contents(&self, root: &Path) -> Result<Contents, SandboxError> {
-        let bundles = || self.bundles.lock().unwrap_or_else(PoisonError::into_inner);
+        let bundles = || self.bundles.locked();
         let known = bundles().get(root).cloned().unwrap_or_default();
         let mut walk = Walk { known: Some(known), ..Walk::new(root, None) };
         // The path of the bundle itself may contain links, as chosen by its owner.
@@ -362,7 +362,7 @@ pub fn name_of(place: &Path) -> Result<String, SandboxError> {
     })
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
     fs::set_permissions(path, PermissionsExt::from_mode(mode))
         .map_err(|source| SandboxError::io("setting the mode of", path, source))
 }

@@ -10,7 +10,6 @@ pub enum SandboxError {
     /// The path of the script is not a path below `scripts/`.
     #[error("`{}` is not a script of the bundle: {why}; use a file in `scripts/`, without `..`", path.display())]
     NotAScript {
-        /// The path as given.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
@@ -18,7 +17,6 @@ pub enum SandboxError {
     /// The path points outside the bundle, for example through a link.
     #[error("`{}` points outside its bundle, to `{}`; put the file itself into the bundle", path.display(), target.display())]
     Escapes {
-        /// The path as given.
         path: PathBuf,
         /// The resolved path.
         target: PathBuf,
@@ -28,7 +26,6 @@ pub enum SandboxError {
     Missing {
         /// The script, relative to its bundle.
         script: PathBuf,
-        /// The bundle's folder.
         bundle: PathBuf,
     },
     /// The script's extension has no interpreter, and the file itself is not executable.
@@ -46,7 +43,6 @@ pub enum SandboxError {
     /// The interpreter is not installed, or not usable in the sandbox.
     #[error("no usable `{interpreter}` for `{}`: {}; install one that every user can read, e.g. in /usr/bin", script.display(), tried.join("; "))]
     NoInterpreter {
-        /// The interpreter's name.
         interpreter: String,
         /// The script, relative to its bundle.
         script: PathBuf,

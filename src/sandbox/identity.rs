@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::plan::Identity;
+use skills_base::sync::MutexExt as _;
 
 /// The range of ids that systemd reserves for dynamic users (systemd.exec(5), `DynamicUser`).
 const FIRST_UID: u32 = 61_184;
@@ -27,7 +28,7 @@ impl UidReservation {
 
 impl Drop for UidReservation {
     fn drop(&mut self) {
-        LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        LEASED_UIDS.locked().remove(&self.0);
     }
 }
 
@@ -39,7 +40,7 @@ pub fn is_root() -> bool {
 /// Reserves an id that is used neither by a run of this process nor by any living process.
 pub fn reserve_uid() -> Option<UidReservation> {
     let living = owners_of_processes();
-    let mut taken = LEASED_UIDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut taken = LEASED_UIDS.locked();
     // Programs that start at the same time begin at different ids.
     let number =
         find_free_uid(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;

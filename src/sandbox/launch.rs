@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
@@ -24,6 +24,7 @@ use super::output_stream::{Channel, LineBuffer, OutputListener};
 use super::plan::{KILL, LaunchMessage, Plan, STOP, ScriptEnd, Verdict, frame};
 use super::spec::Limits;
 use super::workdir::{POLL_INTERVAL, WorkDir};
+use skills_base::sync::MutexExt as _;
 
 /// Time that the helper may take in addition to the script's time.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -307,9 +308,7 @@ impl Output {
                 stop.abort();
             }
         }
-        let [stdout, stderr] = self
-            .streams
-            .map(|stream| std::mem::take(&mut *stream.lock().unwrap_or_else(PoisonError::into_inner)));
+        let [stdout, stderr] = self.streams.map(|stream| std::mem::take(&mut *stream.locked()));
         (stdout, stderr)
     }
 }
@@ -323,7 +322,7 @@ async fn drain(
     let mut buffer = vec![0; 64 << 10];
     while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
         let stored = {
-            let mut stream = into.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut stream = into.locked();
             let stored = keep.saturating_sub(stream.bytes.len()).min(read);
             stream.bytes.extend_from_slice(&buffer[..stored]);
             stream.total += read as u64;

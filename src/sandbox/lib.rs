@@ -28,7 +28,7 @@ mod workdir;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,7 @@ pub use spec::{InputFile, Limits, Spec, SuppliedFiles, Verify};
 pub use workdir::Leftovers;
 
 use prepare::{PreparedScript, Preparer};
+use skills_base::sync::MutexExt as _;
 
 /// Components of a sandbox.
 #[derive(Clone, Debug)]
@@ -89,7 +90,7 @@ impl Sandbox {
     /// Returns the sandbox like [`Self::detect`], with the work directories of scripts in this folder.
     pub fn detect_in(work_base: Option<PathBuf>) -> Self {
         static FOUND: Mutex<BTreeMap<Option<PathBuf>, Sandbox>> = Mutex::new(BTreeMap::new());
-        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = FOUND.locked();
         let sandbox = found
             .entry(work_base.clone())
             .or_insert_with(|| Self::with(Setup { work_base, ..Setup::of_this_program() }));

@@ -13,7 +13,6 @@ use super::error::SandboxError;
 use super::report::Report;
 use super::workdir::WorkDir;
 
-/// The outcome of one run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The exit code, or the signal that ended the script.
@@ -59,7 +58,6 @@ impl Outcome {
 /// A reached limit on what a script may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ExceededLimit {
-    /// The limit.
     pub limit: DiskLimit,
     /// The maximum value.
     pub allowed: u64,
@@ -101,9 +99,7 @@ impl std::fmt::Display for ExceededLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// It exited by itself with this code.
     ExitCode(i32),
-    /// This signal ended it.
     Signal(i32),
 }
 

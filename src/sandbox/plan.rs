@@ -164,7 +164,6 @@ pub enum SandboxViolation {
     SignalsOthers,
 }
 
-/// Writes one message.
 pub fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     to.write_all(&frame(message)?)?;
     to.flush()

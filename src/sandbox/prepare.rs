@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::bundle::{self, Contents, ScriptLocation};
 use super::detect::{self, Mechanisms};
@@ -14,6 +14,7 @@ use super::report::{Level, Report};
 use super::spec::{InputFile, Limits, Spec, SuppliedFiles};
 use super::workdir::{WorkDir, copy_input};
 use super::{Setup, bwrap, environment, seatbelt};
+use skills_base::sync::MutexExt as _;
 
 /// Number of bubblewrap's own processes that count towards the limit.
 const WRAPPER_TASKS: u64 = 2;
@@ -184,11 +185,11 @@ impl Preparer {
     /// Returns the interpreter of a script, cached by its name.
     fn runner(&self, table: &Table, script: &ScriptLocation, other: bool) -> Result<Runner, SandboxError> {
         let key = (table.name_for(script)?.map(str::to_owned), other);
-        if let Some(known) = self.runners.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(known) = self.runners.locked().get(&key) {
             return Ok(known.clone());
         }
         let found = table.find(script, other, &self.setup.search)?;
-        self.runners.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+        self.runners.locked().insert(key, found.clone());
         Ok(found)
     }
 }

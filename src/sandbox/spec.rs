@@ -20,7 +20,6 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 /// One run of one script.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The bundle's folder.
     pub bundle_root: PathBuf,
     /// Whether links in the path of the bundle are followed.
     pub follow_links: bool,
@@ -98,7 +97,6 @@ impl Spec {
 /// Files that a script receives when it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuppliedFiles {
-    /// Files of its bundle.
     pub bundle: Contents,
     /// SHA-256 of each input file, by its name in the work directory.
     pub files: Contents,

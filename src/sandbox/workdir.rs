@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use skills_base::locked_folder::{self, LockedFolder};
 
-use super::bundle::{self, Contents};
+use super::bundle::{self, Contents, set_mode};
 use super::error::SandboxError;
 use super::identity;
 use super::outcome::Produced;
@@ -82,7 +82,6 @@ impl WorkDir {
         Ok(out)
     }
 
-    /// Returns the path of the work directory.
     pub fn path(&self) -> &Path {
         &self.work
     }
@@ -297,11 +296,6 @@ fn make_folders(path: &Path) -> Result<(), SandboxError> {
     fs::create_dir_all(path).map_err(|source| SandboxError::io("creating", path, source))
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
-    fs::set_permissions(path, PermissionsExt::from_mode(mode))
-        .map_err(|source| SandboxError::io("setting the mode of", path, source))
-}
-
 /// Makes a user the owner of a folder and its content, to which only this process has written.
 fn set_owner(path: &Path, number: u32) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::io("giving away", path, source);
@@ -341,7 +335,8 @@ mod tests {
         let closed = work.path().join("closed");
         fs::create_dir(&closed).expect("made");
         fs::write(closed.join("file"), "x").expect("written");
-        fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).expect("own folder");
+        fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000))
+            .expect("own folder");
         let outer = work.outer().to_owned();
         drop(work);
         assert!(!outer.exists());

@@ -101,7 +101,6 @@ pub struct Receipt {
     pub note: String,
 }
 
-/// The result of an unload.
 pub type Unloaded = Receipt;
 
 /// Returns the active skills after a load, or why it failed; the given ones are not changed.
@@ -149,13 +148,11 @@ pub fn loaded(
 }
 
 /// Returns the active skills without these; names that are not active are ignored.
-#[must_use]
 pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
     active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
 }
 
 /// Returns the receipt of a change, with the bodies of those that are `delivered` in it.
-#[must_use]
 pub fn receipt(
     before: &[Active],
     after: &[Active],

@@ -39,7 +39,6 @@ pub struct Agent {
 
 impl Agent {
     /// Returns whether its catalog is limited to its own skills.
-    #[must_use]
     pub fn scoped(&self) -> bool {
         !self.uses_skills.is_empty()
     }
@@ -47,7 +46,6 @@ impl Agent {
 
 /// Returns the components of a call, in order, as text; without an agent those of the orchestrator, which sees every
 /// skill.
-#[must_use]
 pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
     let of = |text: fn(&Agent) -> &str| agent.is_some_and(|agent| !text(agent).trim().is_empty());
     let own = agent.map_or(&[][..], |agent| agent.uses_skills.as_slice());

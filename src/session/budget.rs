@@ -158,7 +158,6 @@ impl Allowance {
     }
 
     /// Returns a catalog without a budget.
-    #[must_use]
     pub fn unlimited(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
@@ -177,7 +176,6 @@ impl Allowance {
 
 /// Returns the catalog as this client would send it, in the client's order, which decides which entries are kept.
 /// `uses` is how often each entry was loaded, for clients that consider it.
-#[must_use]
 pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
     let budget = &profile.budget;
     let (scale, Limit { most: limit, from: limit_from, unbounded }) = Scale::of(budget, window);

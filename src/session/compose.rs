@@ -18,20 +18,8 @@ use super::marked::{cdata, escaped, one_line};
 use skills_skill::SkillId;
 
 /// Format of the catalog.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Form {
@@ -43,20 +31,8 @@ pub enum Form {
 }
 
 /// Where bodies of loaded skills are placed.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Instructions {
@@ -69,7 +45,6 @@ pub enum Instructions {
 
 impl Instructions {
     /// Returns a description, with the setting.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::TopLevel => "instructions in the call (top-level)",
@@ -79,9 +54,8 @@ impl Instructions {
 }
 
 /// How tool names are written: model APIs allow no dot in them.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ToolNameFormat {
@@ -93,8 +67,6 @@ pub enum ToolNameFormat {
 }
 
 impl ToolNameFormat {
-    /// Returns a tool's name in this format.
-    #[must_use]
     pub fn name(self, dotted: &str) -> String {
         match self {
             Self::Dotted => dotted.to_owned(),
@@ -184,14 +156,11 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Returns the text of a part.
-    #[must_use]
     pub fn of(&self, part: &ComposedPart) -> &str {
         self.text.get(part.start..part.end).unwrap_or_default()
     }
 
     /// Returns the number of bytes of all parts of these kinds.
-    #[must_use]
     pub fn bytes(&self, kinds: &[PartKind]) -> usize {
         self.parts.iter().filter(|part| kinds.contains(&part.kind)).map(|part| part.end - part.start).sum()
     }
@@ -214,7 +183,6 @@ impl Composed {
     }
 }
 
-/// The input of [`compose`].
 #[derive(Debug, Clone, Copy)]
 pub struct ComposeInput<'a> {
     /// The catalog as this model may see it: see [`catalog_text`].
@@ -229,7 +197,6 @@ pub struct ComposeInput<'a> {
     pub instructions: Instructions,
     /// Loaded skills whose body is already in the result of a call: see [`in_answers`](super::in_answers).
     pub in_answers: &'a BTreeSet<String>,
-    /// Format of tool names.
     pub wire: ToolNameFormat,
 }
 
@@ -238,7 +205,6 @@ pub struct ComposeInput<'a> {
 /// The body of each loaded skill is included once, wherever it was requested to go when it was loaded: here, unless a
 /// result contains it. Skills whose bodies are in results are named in order among those here, so that it is clear
 /// which was loaded later.
-#[must_use]
 pub fn compose(what: &ComposeInput<'_>) -> Composed {
     let mut out = Composed::default();
     if let Some(agent) = what.agent.filter(|agent| !agent.prompt.trim().is_empty()) {
@@ -278,7 +244,6 @@ pub fn compose(what: &ComposeInput<'_>) -> Composed {
 }
 
 /// Returns the L1 text of a skill: its entry in the catalog, as XML. Token counts of entries are based on it.
-#[must_use]
 pub fn entry_text(entry: &Listed) -> String {
     let mut text = format!(
         "<skill>\n<name>{}</name>\n<description>{}</description>\n",
@@ -293,7 +258,6 @@ pub fn entry_text(entry: &Listed) -> String {
 }
 
 /// Returns the L2 text of a skill: its body in its element. Token counts of bodies are based on it.
-#[must_use]
 pub fn body_text(name: &str, body: &str) -> String {
     format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(name), cdata(body.trim_end_matches('\n')))
 }
@@ -315,7 +279,6 @@ fn rules(wire: ToolNameFormat, instructions: Instructions) -> String {
 
 /// Returns the catalog as it is in every call; empty without entries. It depends only on the skills, the format and the
 /// tool names, and is by far the longest part, so callers that compose often cache it.
-#[must_use]
 pub fn catalog_text(listed: &[Listed], form: Form, wire: ToolNameFormat) -> Composed {
     let mut out = Composed::default();
     if listed.is_empty() {

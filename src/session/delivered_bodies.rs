@@ -14,7 +14,6 @@ use super::transcript::{Entry, Turn};
 /// The body of a skill in the result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveredBody<'a> {
-    /// The skill.
     pub skill: &'a str,
     /// SHA-256 of its file, hexadecimal.
     pub digest: &'a str,
@@ -24,7 +23,6 @@ pub struct DeliveredBody<'a> {
 
 impl DeliveredBody<'_> {
     /// Returns the body as it is in the result: every byte of the JSON string between its quotes.
-    #[must_use]
     pub fn in_answer(&self) -> String {
         let quoted = Value::from(self.body).to_string();
         quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
@@ -51,7 +49,6 @@ impl Entry {
 }
 
 /// Returns the skills whose current body was in a result since they were loaded.
-#[must_use]
 pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<String> {
     let mut delivered: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in transcript {

@@ -76,7 +76,6 @@ pub struct ScriptPreview {
 }
 
 impl ToolError {
-    /// Creates an error.
     pub fn new(code: ToolFailure, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), script: None }
     }

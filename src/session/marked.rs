@@ -9,7 +9,6 @@ const ELEMENTS: &[&str] = &["skill", "active_skills", "available_skills", "name"
 const BLOCKS: &[&str] = &["active_skills", "available_skills"];
 
 /// Escapes text for an element or a quoted attribute: `<`, `>`, `&` and quotes as entities.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -26,7 +25,6 @@ pub fn escaped(text: &str) -> String {
 
 /// Wraps text as CDATA. Its terminator, and what reads as a tag of the composed text, is split into two sections: a
 /// parser joins them to the original text, byte for byte, and a model finds no such tag in it.
-#[must_use]
 pub fn cdata(text: &str) -> String {
     let clean: String = text.chars().map(allowed).collect();
     let split = split_tags(&clean.replace("]]>", "]]]]><![CDATA[>"), "<]]><![CDATA[");
@@ -34,7 +32,6 @@ pub fn cdata(text: &str) -> String {
 }
 
 /// Formats text as a line outside of any element: what reads as a tag of the composed text is escaped.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     split_tags(&words.join(" "), "&lt;")

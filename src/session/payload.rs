@@ -15,20 +15,8 @@ use super::tools::ToolSpec;
 use super::transcript::{Entry, MessageRole, Turn};
 
 /// A model service's request form.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Api {
@@ -50,7 +38,6 @@ pub struct Payload {
 }
 
 /// Returns the request of the next call.
-#[must_use]
 pub fn payload(
     api: Api,
     model: &str,

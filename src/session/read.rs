@@ -20,7 +20,6 @@ pub struct Range {
     pub size: u64,
     /// First byte that was read.
     pub offset: u64,
-    /// The bytes.
     #[serde(skip)]
     pub bytes: Vec<u8>,
     /// Where to continue, if there is more.

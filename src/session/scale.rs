@@ -10,9 +10,8 @@ use skills_skill::client::{Bound, Budget, CountedFormat, Escape, ShareUnit};
 use skills_skill::slice;
 
 /// Unit in which a client counts its catalog.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Unit {
@@ -80,7 +79,6 @@ pub(super) struct Scale<'a> {
     per_token: usize,
 }
 
-/// The limit of a list.
 pub(super) struct Limit {
     /// In the scale's unit; `None` if there is none, or if it is unknown.
     pub most: Option<usize>,

@@ -16,9 +16,8 @@ use super::transcript::{Entry, MessageRole, Turn};
 pub const DEFAULT_CAP: usize = 8;
 
 /// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct SessionId(pub String);
 
@@ -87,7 +86,6 @@ pub struct Session {
 
 impl Session {
     /// Creates an empty session.
-    #[must_use]
     pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
         Self { id, created_ms, version: 0, owner: None, settings, active: Vec::new(), transcript: Vec::new() }
     }
@@ -112,9 +110,6 @@ impl Session {
     }
 
     /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
-    ///
-    /// # Errors
-    /// Same as [`Session::load`].
     pub fn load_with_receipt(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
@@ -122,7 +117,6 @@ impl Session {
     }
 
     /// Returns the active skills whose body is in the result of a call.
-    #[must_use]
     pub fn in_answers(&self) -> BTreeSet<String> {
         in_answers(&self.transcript, &self.active)
     }
@@ -171,7 +165,6 @@ impl Session {
         })
     }
 
-    /// Appends an entry.
     pub fn append(&mut self, at_ms: i64, turn: Turn) -> u64 {
         let number = self.transcript.last().map_or(1, |entry| entry.number + 1);
         self.transcript.push(Arc::new(Entry { number, at_ms, turn }));

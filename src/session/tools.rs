@@ -13,20 +13,8 @@ use super::compose::ToolNameFormat;
 use super::failure::{ToolError, ToolFailure};
 
 /// The five runtime tools.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 pub enum Tool {
     /// List the available skills.
     #[serde(rename = "skills.list")]
@@ -51,20 +39,8 @@ pub enum Tool {
 }
 
 /// The three older names, offered on request; they follow the same rules.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    EnumIter,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Compat {
@@ -166,7 +142,6 @@ pub struct ToolSpec {
 
 impl Tool {
     /// Returns its description for the model.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::List => "Lists skills that can be loaded, or those that match a query, best first.",
@@ -184,7 +159,6 @@ impl Tool {
     }
 
     /// Returns the JSON schema of its arguments.
-    #[must_use]
     pub fn schema(self) -> Value {
         let schema = match self {
             Self::List => schema_for!(ListArguments),
@@ -197,7 +171,6 @@ impl Tool {
     }
 
     /// Returns the tools with their schemas, named as this format requires.
-    #[must_use]
     pub fn specs(wire: ToolNameFormat, compat: bool) -> Vec<ToolSpec> {
         let spec = |name: String, description: &str, input_schema| ToolSpec {
             name,
@@ -216,7 +189,6 @@ impl Tool {
 
 impl Compat {
     /// Returns its description for the model.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::ListSkills => Tool::List.description(),
@@ -228,7 +200,6 @@ impl Compat {
     }
 
     /// Returns the JSON schema of its arguments.
-    #[must_use]
     pub fn schema(self) -> Value {
         simplify_schema(match self {
             Self::ListSkills => schema_for!(ListArguments).to_value(),

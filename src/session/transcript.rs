@@ -6,18 +6,8 @@ use serde_json::Value;
 use super::failure::ToolError;
 
 /// Who wrote a message.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, strum::Display, strum::EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schemars(rename = "Speaker")]
@@ -76,13 +66,11 @@ pub struct Entry {
 
 impl Entry {
     /// Returns the id that connects a call and its result in a model's API.
-    #[must_use]
     pub fn call_id(&self) -> String {
         format!("call_{:06}", self.number)
     }
 
     /// Returns a result as the model reads it.
-    #[must_use]
     pub fn result_text(result: &Result<Value, ToolError>) -> String {
         match result {
             Ok(value) => value.to_string(),

@@ -20,14 +20,10 @@ pub struct BundleFile {
     pub bytes: u64,
     /// Modification time, in nanoseconds since 1970-01-01 UTC.
     pub modified_ns: u128,
-    /// Whether it is executable.
     pub executable: bool,
 }
 
 /// Reads a bundle by the path of its main file, following links in the path.
-///
-/// # Errors
-/// Returns an error under the conditions of [`parse`], and if the file cannot be read.
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
@@ -39,9 +35,6 @@ pub fn read_bundle(location: &Path) -> Result<Skill, RejectedBundle> {
 
 /// Reads a bundle that was found at these real paths. A link that has replaced one of them since then is not followed.
 /// The size of the file is checked before it is read.
-///
-/// # Errors
-/// Returns an error under the conditions of [`read_bundle`].
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
@@ -106,7 +99,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
                     path,
                     bytes: metadata.len(),
                     modified_ns: modified_ns(&metadata),
-                    executable: is_executable(&metadata),
+                    executable: skills_base::files::is_executable(&metadata),
                 });
             } else if metadata.is_dir() {
                 // A link to an ancestor folder would cause an infinite loop.
@@ -140,20 +133,8 @@ fn identity(_: &Metadata) -> Option<(u64, u64)> {
 }
 
 /// Returns whether a file name is that of a bundle's main file.
-#[must_use]
 pub fn is_main_file(name: &str) -> bool {
     name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &Metadata) -> bool {
-    false
 }
 
 #[cfg(all(test, unix))]

@@ -78,9 +78,8 @@ vocabulary! {
 }
 
 /// Status of a skill. Unknown values are kept.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "String", into = "String")]
 pub enum Status {
     /// Ready for use; the default.
@@ -111,8 +110,6 @@ impl From<Status> for String {
 }
 
 impl Status {
-    /// Returns the status as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stable => "stable",
@@ -139,7 +136,6 @@ impl<T> WithOrigin<T> {
         Self { value, inferred: false }
     }
 
-    /// Creates a value that was inferred.
     pub fn inferred(value: T) -> Self {
         Self { value, inferred: true }
     }

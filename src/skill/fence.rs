@@ -25,7 +25,6 @@ pub(super) struct Fenced {
     pub yaml: Range<usize>,
     /// Everything after the line of the closing fence.
     pub body: Range<usize>,
-    /// Defects of the fences.
     pub defects: Vec<FenceDefect>,
 }
 

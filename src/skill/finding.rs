@@ -6,21 +6,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
 /// Severity of a finding, in increasing order.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
@@ -33,9 +20,8 @@ pub enum Severity {
 }
 
 /// Position of a finding in the file. Lines and columns count from 1; columns count characters.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Span {
     /// Line in the file, from 1.
     pub line: u32,
@@ -69,7 +55,6 @@ pub struct Finding {
     pub fixable: bool,
 }
 /// Returns the number of errors and of warnings, which every view counts as the findings of a skill.
-#[must_use]
 pub fn errors_and_warnings(findings: &[Finding]) -> (usize, usize) {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     (count(Severity::Error), count(Severity::Warning))

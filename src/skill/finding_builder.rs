@@ -79,7 +79,6 @@ pub(super) fn floor(source: &str, at: usize) -> usize {
 }
 
 /// Returns the longest beginning of a text with at most this number of bytes.
-#[must_use]
 pub fn prefix(text: &str, max_bytes: usize) -> &str {
     slice(text, ..floor(text, max_bytes))
 }

@@ -16,7 +16,6 @@ pub struct Fixed {
 
 /// Repairs a `SKILL.md`: byte order mark, line endings, blank lines before the frontmatter, missing fences, quotes.
 /// Returns `None` if no repair is needed, or the file is not UTF-8. The repair is idempotent.
-#[must_use]
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let mut text = std::str::from_utf8(bytes).ok()?.to_owned();
     let mut applied = Vec::new();

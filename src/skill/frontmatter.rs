@@ -166,7 +166,6 @@ form! {
 }
 
 /// Returns the JSON schema of the frontmatter, generated from the types above.
-#[must_use]
 pub fn schema() -> Value {
     schemars::schema_for!(Frontmatter).to_value()
 }

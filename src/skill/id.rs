@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
 /// Id of the skill: its folder name, or for a shadowed one `id@` + eight hex digits.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct SkillId(String);
 
@@ -18,8 +17,6 @@ impl SkillId {
         Self(id.into())
     }
 
-    /// Returns the id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,7 +46,6 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Hashes the bytes of a file.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }

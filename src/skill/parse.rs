@@ -103,7 +103,6 @@ impl Place<'_> {
     }
 }
 
-/// Metrics of the file.
 struct FileMetrics {
     digest: Digest,
     bytes: u64,

@@ -104,7 +104,6 @@ pub struct Skill {
 pub struct RealPaths {
     /// The main file.
     pub location: PathBuf,
-    /// The bundle's folder.
     pub folder: PathBuf,
 }
 
@@ -137,13 +136,11 @@ impl Skill {
     }
 
     /// Returns the path of the bundle's folder, without links.
-    #[must_use]
     pub fn real_folder(&self) -> &Path {
         self.real.as_ref().map_or(&self.root_dir, |real| &real.folder)
     }
 
     /// Returns the path of the main file, without links.
-    #[must_use]
     pub fn real_location(&self) -> &Path {
         self.real.as_ref().map_or(&self.location, |real| &real.location)
     }
@@ -207,13 +204,11 @@ pub struct JsonMap(Option<Box<str>>);
 
 impl JsonMap {
     /// Returns whether it has no members.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
     /// Parses it.
-    #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {
         let text = self.0.as_deref().unwrap_or("{}");
         // It was written by this type.

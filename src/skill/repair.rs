@@ -20,10 +20,8 @@ pub(super) struct Repaired {
     inserted: Vec<usize>,
 }
 
-/// One quoted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quoted {
-    /// Its key.
     pub key: String,
     /// The value in the text before the repair.
     pub value: Range<usize>,

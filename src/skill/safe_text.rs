@@ -17,13 +17,11 @@ const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>(
 const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
 
 /// Makes one line safe: line breaks and tabs become spaces.
-#[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     rewrite(text, false)
 }
 
 /// Makes several lines safe: line feeds stay, `CR LF` becomes a line feed, a tab becomes four spaces.
-#[must_use]
 pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
@@ -78,7 +76,6 @@ pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
 }
 
 /// Returns whether a character is invisible in any position. Spaces and line breaks count as visible.
-#[must_use]
 pub fn is_invisible(c: char) -> bool {
     hidden(c, None).is_some()
 }
@@ -119,7 +116,6 @@ fn rewrite(text: &str, keep_lines: bool) -> Cow<'_, str> {
 }
 
 /// Escapes the invisible characters of a JSON text (`\u009b`); its value stays the same.
-#[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let mut before = None;
     let mut is_clean = true;

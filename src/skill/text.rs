@@ -20,20 +20,17 @@ pub struct IndexText {
 }
 
 /// Returns the body of a `SKILL.md`: everything below the frontmatter.
-#[must_use]
 pub fn body(source: &str) -> &str {
     slice(source, fence::split(source).body)
 }
 
 /// Returns the byte range of the YAML between the fences of a `SKILL.md`; empty if there is no frontmatter.
-#[must_use]
 pub fn frontmatter_range(source: &str) -> std::ops::Range<usize> {
     fence::split(source).yaml
 }
 
 /// Returns the frontmatter of a `SKILL.md` as its author wrote it, with every key, as JSON; `None` if it is missing,
 /// or invalid YAML that needs a repair.
-#[must_use]
 pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let fenced = fence::split(source);
     let tree = yaml::parse(slice(source, fenced.yaml)).ok()?;
@@ -41,7 +38,6 @@ pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_js
 }
 
 /// Returns the text of a `SKILL.md` for a search index.
-#[must_use]
 pub fn index_text(source: &str) -> IndexText {
     let mut out = IndexText::default();
     let mut remaining = MAX_BODY_CHARS;
@@ -65,7 +61,6 @@ pub fn index_text(source: &str) -> IndexText {
 }
 
 /// Returns a body at the length that is indexed, as [`index_text`] cuts it.
-#[must_use]
 pub fn index_body(body: &str) -> &str {
     cut(body, MAX_BODY_CHARS)
 }

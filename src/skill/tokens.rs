@@ -32,12 +32,9 @@ fn vocabulary() -> Option<Arc<CoreBPE>> {
     })
 }
 
-/// A number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TokenCount {
-    /// The number.
     pub tokens: u32,
-    /// Whether the number is an estimate.
     pub estimated: bool,
 }
 
@@ -47,7 +44,6 @@ impl TokenCount {
     }
 
     /// Estimates the number of tokens of a text, without the vocabulary.
-    #[must_use]
     pub fn estimate(text: &str) -> Self {
         Self { estimated: true, ..Self::exact(estimate(text)) }
     }
@@ -79,7 +75,6 @@ impl Sum for TokenCount {
 /// Counts the tokens of a text: exactly, unless it has a run of more than 16 KiB that the tokenizer does not split
 /// (one long word, one long run of spaces). Loads the vocabulary on first use; call it off the UI task. Time and
 /// memory are linear in the text, whatever it contains.
-#[must_use]
 pub fn count(text: &str) -> TokenCount {
     let Some(vocabulary) = vocabulary() else { return TokenCount::estimate(text) };
     let no_special_tokens = HashSet::new();
@@ -154,7 +149,6 @@ fn is_boundary(before: char, after: char) -> bool {
 
 /// Estimates the number of tokens of a text without the vocabulary: by bytes for ASCII, by characters for everything
 /// else.
-#[must_use]
 pub fn estimate(text: &str) -> usize {
     let other_bytes = count_bytes(text, |byte| byte >= 0x80);
     let other_chars = count_bytes(text, |byte| byte >= 0xC0);

@@ -17,7 +17,6 @@ pub(super) struct Node {
     pub at: Range<usize>,
 }
 
-/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     Null,
@@ -110,7 +109,6 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
 }
 
 /// Formats an error of the YAML parser as part of a message, without its prefix `error: ` and its excerpt of the text.
-#[must_use]
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("unknown field", "unknown key"),

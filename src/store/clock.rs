@@ -37,7 +37,6 @@ pub struct ClockReading {
 
 impl ClockReading {
     /// Returns the current moment on the clocks of this machine.
-    #[must_use]
     pub fn now() -> Self {
         Clocks::system().now()
     }
@@ -58,19 +57,16 @@ impl std::fmt::Debug for Clocks {
 
 impl Clocks {
     /// Returns the clocks of this machine.
-    #[must_use]
     pub fn system() -> Self {
         Self { wall: Arc::new(|| jiff::Timestamp::now().as_millisecond()), boot: Arc::new(boot_time) }
     }
 
     /// Creates clocks from functions, for tests.
-    #[must_use]
     pub fn new(wall: Clock, boot: impl Fn() -> Option<BootTime> + Send + Sync + 'static) -> Self {
         Self { wall, boot: Arc::new(boot) }
     }
 
     /// Reads both clocks.
-    #[must_use]
     pub fn now(&self) -> ClockReading {
         ClockReading { wall_ms: (self.wall)(), boot: (self.boot)() }
     }

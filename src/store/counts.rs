@@ -8,9 +8,8 @@ use super::StoreError;
 use skills_model::RunState;
 
 /// The kind of thing that a tally counts.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TallyKind {
@@ -23,9 +22,7 @@ pub enum TallyKind {
 /// Counted calls of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Its kind.
     pub kind: TallyKind,
-    /// Its name.
     pub name: String,
     /// Number of calls.
     pub calls: u64,
@@ -37,7 +34,6 @@ pub struct Tally {
     pub max_us: u64,
 }
 
-/// All tallies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tallies {
     /// Start of the counting, milliseconds since 1970-01-01 UTC; `None` if nothing was ever counted.
@@ -60,11 +56,8 @@ pub struct Allowance {
 /// The runs of one skill and contract that are in one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillRuns {
-    /// The skill.
     pub skill_id: String,
-    /// The contract they were launched with.
     pub contract_digest: String,
-    /// Their state.
     pub state: RunState,
     /// Their number.
     pub runs: u64,
@@ -75,7 +68,6 @@ pub struct SkillRuns {
 /// A durable store of counters. As with runs, every method is one transaction, so that several processes can add.
 #[async_trait]
 pub trait Counts: Send + Sync + 'static {
-    /// Adds to the tallies.
     async fn add_tallies(&self, tallies: Vec<Tally>) -> Result<(), StoreError>;
 
     /// Returns everything tallied since the last reset.

@@ -3,14 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     /// Its name: a kind and an id, `view:Failed deploys`.
     pub name: String,
     /// Incremented by every write; a deleted document starts over at 1.
     pub version: u64,
-    /// Its content.
     pub value: Value,
 }
 

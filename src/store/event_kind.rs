@@ -8,7 +8,6 @@ macro_rules! event_kinds {
     ($($variant:ident = $name:literal,)*) => {
         /// The kind of a run's event.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "each is the event of that name")]
         pub enum EventKind {
             $($variant,)*
             /// A kind of a later version. It is stored, listed and forwarded under its name.
@@ -20,7 +19,6 @@ macro_rules! event_kinds {
             pub const KNOWN: &[Self] = &[$(Self::$variant),*];
 
             /// Returns the name in the store, in JSON and in event streams.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $name,)*

@@ -22,7 +22,6 @@ pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
 
 impl RunRecord {
     /// Returns when the wait expired, if that ended the run; milliseconds since 1970-01-01 UTC.
-    #[must_use]
     pub fn expired_ms(&self) -> Option<i64> {
         let error = self.error.as_ref().filter(|error| error["code"] == CODE)?;
         // Stores of earlier versions did not record the time; the run has been in its state since then.

@@ -39,7 +39,6 @@ pub struct QuickCheck {
 
 impl Health {
     /// Returns whether nothing was found.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty() && self.contradictions.is_empty()
     }

@@ -37,13 +37,10 @@ pub struct KnownStores {
 
 impl KnownStores {
     /// Uses the record in this file, which need not exist.
-    #[must_use]
     pub fn new(file: PathBuf) -> Self {
         Self { file }
     }
 
-    /// Returns the path of the file.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -57,9 +54,6 @@ impl KnownStores {
     }
 
     /// Like [`Self::id_at`] for a store on a server, by its address without the password.
-    ///
-    /// # Errors
-    /// Same as [`Self::id_at`].
     pub fn id_of(&self, place: &str) -> Result<Option<String>, StoreError> {
         Ok(find(&self.read()?, &[place.to_owned()]).map(str::to_owned))
     }
@@ -74,9 +68,6 @@ impl KnownStores {
     }
 
     /// Like [`Self::adopt`] for a store on a server.
-    ///
-    /// # Errors
-    /// Same as [`Self::adopt`].
     pub fn record(&self, place: &str, id: &str, now_ms: i64) -> Result<String, StoreError> {
         self.record_at(&[place.to_owned()], id, now_ms)
     }
@@ -94,9 +85,6 @@ impl KnownStores {
     }
 
     /// Removes the record of the store at a path.
-    ///
-    /// # Errors
-    /// Same as [`Self::adopt`].
     pub fn remove(&self, store: &Path) -> Result<(), StoreError> {
         let forgotten = keys(store);
         // Also the paths through links that lead to it.
@@ -106,9 +94,6 @@ impl KnownStores {
     }
 
     /// Like [`Self::remove`] for a store on a server.
-    ///
-    /// # Errors
-    /// Same as [`Self::adopt`].
     pub fn remove_place(&self, place: &str) -> Result<(), StoreError> {
         self.change(|content| content.stores.retain(|entry| entry.path != place))
     }

@@ -8,7 +8,6 @@ use super::{BootTime, ClockReading, WorkerId};
 
 impl WorkerId {
     /// Returns the id in readable form: `process 4711 on build-2`; unchanged if it has another form.
-    #[must_use]
     pub fn describe(&self) -> String {
         let parts: Vec<&str> = self.0.split('/').collect();
         match parts[..] {
@@ -35,7 +34,6 @@ pub struct RunLease {
 impl RunLease {
     /// Returns the expiry on the wall clock of the reader: a lease lasts as long as the boot clock determines, whatever
     /// the worker's wall clock showed when it was granted.
-    #[must_use]
     pub fn ends_ms(&self, now: &ClockReading) -> i64 {
         match (&self.until_boot, &now.boot) {
             (Some(until), Some(boot)) if self.until_ms != 0 && until.boot == boot.boot => {
@@ -65,7 +63,6 @@ pub enum LeaseHolder {
 
 impl LeaseHolder {
     /// Returns whether no worker executes the run now.
-    #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Dead | Self::RunOut | Self::Left)
     }

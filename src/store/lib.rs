@@ -63,7 +63,6 @@ pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// Returns why a run is neither shown nor executed: one of its parts was modified after it was written.
-#[must_use]
 pub fn damaged(run: &RunId, part: &str) -> String {
     let (were, they) = if part == "inputs" { ("were", "they were") } else { ("was", "it was") };
     format!(

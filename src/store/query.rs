@@ -31,7 +31,6 @@ pub(crate) enum Test {
     UnknownOutcome,
     Skill(Pattern),
     Title(Pattern),
-    /// A label by name.
     Label(String, Pattern),
     /// Part of the name of the assignee.
     Assigned(String),
@@ -179,13 +178,11 @@ impl RunQuery {
     }
 
     /// Returns whether it compares error details that only some callers may see: a match would reveal them.
-    #[must_use]
     pub fn compares_details(&self) -> bool {
         self.has(|test| matches!(test, Test::Detail(_)))
     }
 
     /// Returns whether it matches every run.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -212,7 +209,6 @@ impl RunQuery {
     }
 
     /// Returns whether a run matches at a moment (milliseconds since 1970-01-01 UTC).
-    #[must_use]
     pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
         self.terms.iter().all(|term| term.test.matches(run, now_ms) != term.negated)
     }

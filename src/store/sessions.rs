@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::StoreError;
 
-/// A stored session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRow {
     /// Its id: a UUID version 7 (RFC 9562).
@@ -26,10 +25,8 @@ pub struct SessionRow {
     pub lines: Vec<Value>,
 }
 
-/// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionHead {
-    /// Its id.
     pub id: String,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,

@@ -9,6 +9,15 @@ use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 const MAX_REASON: usize = 120;
 
 impl RunRecord {
+    /// Returns whether a worker executes it or could.
+    pub fn is_executable(&self) -> bool {
+        match self.state {
+            RunState::Running | RunState::Replaying => true,
+            RunState::Pending => !self.paused,
+            _ => false,
+        }
+    }
+
     /// Returns who started it and, unless it is the same person, who changed its inputs since.
     pub fn starters(&self) -> impl Iterator<Item = &str> {
         let others = self.options.inputs_by.iter().filter(|name| **name != self.started_by);
@@ -16,32 +25,27 @@ impl RunRecord {
     }
 
     /// Returns the title; `None` for a run of an earlier version, or without a template and inputs.
-    #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.options.title.as_deref().filter(|title| !title.is_empty())
     }
 
     /// Returns the title, or the skill if there is none.
-    #[must_use]
     pub fn title_or_skill(&self) -> &str {
         self.title().unwrap_or(&self.skill_id)
     }
 
     /// Returns whether it waits for a decision about a step whose outcome is unknown.
-    #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(&self.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. }))
     }
 
     /// Returns the step whose denial canceled it.
-    #[must_use]
     pub fn denied_at(&self) -> Option<&str> {
         let denied = self.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny)?;
         (self.state == RunState::Canceled).then_some(&denied.step)
     }
 
     /// Returns its labels on one line: `env=prod, team=web`.
-    #[must_use]
     pub fn labels(&self) -> String {
         let labels: Vec<String> =
             self.options.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -49,13 +53,11 @@ impl RunRecord {
     }
 
     /// Returns briefly why it failed or ended without a result; `None` if it has no error.
-    #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.error.as_ref().map(failure_summary)
     }
 
     /// Returns `approved, 1 of 2`, or ``approved with `rerun`, 1 of 2``, while more approvals are needed.
-    #[must_use]
     pub fn approval_progress(&self) -> Option<String> {
         match &self.gate {
             Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
@@ -67,7 +69,6 @@ impl RunRecord {
     }
 
     /// Returns `escalated to lead`, or `escalated`, while it waits for the approval that was escalated.
-    #[must_use]
     pub fn escalation(&self) -> Option<String> {
         let is_escalated = self.options.escalated_ms == Some(self.since_ms);
         let to = &self.options.escalated_to;
@@ -86,7 +87,6 @@ impl RunRecord {
 }
 
 /// Summarizes an error: `http 503`, `circuit breaker open`, `timed out`, or the beginning of its message.
-#[must_use]
 pub fn failure_summary(error: &Value) -> String {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if let Some(summary) = text(error, "summary") {
@@ -128,7 +128,6 @@ pub fn failure_summary(error: &Value) -> String {
 
 /// Returns the typed part of a summary, without the text of the failed script: `exit code 3`. Runs that failed for the
 /// same reason share it, while the text may name what differs between them.
-#[must_use]
 pub fn failure_kind(summary: &str) -> &str {
     let is_exit =
         |kind: &&str| kind.strip_prefix("exit code ").is_some_and(|code| code.parse::<i64>().is_ok());

@@ -99,20 +99,8 @@ pub struct Launch {
 }
 
 /// What the audit log records of a run in addition to its result.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumString,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Serialize, Deserialize, Display, EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AuditMode {
@@ -355,9 +343,8 @@ pub struct StepIntent {
 }
 
 /// How a step ended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Display, EnumString, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepStatus {
@@ -458,7 +445,6 @@ pub struct RecordedDecision {
 /// The result of a command, as its transaction saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
-    /// The current state of the run.
     pub run: RunRecord,
     /// The state it had before.
     pub before: RunState,
@@ -492,7 +478,6 @@ pub struct Control {
     pub why: Option<String>,
 }
 
-/// The outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
     /// The command was applied; describes its effect.
@@ -555,9 +540,8 @@ pub struct RunPage {
 }
 
 /// Why a store cannot be used.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumIter, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Display, EnumIter, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Unavailability {
@@ -599,7 +583,6 @@ pub enum StoreError {
     /// The state machine rejects a decision, and the step was decided before.
     #[error("{refusal}")]
     AlreadyDecided {
-        /// The recorded decision.
         first: Box<RecordedDecision>,
         /// The error of the state machine.
         refusal: TransitionError,
@@ -610,7 +593,6 @@ pub enum StoreError {
     /// No such checkpoint of this run.
     #[error("run {run} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The run.
         run: RunId,
         /// The requested number.
         checkpoint: u64,
@@ -618,7 +600,6 @@ pub enum StoreError {
     /// The key was used with another payload.
     #[error("the idempotency key {key:?} was used for another payload by run {run}; use a new key")]
     IdempotencyConflict {
-        /// The key.
         key: String,
         /// The run that was launched with it.
         run: RunId,
@@ -626,18 +607,10 @@ pub enum StoreError {
     /// The assignment has changed since the run was read.
     #[error("run {run} was {} meanwhile; reload it and try again",
         .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
-    AssignmentConflict {
-        /// The run.
-        run: RunId,
-        /// Its current assignment.
-        assigned: Option<Assignment>,
-    },
+    AssignmentConflict { run: RunId, assigned: Option<Assignment> },
     /// Another process made the change first, or it is no longer due.
     #[error("run {run} has changed meanwhile; reload it and try again")]
-    PreconditionFailed {
-        /// The run.
-        run: RunId,
-    },
+    PreconditionFailed { run: RunId },
     /// The document was changed concurrently.
     #[error("{name} was modified meanwhile; reload it and try again")]
     DocumentConflict {
@@ -646,10 +619,7 @@ pub enum StoreError {
     },
     /// The session was changed concurrently.
     #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
-    SessionConflict {
-        /// The session.
-        id: String,
-    },
+    SessionConflict { id: String },
     /// A database of a later version of this program.
     #[error(
         "{place} was written by a newer version (schema {found}, supported: {known}); use that version, \
@@ -669,7 +639,6 @@ pub enum StoreError {
             database or schema with --store"
     )]
     NotEmpty {
-        /// The store.
         place: String,
         /// What it has: `3 runs`.
         found: String,
@@ -699,7 +668,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns why the store cannot be used, if that is what failed.
-    #[must_use]
     pub fn unavailability(&self) -> Option<Unavailability> {
         match self {
             Self::Unavailable { cause, .. } => Some(*cause),

@@ -1,8 +1,9 @@
 //! The result of the last write.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::{StoreError, WriteFailure};
+use skills_base::sync::MutexExt as _;
 
 /// Whether writes succeed.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ struct State {
 
 impl WriteHealth {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Records a successful write.

@@ -5,7 +5,6 @@ use strum::{Display, EnumIter, EnumString};
 /// An action that a key or the palette can trigger. The kebab-case names are those of the keymap file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
-#[allow(missing_docs, reason = "assets/keymap.yaml says for each what it does")]
 pub enum Action {
     // global
     Quit,
@@ -154,7 +153,6 @@ pub enum Action {
 
 impl Action {
     /// Returns by how many rows the action moves a cursor, if it moves one.
-    #[must_use]
     pub fn rows(self, page: isize) -> Option<isize> {
         Some(match self {
             Self::Up => -1,
@@ -171,7 +169,6 @@ impl Action {
 /// A context in which a key is looked up. The innermost context that binds it has precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names say where")]
 pub enum Context {
     Global,
     Error,
@@ -201,31 +198,26 @@ pub enum Context {
 /// A command that is currently available: the source for footer, help and palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The action.
     pub action: Action,
     /// Label for the footer, at most two words (`what-if`, `open`).
     pub label: String,
     /// The reason why it is currently unavailable, if any.
     pub blocked: Option<String>,
-    /// Whether the footer shows it.
     pub footer: bool,
 }
 
 impl Command {
     /// Creates an available command that the footer shows.
-    #[must_use]
     pub fn shown(action: Action, label: &str) -> Self {
         Self { action, label: label.to_owned(), blocked: None, footer: true }
     }
 
     /// Creates an available command that only help and palette show.
-    #[must_use]
     pub fn hidden(action: Action, label: &str) -> Self {
         Self { footer: false, ..Self::shown(action, label) }
     }
 
     /// Returns the commands of a list's filter.
-    #[must_use]
     pub fn in_filter(submit: &str) -> Vec<Self> {
         vec![
             Self::shown(Action::Submit, submit),
@@ -241,7 +233,6 @@ impl Command {
     }
 
     /// Returns the commands that move a cursor, except for the one that the footer shows.
-    #[must_use]
     pub fn moves() -> [Self; 5] {
         [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
             .map(|action| Self::hidden(action, "move"))

@@ -79,7 +79,6 @@ pub enum AppEvent {
 pub struct Refreshed {
     /// What had been received at the request.
     pub since: ReceivedEvents,
-    /// The catalog.
     pub catalog: Option<Arc<Catalog>>,
     /// The diagnostics, with the progress of the scan and of the index.
     pub diagnostics: Option<Arc<Diagnostics>>,
@@ -123,7 +122,6 @@ pub enum AppCommand {
     Demo,
     /// Write these bytes to the terminal, which raise or withdraw a notification.
     Sign(Vec<u8>),
-    /// Show this progress in the terminal.
     Progress(TerminalProgress),
     /// Clear the terminal and redraw everything.
     Redraw,
@@ -220,36 +218,30 @@ impl App {
     }
 
     /// Returns whether the frame differs from the last one drawn.
-    #[must_use]
     pub fn dirty(&self) -> bool {
         self.executor.screen.dirty
     }
 
     /// Returns the active theme.
-    #[must_use]
     pub fn theme(&self) -> &Theme {
         &self.executor.screen.appearance.theme
     }
 
     /// Returns the name of the theme, chosen by the user or automatically.
-    #[must_use]
     pub fn theme_name(&self) -> &str {
         &self.executor.screen.appearance.kept_theme
     }
 
-    /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         self.executor.screen.set_theme(name);
     }
 
     /// Returns the active glyphs.
-    #[must_use]
     pub fn glyphs(&self) -> &'static Glyphs {
         self.executor.screen.appearance.glyphs
     }
 
     /// Returns what has been received so far, for a request of the core's state.
-    #[must_use]
     pub fn received(&self) -> ReceivedEvents {
         self.executor.screen.core.received
     }
@@ -267,7 +259,6 @@ impl App {
     }
 
     /// Returns when the frame next changes without input; `None` when idle.
-    #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.executor.screen.next_change(now)
     }
@@ -454,7 +445,6 @@ impl App {
     }
 
     /// Returns the state to store. The theme is included only if the user chose it, not if the terminal determined it.
-    #[must_use]
     pub fn persistent_state(&self, before: &PersistentState, at_start: &str) -> PersistentState {
         let picked = (self.theme_name() != at_start).then(|| self.theme_name().to_owned());
         let panes = &self.executor.screen.panes;

@@ -81,7 +81,6 @@ fn title(context: Context) -> &'static str {
 
 impl CommandContext<'_> {
     /// Returns the footer: the pane's items, and the two that are always shown.
-    #[must_use]
     pub fn footer(&self) -> (Vec<Item>, Vec<Item>) {
         let offered = |action| self.commands.iter().any(|command| command.action == action && command.footer);
         let items = self.commands.iter().filter(|command| command.footer && command.blocked.is_none());
@@ -107,7 +106,6 @@ impl CommandContext<'_> {
     }
 
     /// Returns the footer of an overlay.
-    #[must_use]
     pub fn hints(&self, hints: &[Hint]) -> Vec<Item> {
         let item = |hint: &Hint| {
             let key = if hint.action == Action::Up {
@@ -121,7 +119,6 @@ impl CommandContext<'_> {
     }
 
     /// Returns the palette: recently used actions first, then keymap order; movement keys last.
-    #[must_use]
     pub fn palette(&self, recent: &[Action]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.keymap.bindings() {
@@ -163,7 +160,6 @@ impl CommandContext<'_> {
 
     /// Returns the help: the sections of this context, and those that apply everywhere. With an overlay, both have
     /// only the keys that work in it.
-    #[must_use]
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
         if self.in_text && self.overlay.is_none() {
@@ -394,7 +390,7 @@ mod tests {
     #[test]
     fn help_of_a_dialog_lists_only_what_it_offers() {
         let keymap = Keymap::shipped().unwrap();
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         let help = |contexts: &[Context], hints: &[Hint]| {
             let here = CommandContext {
                 keymap: &keymap,

@@ -21,7 +21,6 @@ pub struct Clipboard {
 
 impl Clipboard {
     /// Returns whether this session has a desktop clipboard.
-    #[must_use]
     pub fn has_desktop(variable: impl Fn(&str) -> Option<String>) -> bool {
         let set = |name| variable(name).is_some_and(|value| !value.is_empty());
         if set("SSH_CONNECTION") || set("SSH_TTY") {

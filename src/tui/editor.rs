@@ -30,7 +30,9 @@ const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "cursor", "windsurf"
 /// # Errors
 /// Returns an error if the command is empty or a quote is not closed.
 pub fn command(command_line: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
-    let mut words = words(command_line)?.into_iter();
+    let mut words = words(command_line)
+        .map_err(|open| format!("unclosed quote {open} in the editor command `{command_line}`"))?
+        .into_iter();
     let program = words.next().ok_or("the editor command is empty")?;
     let mut arguments: Vec<String> = words.collect();
     let name = Path::new(&program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -55,7 +57,10 @@ pub fn command(command_line: &str, file: &Path, line: u32) -> Result<(String, Ve
 }
 
 /// Splits a command line into words; quotes preserve spaces, a backslash escapes the next character.
-fn words(text: &str) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// Returns the quote that is not closed.
+pub(crate) fn words(text: &str) -> Result<Vec<String>, char> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -74,7 +79,7 @@ fn words(text: &str) -> Result<Vec<String>, String> {
         }
     }
     if let Some(open) = quote {
-        return Err(format!("unclosed quote {open} in the editor command `{text}`"));
+        return Err(open);
     }
     words.extend(word);
     Ok(words)

@@ -15,7 +15,7 @@ use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
 use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
 use super::why_report;
 use super::widgets::render::render;
-use super::widgets::rich::RichLine;
+use crate::widgets::RichLine;
 use skills_api::{
     Code, CollisionFilter, Connection, Core, DraftMeasure, Error, LocalFiles, NewDescription,
     SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, save_description,
@@ -76,7 +76,6 @@ impl Drop for Running {
 
 impl Calls {
     /// Creates an executor over a client that sends results to `news`. Requires a tokio runtime.
-    #[must_use]
     pub fn new(client: SharedClient, news: Sender<AppEvent>) -> Self {
         Self {
             client,
@@ -136,7 +135,6 @@ impl Calls {
     }
 
     /// Returns the number of calls in progress.
-    #[must_use]
     pub fn in_progress(&self) -> usize {
         self.running.load(Ordering::SeqCst)
     }

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
+use crate::widgets::Painter;
 
 /// The sign in the first cell when text is hidden before it.
 const HIDDEN: &str = "<";
@@ -35,19 +35,15 @@ impl Default for Field {
 
 impl Field {
     /// Creates an empty field.
-    #[must_use]
     pub fn new() -> Self {
         Self { edit: TextArea::new(vec![String::new()]), left: 0, drawn: Rect::ZERO }
     }
 
-    /// Returns the text.
-    #[must_use]
     pub fn text(&self) -> &str {
         self.edit.lines().first().map_or("", String::as_str)
     }
 
     /// Returns whether the text is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }
@@ -111,7 +107,6 @@ impl Field {
     }
 
     /// Returns the cursor as a byte offset into the text.
-    #[must_use]
     pub fn cursor(&self) -> usize {
         let text = self.text();
         text.char_indices().nth(self.edit.cursor().1).map_or(text.len(), |(byte, _)| byte)
@@ -137,7 +132,6 @@ impl Field {
     }
 
     /// Returns the screen column of a byte of the text in the last drawn frame, if it is visible.
-    #[must_use]
     pub fn column(&self, byte: usize) -> Option<u16> {
         let before = self.text().get(..byte)?;
         let column = width(before).checked_sub(self.left)?;

@@ -4,13 +4,11 @@ use ratatui::layout::Rect;
 
 use super::action::Action;
 use super::theme::Role;
-use super::widgets::painter::Painter;
-use super::widgets::text_width::cells;
+use crate::widgets::{Painter, cells};
 
 /// A key and its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The key, as shown.
     pub key: String,
     /// One or two words.
     pub label: String,

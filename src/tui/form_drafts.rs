@@ -19,12 +19,10 @@ impl FormDrafts {
     }
 
     /// Returns the initial fields of a dialog.
-    #[must_use]
     pub fn of(&self, dialog: &str) -> Map<String, Value> {
         self.0.get(dialog).cloned().unwrap_or_default()
     }
 
-    /// Returns the dialogs that have a draft.
     pub fn dialogs(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }

@@ -2,7 +2,6 @@
 
 /// A set of glyphs. Every field is one cell wide on the terminals it is used on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the two constants below show every sign")]
 pub struct Glyphs {
     pub ascii: bool,
     pub waiting: &'static str,

@@ -27,7 +27,6 @@ pub(crate) const NO_GOLDEN_FILE: &str = "the demo has no editable golden set";
 pub struct GoldenPlace {
     /// The file to which queries are added; `None` in a demonstration.
     pub file: Option<PathBuf>,
-    /// The file of baselines.
     pub baselines: PathBuf,
     /// The directory that relative paths are resolved against.
     pub cwd: PathBuf,
@@ -49,18 +48,14 @@ pub struct GoldenForm {
 /// A file with its modification time and length; `None` if it cannot be read.
 pub type FileStamp = (PathBuf, Option<(SystemTime, u64)>);
 
-/// A request about golden queries.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GoldenPaneRequest {
-    /// Measure the golden sets.
     Measure,
-    /// Explain the result of a query.
     Explain(GoldenQuery),
     /// Add a query to the user's file.
     Add(Case),
     /// Change a file.
     Edit {
-        /// The file.
         file: PathBuf,
         /// The change.
         edit: GoldenEdit,
@@ -69,7 +64,6 @@ pub enum GoldenPaneRequest {
     },
     /// Add the queries of a file to the user's file.
     Import {
-        /// Path of the file.
         path: String,
         /// The skill that an evaluation file belongs to.
         skill: Option<SkillId>,
@@ -88,7 +82,6 @@ pub enum GoldenPaneRequest {
 /// A measurement and what it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoldenMeasurement {
-    /// The measurement.
     pub report: GoldenReport,
     /// Baselines, oldest first.
     pub baselines: Vec<GoldenBaseline>,
@@ -98,12 +91,10 @@ pub struct GoldenMeasurement {
     pub is_remote: bool,
 }
 
-/// A response about golden queries.
 #[derive(Debug, Clone)]
 pub enum GoldenPaneResponse {
     /// The measured golden sets.
     Measurement(Result<Arc<GoldenMeasurement>, Error>),
-    /// The explanation of a query's result.
     Explained(GoldenQuery, Result<Arc<GoldenExplanation>, Error>),
     /// The outcome of a change of a file, with a note for the user.
     Edited(Result<String, Error>),
@@ -134,7 +125,6 @@ impl GoldenPaneRequest {
         }
     }
 
-    /// Executes the request.
     pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenPaneResponse {
         match self {
             Self::Measure => GoldenPaneResponse::Measurement(measure(client, place).await.map(Arc::new)),
@@ -246,7 +236,6 @@ async fn explain(
 }
 
 /// Converts a measurement to a baseline.
-#[must_use]
 pub fn baseline_of(report: &GoldenReport, at_ms: i64) -> GoldenBaseline {
     let mut baseline = GoldenBaseline { at_ms, figures: report.figures, ..GoldenBaseline::default() };
     for result in &report.results {

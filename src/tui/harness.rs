@@ -38,9 +38,6 @@ pub struct Harness {
 
 impl Harness {
     /// Creates a workbench of these panes over a client and draws it once. Colors and glyphs are those of `settings`.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`App::new`].
     pub fn new(
         client: SharedClient,
         panes: Vec<Box<dyn Pane>>,
@@ -52,9 +49,6 @@ impl Harness {
     }
 
     /// Creates a workbench as [`Self::new`] does, over a core that has sessions.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`App::new`].
     pub fn with_sessions(
         client: SharedClient,
         sessions: Option<SharedSessionClient>,
@@ -129,7 +123,6 @@ impl Harness {
         self
     }
 
-    /// Pastes text.
     pub fn paste(&mut self, text: &str) -> &mut Self {
         self.send(Input::Paste(text.to_owned()));
         self
@@ -201,19 +194,16 @@ impl Harness {
     }
 
     /// Returns the screen as text, rows without trailing spaces.
-    #[must_use]
     pub fn screen(&self) -> String {
         super::picture::text(&self.buffer)
     }
 
     /// Returns the screen with its colors.
-    #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
     /// Returns the position of the terminal's cursor.
-    #[must_use]
     pub fn cursor(&self) -> Option<Position> {
         self.cursor
     }

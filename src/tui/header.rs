@@ -5,10 +5,8 @@ use ratatui::layout::Rect;
 use super::action::Action;
 use super::pane::PaneId;
 use super::theme::{BarStyle, Role};
-use super::widgets::painter::Painter;
-use super::widgets::text_width::{cells, cut_end};
+use crate::widgets::{Painter, cells, cut_end};
 
-/// The content of the header.
 pub struct Header<'a> {
     /// The panes, in the order of their numbers.
     pub panes: &'a [PaneId],
@@ -47,7 +45,6 @@ const SHORT_PLACE: u16 = 8;
 
 impl PaneId {
     /// Returns the name on the tab.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Browse => "Browse",
@@ -61,7 +58,6 @@ impl PaneId {
     }
 
     /// Returns the number of the pane's key.
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::Browse => 1,
@@ -75,7 +71,6 @@ impl PaneId {
     }
 
     /// Returns the action that shows the pane.
-    #[must_use]
     pub fn go(self) -> Action {
         match self {
             Self::Browse => Action::GoBrowse,

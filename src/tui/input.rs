@@ -37,9 +37,6 @@ pub struct InputReader {
 
 impl InputReader {
     /// Starts to read. Requests the shutdown when the terminal is closed.
-    ///
-    /// # Errors
-    /// Returns an error if there is no terminal or the thread cannot be started.
     pub fn start(shutdown: Shutdown) -> io::Result<Self> {
         let tty = Tty::open()?;
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -103,7 +100,6 @@ impl AsFd for Tty {
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// A stop was requested.
     Stopped,
     /// The terminal was hung up, or can no longer be read.
     Gone,

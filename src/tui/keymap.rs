@@ -15,9 +15,7 @@ pub use name::key_name;
 /// A row of the keymap: in this context, these keys trigger this action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The context.
     pub context: Context,
-    /// The action.
     pub action: Action,
     /// The keys; the footer shows the first one. Empty if the user removed them.
     pub keys: Vec<KeyCombination>,
@@ -39,7 +37,6 @@ pub struct Keymap {
 impl Keymap {
     /// Returns the action of a key. `contexts` are ordered from the innermost; `Global` is always added last. With
     /// `in_text` a text field has the focus, and its printable and readline keys trigger no action.
-    #[must_use]
     pub fn action(&self, key: KeyEvent, contexts: &[Context], in_text: bool) -> Option<Action> {
         let key = Self::combination(key);
         let outer = if contexts.contains(&Context::Global) { &[][..] } else { &[Context::Global] };
@@ -50,7 +47,6 @@ impl Keymap {
     }
 
     /// Normalizes a key event to the keymap's notation: letters with their case, other characters without Shift.
-    #[must_use]
     pub fn combination(key: KeyEvent) -> KeyCombination {
         let mut modifiers = key.modifiers;
         if let KeyCode::Char(typed) = key.code
@@ -62,13 +58,11 @@ impl Keymap {
     }
 
     /// Returns all rows, in the order of the file.
-    #[must_use]
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
     /// Returns the innermost row for an action among these contexts and `Global`.
-    #[must_use]
     pub fn binding(&self, action: Action, contexts: &[Context]) -> Option<&Binding> {
         contexts.iter().chain(&[Context::Global]).find_map(|context| {
             self.bindings.iter().find(|row| row.context == *context && row.action == action)
@@ -76,7 +70,6 @@ impl Keymap {
     }
 
     /// Returns the key that the footer shows for an action: the first one that triggers it in these contexts.
-    #[must_use]
     pub fn key_for(&self, action: Action, contexts: &[Context], in_text: bool) -> Option<KeyCombination> {
         contexts.iter().chain(&[Context::Global]).find_map(|context| {
             let row = self.bindings.iter().find(|row| row.context == *context && row.action == action)?;

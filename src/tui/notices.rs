@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 use ratatui::layout::Rect;
 
 use super::theme::Role;
-use super::widgets::painter::Painter;
-use super::widgets::rich::Seg;
-use super::widgets::text_width::{cells, cut_end};
-use super::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, cells, cut_end, wrap_to};
 use skills_skill::safe_text;
 
 /// How long a note is shown in full, and how long it is then shown dimmed.
@@ -37,7 +34,6 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Shows a note.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
         let text = safe_text::line(&text.into()).into_owned();
         self.notes.retain(|(note, _)| *note != text);
@@ -83,8 +79,6 @@ impl Notices {
         self.errors.pop_front().is_some()
     }
 
-    /// Returns whether an error is shown.
-    #[must_use]
     pub fn any_error(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -97,7 +91,6 @@ impl Notices {
     }
 
     /// Returns when the frame next changes without input.
-    #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.notes
             .iter()

@@ -13,15 +13,14 @@ mod reader;
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::action::{Action, Context};
-use super::pane::{Effect, Message, PaneId, PickerKind};
+use super::pane::{Effect, Message, PaneId, PickerKind, WHEEL_ROWS};
 use super::theme::Role;
-use super::widgets::painter::Painter;
-use super::widgets::text_width::{cells, cut_end};
+use crate::widgets::{Painter, cells, cut_end};
 pub use chooser::Chooser;
 pub use clients::ClientsView;
 pub use dialog::{
@@ -41,7 +40,6 @@ use skills_skill::SkillId;
 pub enum Purpose {
     /// A choice requested by a pane.
     Pane(PaneId, PickerKind),
-    /// The theme.
     Theme,
 }
 
@@ -79,6 +77,12 @@ pub struct Hint {
     pub action: Action,
     /// What it does here.
     pub label: &'static str,
+}
+
+impl Hint {
+    pub const fn new(action: Action, label: &'static str) -> Self {
+        Self { action, label }
+    }
 }
 
 /// An overlay over a pane.
@@ -119,12 +123,26 @@ pub trait Overlay {
     fn tick(&mut self, _now: Instant) -> Outcome {
         Outcome::Stay
     }
-    /// Handles pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {
         Outcome::Stay
     }
-    /// Handles a click or the wheel, using the last drawn frame.
-    fn mouse(&mut self, event: MouseEvent) -> Outcome;
+    /// Handles the mouse.
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.wheel(-WHEEL_ROWS),
+            MouseEventKind::ScrollDown => self.wheel(WHEEL_ROWS),
+            MouseEventKind::Down(MouseButton::Left) => self.click(Position::new(event.column, event.row)),
+            _ => Outcome::Stay,
+        }
+    }
+    /// Handles the wheel, which scrolls by these rows.
+    fn wheel(&mut self, _rows: isize) -> Outcome {
+        Outcome::Stay
+    }
+    /// Handles a click, using the last drawn frame.
+    fn click(&mut self, _at: Position) -> Outcome {
+        Outcome::Stay
+    }
     /// Returns the items of the footer.
     fn hints(&self) -> Vec<Hint>;
     /// Returns the commands that help lists: those of the footer, and those that it shows in another focus.
@@ -146,7 +164,6 @@ pub trait Overlay {
 }
 
 /// Returns a centered rectangle of the requested size, reduced to fit.
-#[must_use]
 pub fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)

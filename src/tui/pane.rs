@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
@@ -19,8 +19,7 @@ use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use super::run_requests::{RunRequest, RunResponse};
 use super::session_requests::{SessionRequest, SessionResponse};
 use super::theme::Theme;
-use super::widgets::rich::RichLine;
-use super::widgets::text_width::shown;
+use crate::widgets::{RichLine, shown};
 use skills_api::{
     ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
     LevelTokens, SkillDetail, SkillRivals, VisibilityReport, WhyRequest,
@@ -54,14 +53,12 @@ pub enum PaneId {
 pub enum Effect {
     /// Rank skills; results of outdated generations are dropped.
     Discover {
-        /// The request.
         request: Request,
         /// Incremented by each pane.
         generation: u64,
     },
     /// Rank for results that the answer does not contain: a page, a filter, one skill.
     Results {
-        /// The request.
         request: Request,
         /// Returned with the result.
         lookup: Lookup,
@@ -121,18 +118,15 @@ pub enum Effect {
     EditDescription(Drafting),
     /// Measure a draft; the result is [`Message::Draft`].
     Draft {
-        /// The draft.
         request: DraftRequest,
         /// Incremented by each editor.
         generation: u64,
     },
     /// Write a description and `when_to_use` to their file; the result is [`Message::DescriptionWritten`].
     WriteDescription {
-        /// The skill.
         skill_id: SkillId,
         /// Digest of the file whose texts were shown: another file is not changed.
         shown: Digest,
-        /// The new texts.
         texts: StatedTexts,
         /// Versions of the file that were replaced before, newest last.
         earlier: Vec<Arc<str>>,
@@ -163,7 +157,6 @@ pub enum Target {
     Run(RunId),
     /// Enter the result of this run's waiting step, whose outcome is unknown.
     Happened(RunId),
-    /// Launch a run of this skill.
     Launch(SkillId),
     /// Attach this skill, or attach to this target: `(type, reference)`.
     Attach {
@@ -188,7 +181,6 @@ pub struct Picker {
 }
 
 /// Returns the beginning of a description for a list of skills, safe to draw.
-#[must_use]
 pub fn beginning(description: &str) -> String {
     let end = description.char_indices().nth(MAX_BEGINNING).map_or(description.len(), |(at, _)| at);
     shown(&description[..end])
@@ -199,7 +191,6 @@ const MAX_BEGINNING: usize = 200;
 
 /// Returns a picker of all bundles of a catalog, also of rejected ones, to open one by id or name; `None` if there are
 /// none.
-#[must_use]
 pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Picker> {
     let shadowed = catalog.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(shadowed);
@@ -221,9 +212,7 @@ pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Pi
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
 }
 
-/// The subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say what")]
 pub enum PickerKind {
     Attachable,
     Client,
@@ -244,7 +233,6 @@ pub enum PickerKind {
 
 impl PickerKind {
     /// Returns whether the choices have names that a user knows and begins to type.
-    #[must_use]
     pub fn names_things(self) -> bool {
         matches!(
             self,
@@ -276,7 +264,6 @@ pub struct RenderJob {
     pub ascii: bool,
 }
 
-/// A message to a pane.
 #[derive(Debug, Clone)]
 pub enum Message {
     /// Result of [`Effect::Discover`].
@@ -343,22 +330,18 @@ pub enum SaveOutcome {
 /// The texts by which a model selects a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatedTexts {
-    /// The description.
     pub description: String,
     /// `when_to_use`; empty if the file has none.
     pub when_to_use: String,
 }
 
 impl StatedTexts {
-    /// Returns those of a skill.
-    #[must_use]
     pub fn of(skill: &Skill) -> Self {
         let when_to_use = skill.clients.when_to_use.clone().unwrap_or_default();
         Self { description: skill.description.clone(), when_to_use }
     }
 
     /// Returns whether both are the same but for blanks at their ends.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.description.trim() == other.description.trim()
             && self.when_to_use.trim() == other.when_to_use.trim()
@@ -368,9 +351,7 @@ impl StatedTexts {
 /// The texts in a file, and the digest of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InFile {
-    /// The texts.
     pub texts: StatedTexts,
-    /// The digest.
     pub digest: Digest,
 }
 
@@ -378,7 +359,6 @@ pub struct InFile {
 pub struct Draw<'a> {
     /// Styles.
     pub theme: &'a Theme,
-    /// Glyphs.
     pub glyphs: &'a Glyphs,
     /// The current time, for spinners.
     pub now: Instant,
@@ -394,9 +374,11 @@ pub struct Draw<'a> {
     pub cursor: Option<Position>,
 }
 
+/// Number of rows that a notch of the wheel scrolls by.
+pub const WHEEL_ROWS: isize = 3;
+
 /// A pane of the workbench. It performs no I/O; it returns effects.
 pub trait Pane {
-    /// Returns the pane's id.
     fn id(&self) -> PaneId;
     /// Returns the contexts for key look-up, innermost first, without `Global`.
     fn contexts(&self) -> Vec<Context>;
@@ -411,16 +393,31 @@ pub trait Pane {
     /// Handles pasted text for the focused text field.
     fn paste(&mut self, text: &str) -> Vec<Effect>;
     /// Handles a click, drag or wheel; positions refer to the last drawn frame.
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
-    /// Handles a message.
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.wheel(at, -WHEEL_ROWS),
+            MouseEventKind::ScrollDown => self.wheel(at, WHEEL_ROWS),
+            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            _ => Vec::new(),
+        }
+    }
+    fn click(&mut self, _at: Position) -> Vec<Effect> {
+        Vec::new()
+    }
+    /// Handles the wheel, which scrolls by these rows.
+    fn wheel(&mut self, _at: Position, _rows: isize) -> Vec<Effect> {
+        Vec::new()
+    }
     fn message(&mut self, message: &Message) -> Vec<Effect>;
-    /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
     /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
     /// Called after every draw.
     fn take_pending_effects(&mut self) -> Vec<Effect>;
     /// Returns whether something on it is animated (a spinner).
-    fn animated(&self) -> bool;
+    fn animated(&self) -> bool {
+        false
+    }
     /// Returns when it next changes without input (a relative time), by the wall clock in milliseconds since 1970-01-01
     /// UTC.
     fn changes_at(&self, _clock_ms: i64) -> Option<i64> {

@@ -21,7 +21,6 @@ pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16,
 }
 
 /// Returns the text alone, rows without trailing spaces.
-#[must_use]
 pub fn text(buffer: &Buffer) -> String {
     let row = |y| {
         let row: String = drawn_cells(buffer, y).map(|(_, cell)| cell.symbol()).collect();
@@ -31,7 +30,6 @@ pub fn text(buffer: &Buffer) -> String {
 }
 
 /// Returns the text with ANSI colors (ECMA-48 SGR), with a reset at the end of each row.
-#[must_use]
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = String::new();
     for y in buffer.area.top()..buffer.area.bottom() {

@@ -29,7 +29,6 @@ pub struct Answers {
 ///
 /// The query consists of a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device attributes
 /// (DA 1). Every terminal responds to the last one, which therefore ends the wait.
-#[must_use]
 pub fn ask() -> Answers {
     let mut out = io::stdout();
     let question = "\x1b[1;1H◆\x1b[6n\x1b[1;1H\x1b[2K\x1b]11;?\x1b\\\x1b[c";
@@ -95,14 +94,12 @@ fn is_light(color: &str) -> Option<bool> {
 }
 
 /// Returns whether `COLORFGBG` (`15;0`, set by rxvt, Konsole and others) indicates a light background.
-#[must_use]
 pub fn light_by_environment(value: &str) -> Option<bool> {
     let ground: u8 = value.rsplit(';').next()?.parse().ok()?;
     Some(matches!(ground, 7 | 9..=15))
 }
 
 /// Returns whether a terminal lacks our glyphs, by `TERM`.
-#[must_use]
 pub fn lacks_signs(term: &str) -> bool {
     ["linux", "dumb", "vt", "cons", "sun", "ansi"].iter().any(|name| term.starts_with(name))
 }
@@ -120,7 +117,6 @@ pub struct LateAnswer {
 
 impl LateAnswer {
     /// Starts to watch for a late response if the terminal has not reported its background.
-    #[must_use]
     pub fn after(answers: Answers, now: Instant) -> Option<Self> {
         answers.light.is_none().then(|| Self {
             until: now + LATE_REPLY_TIMEOUT,

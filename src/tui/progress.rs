@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use super::theme::Role;
 use super::widgets::format;
-use super::widgets::painter::Painter;
+use crate::widgets::Painter;
 use skills_api::{Event, IndexProgress};
 use skills_config::TerminalProgress;
 use skills_registry::ScanProgress;
@@ -31,13 +31,11 @@ impl Progress {
     }
 
     /// Returns whether something is in progress.
-    #[must_use]
     pub fn busy(&self) -> bool {
         self.scan.is_some() || self.index.is_some()
     }
 
     /// Returns the progress that the terminal shows.
-    #[must_use]
     pub fn in_terminal(&self) -> TerminalProgress {
         match (self.scan, self.index) {
             (Some(_), _) => TerminalProgress::Busy,
@@ -46,7 +44,6 @@ impl Progress {
         }
     }
 
-    /// Draws the line.
     pub fn draw(&self, row: Rect, painter: &mut Painter<'_>, spinner: &str) {
         // The number of files is unknown until the walk is complete, so scanning has no bar.
         let (verb, done, rest, total) = match (self.scan, self.index) {

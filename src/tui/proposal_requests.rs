@@ -7,25 +7,18 @@ use skills_api::{
     ProposalView, SharedClient,
 };
 
-/// A request about proposals.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProposalPaneRequest {
     /// The list; the one being shown is passed so that an equal one causes no redraw.
     List(Option<Arc<ProposalList>>),
-    /// One proposal.
     Show(String),
-    /// A command on a proposal.
     Order {
-        /// Its id.
         proposal_id: String,
-        /// The command.
         order: ProposalAction,
-        /// Notes.
         notes: Option<String>,
     },
 }
 
-/// A response about proposals.
 #[derive(Debug, Clone)]
 pub enum ProposalPaneResponse {
     /// To [`ProposalPaneRequest::List`]; `None` if the list equals the one being shown.
@@ -38,7 +31,6 @@ pub enum ProposalPaneResponse {
 
 impl ProposalPaneRequest {
     /// Returns the name of the task.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::List(_) => "proposals",

@@ -95,9 +95,6 @@ fn every_pane(remembered: &PersistentState, runs: RunSettings) -> Vec<Box<dyn Pa
 }
 
 /// Runs the workbench over these panes.
-///
-/// # Errors
-/// Returns an error under the conditions of [`run`].
 pub async fn run_panes(
     client: SharedClient,
     sessions: Option<SharedSessionClient>,

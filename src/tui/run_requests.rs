@@ -15,9 +15,7 @@ use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 /// A request about runs. A `generation` or `ticket` is returned with the response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunRequest {
-    /// Load a page of runs.
     Page {
-        /// The filter.
         filter: Box<RunFilter>,
         /// Distinguishes the pane's requests.
         generation: u64,
@@ -26,14 +24,11 @@ pub enum RunRequest {
     Detail(RunId),
     /// Execute a command on a run.
     Order {
-        /// The run.
         run: RunId,
-        /// The command.
         order: Box<RunCommand>,
         /// Distinguishes commands.
         ticket: u64,
     },
-    /// Launch a run.
     Launch {
         /// The skill and its inputs.
         request: Box<LaunchRequest>,
@@ -56,7 +51,6 @@ pub enum RunRequest {
     },
     /// List existing targets.
     Targets {
-        /// Their type.
         target_type: AttachTarget,
         /// The text that they contain.
         text: String,
@@ -75,19 +69,9 @@ pub enum RunRequest {
     /// List saved views, if they differ from the given ones.
     Views(Option<Vec<SavedView>>),
     /// Save a filter under a name.
-    SaveView {
-        /// The name.
-        name: String,
-        /// The filter.
-        filter: String,
-    },
+    SaveView { name: String, filter: String },
     /// Drain a worker, or let it claim runs again.
-    Drain {
-        /// The worker's id.
-        worker: String,
-        /// Whether to drain it.
-        drain: bool,
-    },
+    Drain { worker: String, drain: bool },
     /// List the skills that have a contract.
     Launchable,
     /// Load the contract of a skill.
@@ -219,7 +203,6 @@ impl RunResponse {
 
 impl RunRequest {
     /// Returns the operation's name for the log.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Page { .. } => "runs",
@@ -241,7 +224,6 @@ impl RunRequest {
     }
 
     /// Describes what the user waits for with an empty screen; `None` for content that is filled in later.
-    #[must_use]
     pub fn awaited(&self) -> Option<&'static str> {
         match self {
             Self::Launchable => Some("the skills that can be launched"),

@@ -21,13 +21,11 @@ pub enum Format {
     OpenaiResponses,
     /// The complete request, for `OpenAI` Chat Completions.
     OpenaiChat,
-    /// The transcript, entry by entry.
     Transcript,
 }
 
 impl Format {
     /// Returns the API of a request format.
-    #[must_use]
     pub fn api(self) -> Option<Api> {
         match self {
             Self::Anthropic => Some(Api::Anthropic),
@@ -38,7 +36,6 @@ impl Format {
     }
 
     /// Returns the format of an API's request.
-    #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
             Api::Anthropic => Self::Anthropic,
@@ -48,7 +45,6 @@ impl Format {
     }
 
     /// Returns the default file name of an export.
-    #[must_use]
     pub fn file_name(self, session: &str) -> String {
         let end = if self == Self::Text { "txt" } else { "json" };
         format!("session-{}-{self}.{end}", short_id(session))
@@ -57,7 +53,6 @@ impl Format {
 
 /// Returns the end of a session's id, which identifies it in lists and commands: ids of the same hour share their
 /// beginning.
-#[must_use]
 pub fn short_id(id: &str) -> &str {
     let from = id.char_indices().rev().nth(5).map_or(0, |(at, _)| at);
     &id[from..]
@@ -66,7 +61,6 @@ pub fn short_id(id: &str) -> &str {
 /// A session in one format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// The format.
     pub format: Format,
     /// The complete text.
     pub text: Arc<str>,

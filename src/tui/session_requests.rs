@@ -14,20 +14,16 @@ use skills_api::{
 };
 use skills_session::{Api, MessageRole, Payload, ScriptPreview};
 
-/// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionRequest {
     /// Load the session that changed last, or create one if there is none.
     Latest,
     /// List sessions, most recently changed first.
     List,
-    /// Load this session.
     Open(String),
     /// Check whether this session changed since it was loaded.
     Check {
-        /// The session.
         session: String,
-        /// The loaded version.
         version: u64,
         /// The session that changed last at the previous check: if it is the same, nothing changed.
         newest: Option<Newest>,
@@ -36,22 +32,16 @@ pub enum SessionRequest {
     },
     /// Create a session like this one.
     New(SettingsChange),
-    /// Change the settings of a session.
     Configure(String, SettingsChange),
     /// Call a runtime tool.
     Tool {
-        /// The session.
         session: String,
-        /// The tool.
         tool: String,
-        /// Its arguments.
         arguments: Value,
     },
     /// Reorder the active skills: move this skill by a number of positions.
     Reorder {
-        /// The session.
         session: String,
-        /// The skill.
         skill: String,
         /// Number of positions; negative moves it towards the first.
         by: isize,
@@ -62,12 +52,9 @@ pub enum SessionRequest {
     Export(String, Api),
     /// Load a skill at each disclosure level, as it is loaded in a session.
     Levels {
-        /// The session.
         session: String,
-        /// The skill.
         skill: String,
     },
-    /// List the agents.
     Agents,
     /// Compute how a client's budget truncates the catalog.
     Budget(String),
@@ -84,9 +71,7 @@ pub enum SessionRequest {
     Exports(String),
     /// Write a text to a local file.
     Write {
-        /// The file.
         path: String,
-        /// The text.
         text: Arc<str>,
         /// Overwrite an existing file.
         replace: bool,
@@ -96,9 +81,7 @@ pub enum SessionRequest {
 /// A script of a session with its inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptCall {
-    /// The session.
     pub session: String,
-    /// The tool's arguments.
     pub arguments: Value,
     /// Local files by their names in the work directory.
     pub files: BTreeMap<String, String>,
@@ -107,7 +90,6 @@ pub struct ScriptCall {
 /// The session that changed last: its id, the time, and its number of entries then.
 pub type Newest = (String, i64, u64);
 
-/// A response about sessions.
 #[derive(Debug, Clone)]
 pub enum SessionResponse {
     /// Response to [`SessionRequest::List`].
@@ -115,7 +97,6 @@ pub enum SessionResponse {
     /// Response to [`SessionRequest::Check`]: the session's id, the session that changed last, and the session if it changed
     /// or was requested in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
-    /// The current state of a session.
     Session(Result<Arc<SessionView>, Error>),
     /// Response to [`SessionRequest::Tool`]: the tool, its result, and the session afterwards.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
@@ -142,7 +123,6 @@ const LISTED: usize = 200;
 
 impl SessionRequest {
     /// Returns the operation's name for the log.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Latest | Self::Open(_) | Self::Check { .. } => "session",

@@ -78,7 +78,6 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns the settings of a configuration. The log is empty: set [`Settings::log`].
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let bindings = config
             .keys

@@ -21,9 +21,6 @@ pub struct Shutdown(CancellationToken);
 impl Shutdown {
     /// Watches for SIGTERM, SIGHUP and SIGINT in a dedicated thread until the process exits: neither a busy screen, nor
     /// a worker, nor a terminal that blocks on output can delay the shutdown.
-    ///
-    /// # Errors
-    /// Returns an error if the thread or a signal handler cannot be created.
     pub fn watch() -> io::Result<Self> {
         let requested = CancellationToken::new();
         let watched = requested.clone();
@@ -54,13 +51,10 @@ impl Shutdown {
         Ok(Self(requested))
     }
 
-    /// Requests the shutdown.
     pub fn request(&self) {
         self.0.cancel();
     }
 
-    /// Returns whether the shutdown was requested.
-    #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()
     }

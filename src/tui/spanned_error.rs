@@ -18,7 +18,6 @@ pub struct LocatedError {
 }
 
 impl LocatedError {
-    /// Creates an error at a line of a file.
     pub fn new(file: &str, line: u64, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line, message: message.into() }
     }
@@ -27,7 +26,6 @@ impl LocatedError {
 /// One `key: value` of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key.
     pub key: String,
     /// The value, unparsed.
     pub value: String,

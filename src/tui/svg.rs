@@ -38,7 +38,6 @@ const SIXTEEN: [[u8; 3]; 16] = [
 ];
 
 /// Renders a buffer. `title` is the text for screen readers; the cursor is drawn as a block.
-#[must_use]
 pub fn svg(buffer: &Buffer, theme: &Theme, cursor: Option<Position>, title: &str) -> String {
     let area = buffer.area;
     let size =

@@ -60,18 +60,12 @@ impl Screen {
     }
 
     /// Takes control again; the next frame redraws everything.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::enter`].
     pub fn again(&mut self) -> io::Result<()> {
         take()?;
         self.forget()
     }
 
     /// Discards the known content of the terminal; the next frame redraws everything.
-    ///
-    /// # Errors
-    /// Returns an error if the terminal is closed.
     pub fn forget(&mut self) -> io::Result<()> {
         // Not `clear`: that queries the cursor position, and the response may never arrive.
         let size = self.terminal.size()?;
@@ -79,9 +73,6 @@ impl Screen {
     }
 
     /// Draws one frame as a synchronized update; unchanged cells are not sent.
-    ///
-    /// # Errors
-    /// Returns an error if the terminal is closed.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer) -> Option<Position>) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| {
@@ -93,18 +84,12 @@ impl Screen {
     }
 
     /// Sends bytes that do not affect the screen: the bell, a notification.
-    ///
-    /// # Errors
-    /// Returns an error if the terminal is closed.
     pub fn sign(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.terminal.backend_mut().write_all(bytes)?;
         io::Write::flush(self.terminal.backend_mut())
     }
 
     /// Shows progress in the terminal.
-    ///
-    /// # Errors
-    /// Returns an error if the terminal is closed.
     pub fn show_progress(&mut self, progress: TerminalProgress) -> io::Result<()> {
         SHOWS_PROGRESS.store(progress != TerminalProgress::Hidden, Ordering::SeqCst);
         self.sign(progress.sequence().as_bytes())

@@ -16,7 +16,6 @@ pub use style_words::{contrast, luminance};
 
 /// The role of a cell on the screen. Theme files use these names with dots (`signal.name`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, EnumCount)]
-#[allow(missing_docs, reason = "the names are the documentation; themes/dark.yaml comments each")]
 #[rustfmt::skip]
 pub enum Role {
     #[strum(serialize = "base")] Base,
@@ -113,7 +112,6 @@ impl Theme {
 
     /// Returns the style of a role. Styles are patches: draw the base first, then a band (`surface`, `selection`), then
     /// text, so that a role without a background keeps the one beneath it.
-    #[must_use]
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use crate::glyphs::UNICODE;
 use crate::overlay::{Drafting, Passage, Reading, ScoreBar};
 use crate::theme::Role;
-use crate::widgets::format::{signed, signed_count};
-use crate::widgets::text_width::shown;
+use crate::widgets::{shown, signed, signed_count};
 use skills_api::{
     CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport, WhyRequest, WhyTerm,
 };

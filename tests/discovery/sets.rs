@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use skills_discovery::{Case, Document, Router, Weights, queries_jsonl, skills_jsonl};
 
-/// One set.
 pub struct Set {
-    /// Skills.
     pub skills: Vec<Document>,
     /// Requests that have a skill.
     pub queries: Vec<Case>,

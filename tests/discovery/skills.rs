@@ -4,14 +4,12 @@
 use skills_discovery::{Answer, Document, Request, Router, Weights};
 use skills_skill::{AttachTarget, EffectMode, IndexText, Invocation, Role, SkillId, Status};
 
-/// A document with a body.
 #[must_use]
 pub fn with_body(document: Document, headings: &[&str], body: &str) -> Document {
     let headings = headings.iter().map(|h| (*h).to_owned()).collect();
     Document { text: Some(IndexText { headings, body: body.to_owned() }), ..document }
 }
 
-/// The skills.
 #[must_use]
 pub fn documents() -> Vec<Document> {
     let domain = |d: Document, name: &str| Document { domain: Some(name.to_owned()), ..d };

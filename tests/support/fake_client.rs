@@ -16,7 +16,6 @@ use tokio::sync::{Semaphore, broadcast};
 use super::delegate_runs::delegate_runs;
 use super::fake_runs::FakeRuns;
 
-/// The result of `discover`.
 type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 pub struct FakeClient {

@@ -33,13 +33,11 @@ pub struct FakeRuns {
     news: Notify,
     /// Received commands in order, each with the run as it was named.
     pub orders: Mutex<Vec<(String, RunCommand)>>,
-    /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Executed attachments in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
     /// The response to every launch, attachment and command, if a test rejects them.
     pub refusal: Mutex<Option<Error>>,
-    /// Saved views.
     pub views: Mutex<Vec<SavedView>>,
     /// Workers, defined by the test.
     pub workers: Mutex<Vec<WorkerView>>,
@@ -47,7 +45,6 @@ pub struct FakeRuns {
     pub unreadable: Mutex<Option<Error>>,
 }
 
-/// What is stored.
 #[derive(Default)]
 pub struct Book {
     pub runs: Vec<RunDetail>,

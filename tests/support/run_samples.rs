@@ -97,7 +97,6 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
     }
 }
 
-/// The row of a run.
 pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, through: u32) -> RunRecord {
     let snapshot = RunSnapshot {
         state,

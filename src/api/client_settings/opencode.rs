@@ -45,7 +45,6 @@ pub(super) struct Action {
     pub file: PathBuf,
 }
 
-/// The value of a tool.
 enum Permission {
     Action(Action),
     /// By pattern of the skill's name.

@@ -32,7 +32,6 @@ type Key = (String, String, String);
 
 impl LintBaseline {
     /// Creates a baseline from the findings of a report. `folder` is that of the baseline file.
-    #[must_use]
     pub fn of(report: &LintReport, folder: &Path) -> Self {
         let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
         for found in report.findings.iter().chain(&report.known) {

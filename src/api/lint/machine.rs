@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use skills_base::sync::MutexExt as _;
 use skills_skill::Skill;
 use skills_skill::lint::{Reference, ReferenceKind};
 
@@ -36,7 +37,7 @@ impl Machine {
     }
 
     fn has_command(&self, name: &str) -> bool {
-        let mut found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut found = self.found.locked();
         if found.contains(name) {
             return true;
         }

@@ -14,7 +14,6 @@ use crate::{Code, Error};
 /// A file that may be repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repairable {
-    /// Its path for display.
     pub location: PathBuf,
     /// Its path with links resolved.
     pub real: PathBuf,

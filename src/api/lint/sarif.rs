@@ -13,7 +13,6 @@ use skills_skill::{Digest, Severity, safe_text};
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// Returns a report as a SARIF log. Paths are relative to `folder`, the top of the repository.
-#[must_use]
 pub fn lint_sarif(report: &LintReport, folder: &Path) -> Value {
     let rules = lint_rules();
     let new = report.baseline.map(|_| "new");

@@ -43,9 +43,6 @@ pub struct AuditLogs {
 
 impl AuditLogs {
     /// Verifies the complete audit log.
-    ///
-    /// # Errors
-    /// Returns `internal_error` if it cannot be read.
     pub async fn verify(&self) -> Result<AuditReport, Error> {
         let (log, mode) = (self.recorder.log().clone(), self.config.audit.to_string());
         let (stored, unchecked) = match self.store.audit_anchors().await {
@@ -62,9 +59,6 @@ impl AuditLogs {
     }
 
     /// Returns the last lines of the audit log that match a filter, oldest first.
-    ///
-    /// # Errors
-    /// Returns `internal_error` if it cannot be read.
     pub async fn show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
         let log = self.recorder.log().clone();
         run_blocking(move || {

@@ -20,7 +20,6 @@ use skills_skill::{Skill, SkillId};
 /// A client's model sees only names and descriptions.
 const OPTIONS: EvalOptions = EvalOptions { policy: Policy::Blended, with_body: false };
 
-/// New descriptions by skill.
 type Descriptions = HashMap<SkillId, String>;
 
 impl Measurements {

@@ -23,7 +23,6 @@ const ANOTHER_BUILD: &str = "it was written by another build of this program";
 /// The result of reading a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Its content.
     Content(Vec<u8>),
     /// There is none yet.
     Nothing,
@@ -38,7 +37,6 @@ impl CacheFile {
         Self { path, kind, build: build.into() }
     }
 
-    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -105,7 +103,6 @@ impl CacheFile {
         Ok(Some(written))
     }
 
-    /// Removes it.
     pub fn remove(&self) {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use super::indexer::Shared;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
 use crate::work::run_blocking;
 use crate::{Code, Error, eval};
+use skills_base::sync::{MutexExt as _, RwLockExt as _};
 use skills_discovery::{Case, CollisionMap, Document, PairReport, RequestError, Router, SimilarGroup};
 use skills_registry::Catalog;
 use skills_skill::SkillId;
@@ -75,12 +76,12 @@ impl Collisions {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Returns the map of the current index; starts computing it if it is not known.
     fn poll(&self, shared: &Shared) -> Result<Progress, Error> {
-        let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+        let router = shared.router.read_locked();
         if router.unread() > 0 {
             return Ok(Progress::IndexIncomplete);
         }
@@ -135,7 +136,7 @@ impl Collisions {
             let computing =
                 std::panic::AssertUnwindSafe(|| pool.install(|| router.collision_map(&done, &stop)));
             let computed = std::panic::catch_unwind(computing);
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = state.locked();
             match computed {
                 Ok(Some(map)) => {
                     let map = Arc::new(map);
@@ -216,7 +217,6 @@ impl Measurements {
         }
     }
 
-    /// Returns the rivals of a skill.
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.skills.resolve(wanted)?;
         let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
@@ -236,7 +236,6 @@ impl Measurements {
             .await
     }
 
-    /// Compares two skills.
     pub(super) async fn compared(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         let (a, b) = (self.skills.resolve(first)?, self.skills.resolve(second)?);
         if a.id == b.id {

@@ -1,7 +1,7 @@
 //! Persistent counters: written to the store periodically, and at a clean shutdown.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -11,6 +11,7 @@ use super::operations::Operations;
 use super::ranking::Ranking;
 use super::runs::{RunOverview, RunStore, Runs, StorePlace};
 use crate::{Code, Counting, Diagnostics, Error, Limiter, MetricsReport, RateLimit};
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_config::Config;
 use skills_registry::Registry;
@@ -79,7 +80,7 @@ impl Counter {
                 }
             }
         };
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keeper = self.keeper.locked();
         if keeper.is_none() {
             *keeper = Some(tokio::spawn(keep));
         }
@@ -108,7 +109,7 @@ impl Counter {
         }
         self.operations.take();
         self.metrics.reset();
-        *self.reset_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(now_ms());
+        *self.reset_ms.locked() = Some(now_ms());
         Ok(())
     }
 
@@ -124,7 +125,6 @@ impl Counter {
         }
     }
 
-    /// Returns the metrics.
     pub(super) async fn report(&self) -> Result<MetricsReport, Error> {
         self.refresh_gauges().await;
         self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
@@ -164,7 +164,7 @@ impl Counter {
     /// Returns where counts are stored, and the stored counts; an unreadable store is reported there and hides nothing
     /// else.
     async fn counting(&self) -> (Counting, Tallies) {
-        let reset_ms = *self.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        let reset_ms = *self.reset_ms.locked();
         let here = |place: String| Counting {
             since_ms: reset_ms.unwrap_or(self.process_started_ms),
             last_reset_ms: reset_ms,
@@ -199,7 +199,7 @@ impl Counter {
     }
 
     fn stop(&self) {
-        if let Some(keeper) = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(keeper) = self.keeper.locked().take() {
             keeper.abort();
         }
     }

@@ -2,7 +2,7 @@
 //! editor requests them at each key.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use super::collisions::Collisions;
@@ -13,6 +13,7 @@ use super::skills::Skills;
 use crate::eval::{self, Golden};
 use crate::golden::{self, invalid};
 use crate::{Code, Error, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest};
+use skills_base::sync::MutexExt as _;
 use skills_discovery::{Case, Document, EvalOptions, Outcome, Request, Revision, Router, advise, outcomes};
 use skills_registry::{Catalog, RootOrigin};
 use skills_skill::SkillId;
@@ -32,7 +33,7 @@ pub struct GoldenCache(Mutex<Cached>);
 
 impl GoldenCache {
     fn cached(&self) -> std::sync::MutexGuard<'_, Cached> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Returns the golden sets; `None` if there are none. Evaluation files of skills are read again only if the catalog

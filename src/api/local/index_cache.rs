@@ -2,10 +2,11 @@
 //! unchanged need not be read again.
 
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::time::{Duration, Instant};
 
 use super::cache_file::CacheFile;
+use skills_base::sync::RwLockExt as _;
 use skills_discovery::Router;
 use skills_registry::RootSpec;
 use skills_skill::Digest;
@@ -72,7 +73,7 @@ impl IndexCache {
         self.saved_at = Some(now);
         let Some(file) = &self.file else { return };
         let written = {
-            let router = router.read().unwrap_or_else(PoisonError::into_inner);
+            let router = router.read_locked();
             if router.len() < WORTH_KEEPING {
                 return;
             }
@@ -82,7 +83,7 @@ impl IndexCache {
             Ok(None) => return,
             Ok(Some(written)) => file.open().and_then(|opened| {
                 let opened = opened.ok_or("it is gone")?;
-                let mut router = router.write().unwrap_or_else(PoisonError::into_inner);
+                let mut router = router.write_locked();
                 router.store_in(written, Box::new(opened)).map_err(|error| error.to_string())
             }),
             Err(error) => Err(error.to_string()),

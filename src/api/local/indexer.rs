@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use fail::fail_point;
@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::index_cache::IndexCache;
 use crate::{Event, IndexProgress};
+use skills_base::sync::{MutexExt as _, RwLockExt as _};
 use skills_discovery::{Document, Router};
 use skills_registry::{Catalog, RegistryEvent};
 use skills_skill::{Skill, SkillId};
@@ -34,9 +35,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Shared {
     /// The router; locked for writing during one batch at a time.
     pub router: RwLock<Router>,
-    /// Broadcasts events.
     pub events: broadcast::Sender<Event>,
-    /// Progress of the index.
     pub progress: watch::Sender<IndexProgress>,
     /// Whether the index contains the names and descriptions of everything that the first scan found.
     pub ready: watch::Sender<bool>,
@@ -85,8 +84,8 @@ impl Shared {
 
     fn update(&self, upserts: Vec<Document>, removed: &[SkillId]) {
         // Counting words takes most of the time and needs only a read lock, so requests are answered meanwhile.
-        let counted = self.router.read().unwrap_or_else(PoisonError::into_inner).count(upserts);
-        self.router.write().unwrap_or_else(PoisonError::into_inner).put(counted, removed);
+        let counted = self.router.read_locked().count(upserts);
+        self.router.write_locked().put(counted, removed);
     }
 }
 
@@ -123,7 +122,6 @@ pub struct Indexer {
     have: HashMap<SkillId, Wanted>,
     /// Skills whose headings and bodies are still to be read, in catalog order.
     behind: VecDeque<SkillId>,
-    /// The same as a set.
     pending: HashSet<SkillId>,
     reported_at: Option<Instant>,
     home: PathBuf,
@@ -155,11 +153,11 @@ impl Indexer {
 
     /// Fills the empty index from the cache; the outcome is kept for `doctor`.
     pub fn restore(&mut self) {
-        let mut router = self.shared.router.write().unwrap_or_else(PoisonError::into_inner);
+        let mut router = self.shared.router.write_locked();
         let said = self.cache.restore(&mut router);
         self.restored = router.ids().cloned().collect();
         drop(router);
-        *self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        *self.shared.cache.locked() = said;
     }
 
     /// Removes what the cache contained and the completed scan did not find.
@@ -184,9 +182,9 @@ impl Indexer {
             return;
         }
         self.scattered = 0;
-        let joined = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).joined();
+        let joined = self.shared.router.read_locked().joined();
         if let Some(joined) = joined {
-            self.shared.router.write().unwrap_or_else(PoisonError::into_inner).adopt(joined);
+            self.shared.router.write_locked().adopt(joined);
         }
     }
 
@@ -272,7 +270,7 @@ impl Indexer {
     /// Rebuilds the index from a snapshot, after a part of it was found corrupt.
     pub fn rebuild(mut self, catalog: &Catalog) {
         self.cache.remove();
-        self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.router.write_locked().clear();
         self.cache.changed();
         self.take(catalog);
         while !self.behind.is_empty() {
@@ -337,7 +335,7 @@ impl Indexer {
 
     /// Returns the skills whose headings and body are not already in the index (from the cache).
     fn unread(&self, new: &[Wanted]) -> Vec<Document> {
-        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+        let router = self.shared.router.read_locked();
         let unread = new.iter().filter(|one| !router.is_current(&one.skill, one.winner.as_deref()));
         unread.map(|one| one.document(false)).collect()
     }

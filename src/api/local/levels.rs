@@ -2,12 +2,13 @@
 //! vocabulary is loaded only for new content. Blocking.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::cache_file::{CacheFile, Found};
 use crate::{LevelSize, LevelTokens};
 use skills_base::files::Folder;
+use skills_base::sync::MutexExt as _;
 use skills_session::{Listed, body_text, entry_text};
 use skills_skill::tokens::{self, TokenCount};
 use skills_skill::{BundleFile, Digest, Skill};
@@ -43,7 +44,7 @@ impl Levels {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.locked();
         if !known.loaded {
             known.loaded = true;
             if let Some(Found::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
@@ -119,12 +120,10 @@ impl Levels {
         self.known().counts.get(&key("text", text)).copied()
     }
 
-    /// Counts a text.
     pub fn text(&self, text: &str) -> TokenCount {
         self.count(key("text", text), || tokens::count(text))
     }
 
-    /// Returns the size of a text.
     pub fn size(&self, text: &str) -> LevelSize {
         LevelSize::new(text.len() as u64, self.text(text))
     }

@@ -23,7 +23,7 @@ mod skills;
 mod trust;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -56,6 +56,7 @@ use super::{
     in_place,
 };
 use skills_base::locked_folder::{self, LockedFolder};
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{Answer, BodyLine, PairReport, Policy, Request, Router, Weights};
@@ -108,46 +109,34 @@ impl Local {
         self
     }
 
-    /// Returns the audit log.
-    #[must_use]
     pub fn audit_log(&self) -> &AuditLogs {
         &self.audit_logs
     }
 
     /// Returns the maintenance of the store of runs.
-    #[must_use]
     pub fn store(&self) -> &StoreMaintenance {
         &self.maintenance
     }
 
-    /// Returns the trusted bundles.
-    #[must_use]
     pub fn trust_pins(&self) -> &TrustPins {
         &self.trust_pins
     }
 
-    /// Returns the policy.
-    #[must_use]
     pub fn policies(&self) -> &PolicyViews {
         &self.policies
     }
 
     /// Returns the metrics of this process, for adapters that record more.
-    #[must_use]
     pub fn recorder(&self) -> Metrics {
         self.metrics.clone()
     }
 
     /// Creates a rate limiter over the store, shared by every instance on it. Opens the store.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be opened.
     pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
         self.counter.limiter(limit).await
     }
 
     /// Returns the defaults of a request: policy, limit and use of bodies from the configuration.
-    #[must_use]
     pub fn usual_request(&self) -> Request {
         usual_request(&self.skills.config)
     }
@@ -175,7 +164,7 @@ impl Local {
             checks.extend(health_checks::links(&answer.matchers));
         }
         checks.extend(health_checks::core(&self.diagnostics().await?));
-        let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let index = self.shared.cache.locked().clone();
         checks.push(Check::good("index cache", index));
         checks.extend(self.runs.health.checks().await);
         Ok(checks)
@@ -183,7 +172,6 @@ impl Local {
 }
 
 /// Returns the defaults of a request from the settings: policy, limit and use of bodies.
-#[must_use]
 pub fn usual_request(config: &Config) -> Request {
     let policy = match config.policy {
         RankPolicy::Blended => Policy::Blended,

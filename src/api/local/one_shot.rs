@@ -2,7 +2,7 @@
 //! index.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::compose::compose;
 use super::{Local, SCAN_TIMEOUT, ensure_cache, router};
@@ -12,13 +12,13 @@ use crate::git::router_at;
 use crate::lint::{self, LintJob, LintReport, Repairable};
 use crate::work::run_blocking;
 use crate::{Code, Error};
+use skills_base::sync::RwLockExt as _;
 use skills_config::Config;
 use skills_discovery::Router;
 
 /// The parts of the core that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreParts {
-    /// The catalog.
     Catalog,
     /// The catalog and the index, with headings and bodies.
     Index,
@@ -26,9 +26,6 @@ pub enum CoreParts {
 
 impl Local {
     /// Opens the core for one command: returns when what it needs is available.
-    ///
-    /// # Errors
-    /// Same as [`Local::open`].
     pub async fn open_once(mut config: Config, needs: CoreParts) -> Result<Self, Error> {
         config.watch = false;
         let local = compose(config, true)?;
@@ -154,7 +151,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
         match &router {
             EvaluationScope::Files(router) => eval::measure(router, golden, &job, None, None),
             EvaluationScope::Roots(local) => {
-                let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                let router = local.ranking.shared.router.read_locked();
                 let catalog = local.skills.registry.snapshot();
                 let earlier = job.against.as_deref();
                 let earlier = earlier.map(|reference| router_at(&router, &catalog, reference)).transpose()?;
@@ -180,7 +177,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
     let local = Local::open_once(config, CoreParts::Index).await?;
     run_blocking(move || {
-        let router = local.ranking.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let router = local.ranking.shared.router.read_locked().snapshot();
         crate::bisect::bisect(&router, &local.skills.registry.snapshot(), &job)
     })
     .await

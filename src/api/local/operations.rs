@@ -1,14 +1,14 @@
 //! Calls and durations of each operation since the counts were last written to the store.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use crate::{Error, OperationCount};
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_store::{Tally, TallyKind};
 
-/// Counts by kind and name.
 type Counts = BTreeMap<(TallyKind, String), OperationCount>;
 
 /// Counts per operation, shared by all callers.
@@ -35,7 +35,7 @@ impl Operations {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.locked()
     }
 
     fn add(&self, kind: TallyKind, name: &str, more: OperationCount) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -18,6 +18,7 @@ use crate::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies, trust,
 };
 use skills_authoring::governance::{Facts, GoldenFacts, LifecycleStatus, RunFacts, judge};
+use skills_base::sync::RwLockExt as _;
 use skills_discovery::{Case, Expect, Fit, Request};
 use skills_model::RunState;
 use skills_registry::policy::Policy;
@@ -240,7 +241,7 @@ fn golden(
         Expect::Nothing => false,
     };
     let cases: Vec<&Case> = golden.cases().iter().filter(names).collect();
-    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    let router = shared.router.read_locked();
     let firsts = cases.par_iter().map(|case| {
         let request = Request { intent: case.query.clone(), ..usual.clone() };
         let answer =

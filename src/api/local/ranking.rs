@@ -1,7 +1,7 @@
 //! Requests and measurements over the current index.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use super::skills::Skills;
 use crate::policies::PolicyFile;
 use crate::work::{self, run_blocking};
 use crate::{Code, Error, detail, listing, request_limits};
+use skills_base::sync::RwLockExt as _;
 use skills_base::telemetry::Metrics;
 use skills_discovery::{Adjustments, Answer, BodyLine, MatcherState, Request, Router};
 use skills_registry::Settings;
@@ -255,8 +256,7 @@ impl Ranking {
 
     /// Rebuilds the index if a request found corrupt data in its file; returns whether it did.
     async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
-        let damaged =
-            |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
+        let damaged = |shared: &Shared| shared.router.read_locked().is_damaged();
         if !damaged(&self.shared) {
             return Ok(false);
         }
@@ -298,7 +298,7 @@ impl Ranking {
                 let shared = Arc::clone(&self.shared);
                 run_blocking(move || {
                     let source = detail::source(&skill)?;
-                    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                    let router = shared.router.read_locked();
                     Ok(router.body_lines(skills_skill::body(&source), skill.body_line, &intent, limit))
                 })
                 .await
@@ -338,7 +338,7 @@ impl Ranking {
         run_blocking(move || {
             let _permit = permit;
             let is_over = time_slice.clone();
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+            let router = shared.router.read_locked().snapshot();
             let router = router.cancelable(Arc::new(move || canceled.is_cancelled() || is_over.is_over()));
             work(router).map_err(|error| time_slice.error().unwrap_or(error))
         })
@@ -364,7 +364,7 @@ impl Ranking {
 }
 
 fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result<Answer, Error> {
-    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    let router = shared.router.read_locked();
     router
         .discover_adjusted(request, adjustments)
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))

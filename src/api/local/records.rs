@@ -18,7 +18,6 @@ use crate::{
 use skills_registry::Trust;
 use skills_skill::{Skill, SkillId};
 
-/// The records of the current skills.
 pub(super) struct SkillRecords {
     pub skills: Skills,
     pub levels: Arc<Levels>,

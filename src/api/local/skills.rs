@@ -8,7 +8,6 @@ use skills_config::Config;
 use skills_registry::{Catalog, Registry};
 use skills_skill::Skill;
 
-/// The current skills.
 #[derive(Clone)]
 pub(super) struct Skills {
     pub config: Arc<Config>,
@@ -16,7 +15,6 @@ pub(super) struct Skills {
 }
 
 impl Skills {
-    /// Returns the current catalog.
     pub(super) fn snapshot(&self) -> Arc<Catalog> {
         self.registry.snapshot()
     }

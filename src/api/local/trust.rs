@@ -24,7 +24,6 @@ use skills_skill::{Skill, SkillId};
 /// Folders of a registry with executable content.
 const REGISTRY_FOLDERS: [&str; 3] = ["bindings", "capabilities", "services"];
 
-/// The bundles that are trusted.
 pub struct TrustPins {
     pub(super) skills: Skills,
     pub(super) trust: Trust,
@@ -32,8 +31,6 @@ pub struct TrustPins {
 }
 
 impl TrustPins {
-    /// Returns the trust store.
-    #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.trust
     }

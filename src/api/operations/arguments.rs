@@ -562,9 +562,6 @@ macro_rules! launches {
 
         impl $name {
             /// Takes the fields common to all launches, within the caller's permissions.
-            ///
-            /// # Errors
-            /// Same as [`limited`].
             pub(super) fn how(&mut self, caller: &super::Caller) -> Result<How, Error> {
                 let options = std::mem::take(&mut self.options);
                 let options = limited(options, caller, self.trace_id.take(), self.idempotency_key.take())?;

@@ -11,7 +11,6 @@ use crate::Error;
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
 /// Returns whether a JSON text may contain details to remove.
-#[must_use]
 pub fn may_hold_details(json: &[u8]) -> bool {
     // A field with one of these names occurs in every failure; `tried` never occurs alone.
     let has = |field: &[u8]| json.windows(field.len()).any(|window| window == field);

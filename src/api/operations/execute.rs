@@ -33,7 +33,6 @@ pub(super) async fn attached(context: &CallContext, attached: Attached) -> Resul
     Ok(attached)
 }
 
-/// Returns the events of a run.
 pub(super) async fn trace_of(context: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
     first_events(&*context.service.core, &run.id.0, MAX_TRACE_EVENTS).await
 }

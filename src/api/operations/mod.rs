@@ -68,22 +68,8 @@ const MAX_BODY: usize = 2 << 20;
 pub const MAX_AUTHENTICATION_AGE: Duration = Duration::from_secs(2);
 
 /// Permissions of a caller.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
@@ -123,7 +109,6 @@ pub struct Caller {
     pub principal: Option<Principal>,
     /// What authenticated the principal, if its key can end while the call waits.
     pub credentials: Option<Arc<dyn Credentials>>,
-    /// The trace id of this call.
     pub trace_id: String,
     /// Whether the call comes from a process of the local account, which may use every session.
     pub local: bool,
@@ -135,7 +120,6 @@ pub struct Caller {
 
 impl Caller {
     /// Creates an unauthenticated caller with a new trace id.
-    #[must_use]
     pub fn anyone() -> Self {
         Self {
             principal: None,
@@ -147,8 +131,6 @@ impl Caller {
         }
     }
 
-    /// Returns whether the caller has this scope.
-    #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
     }
@@ -181,7 +163,6 @@ impl Caller {
     }
 
     /// Returns which sessions the caller may use.
-    #[must_use]
     pub fn session_access(&self) -> SessionAccess {
         match &self.principal {
             Some(principal) if !self.local => SessionAccess::of(&principal.name, self.may(Scope::Admin)),
@@ -213,7 +194,6 @@ pub(crate) const OS_ACCOUNT: &str = "OS account";
 pub struct Service {
     /// Skills and runs.
     pub core: SharedClient,
-    /// Sessions.
     pub sessions: SharedSessionClient,
 }
 
@@ -233,7 +213,6 @@ impl CallContext {
 /// The future result of an operation.
 pub type Answering = Pending<Value>;
 
-/// A future result.
 type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
@@ -241,7 +220,6 @@ type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 /// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The text.
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub continuing_run: Option<RunId>,
@@ -256,7 +234,6 @@ impl Written {
     }
 
     /// Returns whether the text may contain what only administrators see.
-    #[must_use]
     pub fn may_hold_details(&self) -> bool {
         self.may_hold_details
     }
@@ -303,13 +280,11 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-/// An operation.
 pub struct Operation {
     /// Its name, the same everywhere: `skill.discover`.
     pub name: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// Its route.
     pub route: Route,
     /// Older routes with the same meaning.
     pub aliases: Vec<Route>,
@@ -498,7 +473,6 @@ impl Operation {
     }
 
     /// Returns whether it has an argument of this name.
-    #[must_use]
     pub fn takes(&self, argument: &str) -> bool {
         self.plan().has(argument)
     }
@@ -517,7 +491,6 @@ impl Operation {
     }
 
     /// Returns whether arguments that are not in the path are sent in a body.
-    #[must_use]
     pub fn takes_body(&self) -> bool {
         !self.route.asks_by_query()
     }
@@ -571,9 +544,6 @@ impl Operation {
     }
 
     /// Like [`Self::call`] with a result as JSON text: large results are serialized directly, without building a value.
-    ///
-    /// # Errors
-    /// Same as [`Self::call`].
     pub async fn call_as_text(
         &self,
         service: &Service,
@@ -589,9 +559,6 @@ impl Operation {
     /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for
     /// concurrent requests with the same key. Permission, limits and errors remain those of each caller. Returns the
     /// caller as it is after the call.
-    ///
-    /// # Errors
-    /// Same as [`Self::call`].
     pub async fn call_shared<T, Out>(
         &self,
         service: &Service,
@@ -640,7 +607,6 @@ impl Operation {
     }
 
     /// Returns whether the result depends on the skills, so that it has to wait for the first scan of the roots.
-    #[must_use]
     pub fn needs_catalog(&self) -> bool {
         !INDEPENDENT_OF_CATALOG.contains(&self.name)
     }
@@ -850,14 +816,11 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
-/// Returns the operation of a tool.
-#[must_use]
 pub fn tool(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.tool && operation.tool_name == name)
 }
 
 /// Returns every operation, by subject.
-#[must_use]
 pub fn operations() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let mut all = service::operations();
@@ -872,8 +835,6 @@ pub fn operations() -> &'static [Operation] {
     &ALL
 }
 
-/// Returns the operation of this name.
-#[must_use]
 pub fn operation(name: &str) -> Option<&'static Operation> {
     operations().iter().find(|operation| operation.name == name)
 }

@@ -16,7 +16,6 @@ const MOVING: &[&str] = &[
 ];
 
 /// Replaces volatile values by `…`, including UUIDs in texts.
-#[must_use]
 pub fn normalize_volatile_fields(value: &Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.iter().map(normalize_volatile_fields).collect()),
@@ -63,7 +62,6 @@ fn is_id(word: &str) -> bool {
 }
 
 /// Returns the first difference between two results, as a path and both values; `None` if they are equal.
-#[must_use]
 pub fn difference(one: &Value, other: &Value) -> Option<String> {
     first_difference(one, other, "")
 }

@@ -2,7 +2,7 @@
 //! others. Without authentication there is no limit per principal.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use super::{Caller, Operation};
 use crate::work::with_permit;
 use crate::{Code, Error};
+use skills_base::sync::MutexExt as _;
 
 /// A limit of one principal.
 struct Limit {
@@ -73,7 +74,7 @@ impl Limit {
     /// Returns `rate_limited` if too many wait.
     async fn acquire(&self, principal: &str) -> Result<OwnedSemaphorePermit, Error> {
         let semaphore = {
-            let mut all = SEMAPHORES.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = SEMAPHORES.locked();
             let semaphore = all
                 .entry((self.what, principal.to_owned()))
                 .or_insert_with(|| Arc::new(Semaphore::new(self.running)));
@@ -216,9 +217,6 @@ pub async fn large_wait_permit(caller: &Caller) -> Result<Option<Permit>, Error>
 
 /// Runs a call. One that has a permit is run to its end even if its caller is gone, unless it can be canceled. Work on
 /// other threads cannot be stopped: until it has ended, its permit is not given to another call.
-///
-/// # Errors
-/// Returns the errors of the call, and `internal_error` if it panics.
 pub(super) async fn run<T: Send + 'static>(
     permit: Option<Permit>,
     is_cancelable: bool,

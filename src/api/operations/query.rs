@@ -11,7 +11,6 @@ use crate::{Code, Error};
 
 /// Converts the arguments of an operation to a query string without `?`. A list repeats its name; absent, null and
 /// empty list values are omitted.
-#[must_use]
 pub fn to_query(arguments: &Map<String, Value>) -> String {
     let mut pairs = Vec::new();
     for (name, value) in arguments {

@@ -7,7 +7,6 @@ use strum::Display;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display)]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum Method {
-    /// Reads.
     Get,
     /// Executes an action.
     Post,
@@ -20,7 +19,6 @@ pub enum Method {
 /// A route: `/v1/runs/{run_id}/cancel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Its method.
     pub method: Method,
     /// Its path, with parameters in braces that are named like the arguments.
     pub path: &'static str,
@@ -49,7 +47,6 @@ impl Route {
     }
 
     /// Returns whether arguments that are not in the path go into the query instead of a body.
-    #[must_use]
     pub fn asks_by_query(&self) -> bool {
         self.method == Method::Get
     }
@@ -57,7 +54,6 @@ impl Route {
     /// Returns the path with its parameters filled in and percent-encoded (RFC 3986), and the remaining arguments.
     ///
     /// Returns `None` if a parameter is missing or not a string.
-    #[must_use]
     pub fn fill(&self, mut arguments: Map<String, Value>) -> Option<(String, Map<String, Value>)> {
         let mut path = String::new();
         for part in self.path.split('/').skip(1) {

@@ -40,7 +40,6 @@ pub struct PackedFile {
     pub bytes: u64,
     /// SHA-256 of its content.
     pub sha256: Digest,
-    /// Whether it is executable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub executable: bool,
 }
@@ -49,7 +48,6 @@ pub struct PackedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// `FORMAT`.
     pub format: String,
     /// The skill's id, which is its folder's name.
     pub id: String,
@@ -88,9 +86,7 @@ pub struct PackageReport {
     pub bytes: u64,
     /// SHA-256 of the archive.
     pub sha256: Option<Digest>,
-    /// The skill.
     pub skill_id: Option<SkillId>,
-    /// The manifest.
     pub manifest: Option<Manifest>,
     /// Files of the bundle that are not packed: hidden ones, caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,7 +95,6 @@ pub struct PackageReport {
     pub runs: Vec<String>,
     /// What prevents it from being a package.
     pub findings: Vec<PackageFinding>,
-    /// Lint findings of its content.
     pub lint: Vec<LintFinding>,
 }
 
@@ -119,7 +114,6 @@ impl PackageReport {
     }
 
     /// Returns whether there are no findings and no lint errors.
-    #[must_use]
     pub fn good(&self) -> bool {
         self.findings.is_empty()
             && self.lint.iter().all(|found| found.finding.severity != skills_skill::Severity::Error)

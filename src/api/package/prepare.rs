@@ -184,7 +184,7 @@ impl BundleFiles<'_> {
             let message = format!("{why}; remove it, or use --allow {path} if it is not a secret");
             self.found("looks-like-a-secret", &path, &message);
         }
-        let executable = is_executable(&metadata);
+        let executable = skills_base::files::is_executable(&metadata);
         self.files.insert(path, Content { bytes, executable });
         Ok(())
     }
@@ -288,17 +288,6 @@ fn new_file<'a, 'b>(file: &'a mut tempfile::Builder<'b, 'b>) -> &'a mut tempfile
 #[cfg(not(unix))]
 fn new_file<'a, 'b>(file: &'a mut tempfile::Builder<'b, 'b>) -> &'a mut tempfile::Builder<'b, 'b> {
     file
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &fs::Metadata) -> bool {
-    false
 }
 
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {

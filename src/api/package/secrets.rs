@@ -16,7 +16,6 @@ const NAMES: [&str; 10] = [
     "secrets.yml",
     "secrets.json",
 ];
-/// Extensions of key stores.
 const EXTENSIONS: [&str; 7] = ["key", "p12", "pfx", "jks", "keystore", "kdbx", "ppk"];
 /// The format of a key: its prefix, the allowed characters, their minimum number, and its name.
 type Form = (&'static str, fn(char) -> bool, usize, &'static str);

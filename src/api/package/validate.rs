@@ -192,7 +192,7 @@ impl Reading<'_> {
             return Ok(());
         }
         if executable {
-            make_executable(&place)?;
+            skills_base::private_files::set_mode(&place, 0o755)?;
         }
         let packed = PackedFile {
             path: path.to_owned(),
@@ -251,15 +251,4 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
         note("digest-mismatch", Some(MANIFEST), message);
     }
     found
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> io::Result<()> {
-    Ok(())
 }

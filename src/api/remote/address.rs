@@ -67,19 +67,16 @@ impl Address {
     }
 
     /// Returns the complete URL of a path.
-    #[must_use]
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
     /// Returns whether it is on this machine.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.loopback
     }
 
     /// Returns whether traffic to it can be read on the network.
-    #[must_use]
     pub fn is_readable_on_the_way(&self) -> bool {
         !self.encrypted && !self.loopback
     }
@@ -163,13 +160,10 @@ impl Key {
     }
 
     /// Returns the value of the header `Authorization`, marked as sensitive so that it is not logged.
-    #[must_use]
     pub fn header(&self) -> &HeaderValue {
         &self.header
     }
 
-    /// Returns its source.
-    #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }

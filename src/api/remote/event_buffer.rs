@@ -1,10 +1,11 @@
 //! Buffer of run events received by the event stream, read by number.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
+use skills_base::sync::MutexExt as _;
 use skills_store::RunEvent;
 
 /// Number of buffered events; readers that are further behind request them from the service.
@@ -31,7 +32,6 @@ struct State {
 /// The events after a number.
 #[derive(Debug, PartialEq)]
 pub enum Backlog {
-    /// These events.
     Events(Vec<RunEvent>),
     /// None yet.
     Nothing,
@@ -47,7 +47,7 @@ impl EventBuffer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// Subscribes to changes from now on.

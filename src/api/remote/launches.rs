@@ -116,7 +116,6 @@ impl LaunchSender {
         self.inner.ask("artifact.create", fields).await
     }
 
-    /// Returns the arguments of an attachment.
     fn attachment(&self, request: &AttachRequest, options: &ExecutionOptions) -> Arguments {
         arguments(json!({
             "skill_id": request.skill,

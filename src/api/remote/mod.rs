@@ -16,7 +16,7 @@ mod stream;
 mod transport;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -28,6 +28,7 @@ use self::event_buffer::EventBuffer;
 use self::launches::LaunchSender;
 use self::transport::{HttpTransport, READING, TransportError};
 use super::{ConnectionState, Error};
+use skills_base::sync::MutexExt as _;
 use skills_registry::Catalog;
 
 pub use address::{Address, KEY_VARIABLE, Key};
@@ -57,7 +58,7 @@ struct Inner {
 
 impl Inner {
     fn cached_catalog(&self) -> MutexGuard<'_, Option<Arc<Catalog>>> {
-        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+        self.catalog.locked()
     }
 }
 
@@ -72,9 +73,6 @@ impl Remote {
     }
 
     /// Like [`Self::connect`] with another timeout for the start of a response, and for each piece of it.
-    ///
-    /// # Errors
-    /// Same as [`Self::connect`].
     pub async fn connect_within(
         patience: Duration,
         address: Address,
@@ -98,7 +96,6 @@ impl Remote {
     }
 
     /// Returns the address of the service.
-    #[must_use]
     pub fn address(&self) -> &Address {
         self.inner.wire.address()
     }
@@ -110,7 +107,6 @@ impl Remote {
     }
 
     /// Subscribes to the state of the connection.
-    #[must_use]
     pub fn states(&self) -> watch::Receiver<ConnectionState> {
         self.inner.link.states()
     }

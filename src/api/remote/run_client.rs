@@ -19,7 +19,6 @@ use crate::{
     ContractView, Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient,
     RunCommand, RunDetail, SessionAccess, StoredArtifact, TargetChoice,
 };
-use skills_model::RunState;
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
@@ -222,21 +221,12 @@ impl Inner {
         let fields = written(&OneRun { run_id: run.to_owned() })?;
         match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
-            Ok(completed) if can_continue(&completed) => {
+            Ok(completed) if completed.is_executable() => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(None)
             }
             Ok(completed) => Ok(Some(completed)),
             Err(trouble) => self.link.find_after(&self.wire, times, trouble).await.map(|()| None),
         }
-    }
-}
-
-/// Returns whether a worker executes it or could.
-fn can_continue(run: &RunRecord) -> bool {
-    match run.state {
-        RunState::Running | RunState::Replaying => true,
-        RunState::Pending => !run.paused,
-        _ => false,
     }
 }

@@ -3,12 +3,10 @@
 /// Maximum size of an event in bytes; a longer one is dropped at the line that exceeds the limit.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamEvent {
     /// Event type; `message` if none is given.
     pub kind: String,
-    /// Its content.
     pub data: String,
 }
 

@@ -40,7 +40,6 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Returns the error itself.
     pub fn error(self) -> Error {
         match self {
             Self::Answered(error) | Self::Busy(error, _) | Self::Unsent(error) | Self::Lost(error) => error,
@@ -91,7 +90,6 @@ impl HttpTransport {
         self.key.is_some()
     }
 
-    /// Returns the address.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -116,7 +114,6 @@ impl HttpTransport {
         })
     }
 
-    /// Requests a text at a path.
     pub async fn text(&self, path: &str) -> Result<String, TransportError> {
         let request = self.with_auth(self.client.get(self.address.at(path)));
         let response = self.sent(request, path, self.reading).await?;

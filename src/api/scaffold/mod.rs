@@ -20,12 +20,10 @@ const GOLDEN: &str = "golden.yaml";
 /// Maximum size of a hand-written list of queries, in bytes.
 const MAX_GOLDEN: u64 = 4 << 20;
 
-/// The language of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScriptLanguage {
     /// Python 3.
     Python,
-    /// Node.
     Node,
     /// A POSIX shell.
     Shell,
@@ -42,7 +40,6 @@ pub struct Scaffold {
     pub when: Option<String>,
     /// Knowledge or tool; the default depends on the script.
     pub kind: Option<Kind>,
-    /// Its role in an answer.
     pub role: Role,
     /// How it is invoked; the default depends on the role.
     pub invocation: Option<Invocation>,
@@ -52,7 +49,6 @@ pub struct Scaffold {
     pub effect: EffectMode,
     /// Its subject area.
     pub domain: Option<String>,
-    /// Tags.
     pub tags: Vec<String>,
     /// The language of a script to generate, if any.
     pub script: Option<ScriptLanguage>,
@@ -67,9 +63,7 @@ pub struct Scaffold {
 /// The created skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaffolded {
-    /// The skill.
     pub skill_id: SkillId,
-    /// Its folder.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub folder: PathBuf,
     /// Its files, by relative path.
@@ -93,7 +87,6 @@ struct NewFile {
 }
 
 /// Returns why a text cannot be the id of a new skill.
-#[must_use]
 pub fn id_problem(id: &str) -> Option<String> {
     let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
@@ -108,21 +101,18 @@ pub fn id_problem(id: &str) -> Option<String> {
 
 impl Scaffold {
     /// Returns how it is invoked.
-    #[must_use]
     pub fn invocation(&self) -> Invocation {
         let usual = if self.role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
         self.invocation.unwrap_or(usual)
     }
 
     /// Returns whether it is knowledge or a tool.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         let usual = if self.script.is_some() || self.contract { Kind::Tool } else { Kind::HostKnowledge };
         self.kind.unwrap_or(usual)
     }
 
     /// Returns the description for the frontmatter.
-    #[must_use]
     pub fn whole_description(&self) -> String {
         let stop = |text: &str| {
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -329,7 +319,7 @@ fn write(path: &Path, file: &NewFile) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::File::options().write(true).create_new(true).open(path)?.write_all(file.text.as_bytes())?;
-    if file.executable { make_executable(path) } else { Ok(()) }
+    if file.executable { skills_base::private_files::set_mode(path, 0o755) } else { Ok(()) }
 }
 
 /// Replaces a file atomically.
@@ -346,20 +336,9 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 #[cfg(unix)]
-fn make_executable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(unix)]
 fn readable(file: &fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(not(unix))]

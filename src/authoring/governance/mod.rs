@@ -14,22 +14,8 @@ pub use rules::{
 };
 
 /// Quality state of a skill, in increasing order.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum QualityState {
@@ -45,7 +31,6 @@ pub enum QualityState {
     Recommended,
 }
 
-/// The lifecycle status of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LifecycleStatus {
     /// Finished.
@@ -53,7 +38,6 @@ pub enum LifecycleStatus {
     Stable,
     /// Not finished yet.
     Unfinished,
-    /// Deprecated.
     Deprecated,
 }
 
@@ -88,13 +72,9 @@ pub struct Facts {
     pub errors: usize,
     /// Number of lint findings that are warnings.
     pub warnings: usize,
-    /// The lifecycle status.
     pub life: LifecycleStatus,
-    /// Golden queries.
     pub golden: GoldenFacts,
-    /// Whether it has a contract.
     pub has_contract: bool,
-    /// Runs.
     pub runs: RunFacts,
     /// Why it may not run, if it may not; `None` if it is trusted or contains nothing executable.
     pub untrusted: Option<String>,

@@ -24,7 +24,6 @@ pub const RUNS_VERY_GOOD: u64 = 95;
 type Answer = Result<String, String>;
 
 /// Determines the quality state of a skill from the facts.
-#[must_use]
 pub fn judge(facts: &Facts) -> Assessment {
     let mut assessment = Assessment { state: QualityState::Draft, reasons: Vec::new(), next: Vec::new() };
     for state in QualityState::iter().filter(|state| *state != QualityState::Draft) {

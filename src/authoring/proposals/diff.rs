@@ -29,7 +29,6 @@ pub enum DiffError {
     /// Searching the places of the hunks would take too long.
     #[error("the diff has {lines} lines; the maximum for this file is {max}: propose a smaller change")]
     TooLong {
-        /// Lines of the diff.
         lines: usize,
         /// Maximum number of lines of a diff of the file.
         max: usize,
@@ -189,7 +188,6 @@ pub fn hunks(old: &str, new: &str) -> Result<Vec<Hunk>, DiffError> {
 }
 
 /// Returns the hunks as a diff states them, for one whose file is not known; empty if the text is not a diff.
-#[must_use]
 pub fn stated_hunks(diff: &str) -> Vec<Hunk> {
     diffy::Patch::from_str(diff).map(|patch| hunks_of(&patch)).unwrap_or_default()
 }

@@ -12,22 +12,8 @@ use skills_discovery::GoldenChange;
 use skills_skill::{Digest, SkillId};
 
 /// The state of a proposal.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumString,
-    EnumIter,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, JsonSchema, Display, EnumString, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalState {
@@ -59,7 +45,6 @@ pub struct ProposalDecision {
 pub struct Facts {
     /// Its id, which is also the name of its file.
     pub proposal_id: String,
-    /// The skill.
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
@@ -74,15 +59,12 @@ pub struct Facts {
     pub proposed_by: String,
     /// When, milliseconds since 1970-01-01 UTC.
     pub proposed_at_ms: i64,
-    /// Its state.
     pub state: ProposalState,
     /// An approval that was recorded and whose write was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applying: Option<ProposalDecision>,
-    /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ProposalDecision>,
-    /// The rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<ProposalDecision>,
     /// The effect on the golden sets, measured when it was proposed; absent without golden sets.
@@ -90,10 +72,8 @@ pub struct Facts {
     pub effect: Option<GoldenChange>,
 }
 
-/// A proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// The facts.
     pub facts: Facts,
     /// Why the change is proposed.
     pub justification: String,
@@ -107,7 +87,6 @@ pub struct Proposal {
 /// of the justification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposalHead {
-    /// The facts.
     pub facts: Facts,
     /// The first line of the justification.
     pub title: String,
@@ -159,14 +138,12 @@ const SECTIONS: [&str; 3] = ["## Justification", "## Evidence", "## Diff"];
 
 impl Proposal {
     /// Returns what lists show of it.
-    #[must_use]
     pub fn head(&self) -> ProposalHead {
         let title = self.justification.lines().next().unwrap_or_default().to_owned();
         ProposalHead { facts: self.facts.clone(), title }
     }
 
     /// Returns the digest of everything that is decided: what is proposed, for which file, by whom and why.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let Facts {
             proposal_id,

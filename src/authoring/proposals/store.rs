@@ -36,7 +36,6 @@ pub enum ProposalError {
     /// The proposal does not exist.
     #[error("proposal `{id}` not found")]
     NotFound {
-        /// The requested id.
         id: String,
         /// All existing ids.
         known: Vec<String>,
@@ -44,7 +43,6 @@ pub enum ProposalError {
     /// The file of a proposal is invalid.
     #[error("{}: not a proposal: {why}", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
         /// What is wrong.
         why: String,
@@ -66,9 +64,7 @@ pub enum ProposalError {
         real.display()
     )]
     OtherFile {
-        /// The proposal.
         id: String,
-        /// The path that it states.
         stated: PathBuf,
         /// The skill's file.
         location: PathBuf,
@@ -110,12 +106,7 @@ pub enum ProposalError {
     Write(#[from] WriteError),
     /// The file system returned an error.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The error.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
 }
 
 fn past(state: ProposalState) -> &'static str {
@@ -139,7 +130,6 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> ProposalError + use<'_> {
 /// The data of a new proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewProposal {
-    /// The skill.
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
@@ -157,7 +147,6 @@ pub struct NewProposal {
     pub proposed_by: String,
     /// Time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The effect on the golden sets.
     pub effect: Option<GoldenChange>,
 }
 
@@ -185,7 +174,6 @@ struct BegunChange {
     /// The proposal's file; absent in an approval by an earlier version.
     #[serde(default)]
     file: Option<PathBuf>,
-    /// The state that the proposal gets.
     #[serde(default = "approved")]
     state: ProposalState,
     base_digest: Digest,
@@ -352,13 +340,10 @@ struct LockedFolder {
 
 impl ProposalStore {
     /// Returns the store in a folder; `begun` is a folder of the user with the changes in progress.
-    #[must_use]
     pub fn new(folder: PathBuf, begun: PathBuf, audit: Arc<Recorder>) -> Self {
         Self { folder, begun: BegunChanges(begun), audit }
     }
 
-    /// Returns the path of the folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -401,9 +386,6 @@ impl ProposalStore {
     }
 
     /// Returns all proposals, newest first.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> Result<Listed, ProposalError> {
         let mut listed = Listed::default();
         let Some(folder) = self.open()? else { return Ok(listed) };
@@ -675,9 +657,6 @@ impl ProposalStore {
 
     /// Completes changes that were interrupted: records an approval or rollback whose write is not recorded, before a
     /// later change of the file hides it, and each change that is missing in the audit log.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be read or written.
     pub fn record_interrupted(&self) -> Result<(), ProposalError> {
         let Some(files) = self.begun.files()? else { return Ok(()) };
         let Some(folder) = self.open()?.filter(|_| !files.is_empty()) else { return Ok(()) };
@@ -837,7 +816,6 @@ fn read(
 }
 
 /// Returns the current digest of a proposal's file.
-#[must_use]
 pub fn present_digest(facts: &Facts) -> Option<Digest> {
     let real = facts.location.canonicalize().ok()?;
     files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))

@@ -34,7 +34,6 @@ pub struct SkillVersion {
 }
 
 /// Returns the versions, oldest first, from the proposals of one file and its current digest.
-#[must_use]
 pub fn versions<'p>(
     proposals: impl IntoIterator<Item = &'p ProposalHead>,
     present: Option<Digest>,

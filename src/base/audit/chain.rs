@@ -50,7 +50,6 @@ pub struct Verification {
 
 impl Verification {
     /// Returns whether the chain is valid.
-    #[must_use]
     pub fn is_intact(&self) -> bool {
         self.broken.is_none()
     }
@@ -64,7 +63,6 @@ pub(super) fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
 }
 
 /// Verifies a complete file.
-#[must_use]
 pub fn verify(bytes: &[u8]) -> Verification {
     let (all, end) = lines(bytes);
     let mut found =

@@ -36,7 +36,6 @@ pub struct Entry {
 
 impl Entry {
     /// Creates an entry with these fields; null fields are omitted.
-    #[must_use]
     pub fn new(kind: impl Into<String>, by: Option<&str>, data: Value) -> Self {
         let mut data = match data {
             Value::Object(map) => map,
@@ -87,7 +86,6 @@ pub struct Line {
 
 impl Line {
     /// Creates the line of an entry after a previous line.
-    #[must_use]
     pub fn of(entry: Entry, mode: Mode, seq: u64, at_ms: i64, prev: &str) -> Self {
         let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clean = |map: Map<String, Value>| match redacted(Value::Object(map)) {
@@ -106,13 +104,11 @@ impl Line {
     }
 
     /// Returns the time of the line, in milliseconds since 1970-01-01 UTC.
-    #[must_use]
     pub fn at_ms(&self) -> Option<i64> {
         self.at.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
     }
 
     /// Returns the bytes of the line, without the line feed.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         // The line contains only text keys and JSON values, so serialization does not fail.
         serde_json::to_vec(self).unwrap_or_default()

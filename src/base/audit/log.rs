@@ -21,7 +21,6 @@ const TAIL: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log {}: {doing}: {reason}", file.display())]
 pub struct AuditError {
-    /// The file.
     pub file: PathBuf,
     /// The operation that failed.
     pub doing: &'static str,
@@ -78,23 +77,18 @@ fn id(metadata: &std::fs::Metadata) -> FileId {
 
 impl Log {
     /// Returns the log in this folder; nothing is created before the first write.
-    #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Self {
         Self { folder: folder.to_owned(), mode }
     }
 
-    /// Returns the path of the file.
-    #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
     }
 
-    /// Returns the folder of the file.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the path of the anchor's file.
     fn anchor_file(&self) -> PathBuf {
         self.folder.join("audit.anchor")
     }
@@ -108,7 +102,6 @@ impl Log {
     }
 
     /// Returns the level of detail.
-    #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -131,9 +124,6 @@ impl Log {
 
     /// Appends entries in one write. `known` is the end of the file after this process's last write; it is read again
     /// if another process has written since.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub(super) fn append(
         &self,
         entries: Vec<Entry>,
@@ -274,9 +264,6 @@ impl Log {
 
     /// Verifies the complete log and compares it with its anchor and with others that are stored elsewhere, each with
     /// the name of its place.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::verify`].
     pub fn verify_against(
         &self,
         others: &[(&str, Vec<Anchor>)],
@@ -300,9 +287,6 @@ impl Log {
     }
 
     /// Returns the last `limit` lines for which `keep` returns true, oldest first.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::verify`].
     pub fn show(&self, limit: usize, keep: impl Fn(&Line) -> bool) -> Result<Vec<Line>, AuditError> {
         let bytes = self.read()?;
         let (all, _) = lines(&bytes);

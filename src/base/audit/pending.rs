@@ -17,7 +17,6 @@ const SUFFIX: &str = ".json";
 /// An operation whose entry is not recorded yet. It remains pending until [`Self::end`].
 #[derive(Debug)]
 pub struct PendingOperation {
-    /// The operation.
     pub what: Value,
     file: PathBuf,
     lock: Option<File>,
@@ -62,13 +61,11 @@ impl PendingOperation {
     }
 
     /// Returns whether the process that began it has ended.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.lock.is_some()
     }
 
     /// Returns whether both are the same operation.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.file == other.file
     }

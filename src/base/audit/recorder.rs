@@ -17,6 +17,7 @@ use super::log::{End, Log};
 use super::pending::PendingOperation;
 use crate::paths::escaped;
 use crate::private_files;
+use crate::sync::MutexExt as _;
 
 /// Maximum number of entries per write.
 const BATCH: usize = 256;
@@ -57,7 +58,6 @@ impl std::fmt::Debug for Recorder {
 
 impl Recorder {
     /// Creates a recorder for this folder. No file is created and no thread is started before the first entry.
-    #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
             log: Log::new(folder, mode),
@@ -68,7 +68,6 @@ impl Recorder {
     }
 
     /// Returns the log that it writes to.
-    #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -177,7 +176,7 @@ impl Recorder {
         if self.log.mode() == Mode::Off {
             return None;
         }
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.locked();
         if thread.as_ref().is_some_and(|(_, handle)| handle.is_finished()) {
             tracing::error!("the writer of the audit log panicked; starting it again");
             *thread = None;
@@ -202,7 +201,7 @@ impl Recorder {
             return;
         }
         let now = digest(text.as_bytes());
-        let mut seen = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.policy.locked();
         if seen.as_ref() == Some(&now) {
             return;
         }

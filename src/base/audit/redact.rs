@@ -62,7 +62,6 @@ const WORDS: [(&str, usize); 22] = [
 ];
 
 /// Returns a value without apparent secrets and long texts.
-#[must_use]
 pub fn redacted(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -89,7 +88,6 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// Returns a text without apparent secrets; a long text is replaced by its digest.
-#[must_use]
 pub fn redacted_text(text: &str) -> String {
     if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY") {
         return REDACTED.to_owned();

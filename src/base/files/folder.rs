@@ -23,7 +23,6 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// An entry of a folder.
 #[derive(Debug)]
 pub struct Entry {
     /// Its name; entries whose names are not UTF-8 are omitted, because no path can refer to them.
@@ -42,15 +41,10 @@ impl Folder {
     }
 
     /// Opens a folder by a path from the user: links in it are followed.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn follow(path: &Path) -> io::Result<Self> {
         Self::open(&path.canonicalize()?)
     }
 
-    /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -69,35 +63,23 @@ impl Folder {
     }
 
     /// Reads a file beneath the folder of at most `limit` bytes.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::open_file`], and for a larger file.
     pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
         let (file, metadata) = self.open_file(path)?;
         read_open(file, &metadata, path, limit)
     }
 
     /// Reads a UTF-8 file like [`Self::read`].
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::read`], and `InvalidData`.
     pub fn read_text(&self, path: &str, limit: u64) -> Result<String, OpenError> {
         text(self.read(path, limit)?, path)
     }
 
     /// Returns the metadata of a path beneath the folder, following links; of the folder itself for an empty path.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::open_file`], except that any kind of file is accepted.
     pub fn metadata(&self, path: &str) -> Result<Metadata, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         system::stat_inside(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
     /// Returns the entries of a folder beneath this one, in arbitrary order; of the folder itself for an empty path.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::open_file`], and for anything but a folder.
     pub fn entries(&self, path: &str) -> Result<Vec<Entry>, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         let folder = system::open_inside(&self.handle, inside, true)
@@ -107,9 +89,6 @@ impl Folder {
 
     /// Opens the folder of this name in the folder, and creates it if it is missing, accessible only to its owner. A
     /// link is rejected.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn create_folder(&self, name: &str) -> io::Result<Self> {
         let handle = system::create_folder_in(&self.handle, file_name(name)?)?;
         Ok(Self { handle, path: self.path.join(name) })
@@ -117,9 +96,6 @@ impl Folder {
 
     /// Opens the file of this name in the folder for locking, and creates it if it is missing, accessible only to its
     /// owner. A link is rejected.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn open_lock(&self, name: &str) -> io::Result<File> {
         let file = system::open_lock_in(&self.handle, file_name(name)?)?;
         if file.metadata()?.is_file() {
@@ -152,18 +128,12 @@ impl Folder {
 }
 
 /// Opens a folder by its real path for listing: a link anywhere in the path is rejected.
-///
-/// # Errors
-/// Returns an error of the system.
 #[cfg(unix)]
 pub fn open_folder(real: &Path) -> io::Result<File> {
     system::open_listed(real)
 }
 
 /// Opens a regular file by its real path: a link anywhere in the path is rejected.
-///
-/// # Errors
-/// Returns an error under the conditions of [`Folder::open_file`].
 pub fn open_file(real: &Path) -> Result<(File, Metadata), OpenError> {
     let shown = real.to_string_lossy();
     let file = system::open_real(real).map_err(|error| {
@@ -177,18 +147,12 @@ pub fn open_file(real: &Path) -> Result<(File, Metadata), OpenError> {
 }
 
 /// Reads a file of at most `limit` bytes by its real path.
-///
-/// # Errors
-/// Returns an error under the conditions of [`open_file`], and for a larger file.
 pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     let (file, metadata) = open_file(real)?;
     read_open(file, &metadata, &real.to_string_lossy(), limit)
 }
 
 /// Reads a UTF-8 file like [`read_file`].
-///
-/// # Errors
-/// Returns an error under the conditions of [`read_file`], and `InvalidData`.
 pub fn read_text(real: &Path, limit: u64) -> Result<String, OpenError> {
     text(read_file(real, limit)?, &real.to_string_lossy())
 }
@@ -240,18 +204,12 @@ pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
 /// Atomically replaces a file by its real path if its content is `read`; permissions are preserved. All operations are
 /// relative to the opened folder: a link that replaces the file or a folder in the meantime is rejected or replaced,
 /// never followed. Returns whether the content was `read`.
-///
-/// # Errors
-/// Returns an error under the conditions of [`open_file`], and an error of the system if the file cannot be written.
 pub fn replace_file(real: &Path, read: &[u8], write: &[u8]) -> Result<bool, OpenError> {
     replace_file_after(real, read, write, None, || Ok(()))
 }
 
 /// Replaces a file like [`replace_file`]. `prepared` is called when the new content is in the file `new` of the same
 /// folder, immediately before that file takes the place of the other one: as long as it exists, nothing was replaced.
-///
-/// # Errors
-/// Returns an error under the conditions of [`replace_file`], and the error of `prepared`.
 pub fn replace_file_after(
     real: &Path,
     read: &[u8],

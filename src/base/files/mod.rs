@@ -28,7 +28,6 @@ pub use regular::{open_regular, read_regular, read_regular_text};
 pub use stamp::{FileIdentity, FileStamp};
 
 /// Returns the reason of an error of the system as part of a sentence, without its number: `no such file or directory`.
-#[must_use]
 pub fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error ").next().unwrap_or_default();
@@ -39,4 +38,16 @@ pub fn io_reason(error: &std::io::Error) -> String {
         Some(first) if !starts_with_acronym => first.to_string() + letters.as_str(),
         _ => text.to_owned(),
     }
+}
+
+/// Returns whether anybody may execute a file; nothing is executable where the system has no such mode.
+#[cfg(unix)]
+pub fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+pub fn is_executable(_: &std::fs::Metadata) -> bool {
+    false
 }

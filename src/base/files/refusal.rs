@@ -8,7 +8,6 @@ pub enum OpenError {
     /// The path is absolute, contains `..`, names a hidden file, or is empty.
     #[error("{path:?} {why}; use a path inside the folder, e.g. references/rules.md")]
     NotInside {
-        /// The path.
         path: String,
         /// What is wrong with the path.
         why: &'static str,
@@ -16,35 +15,26 @@ pub enum OpenError {
     /// A link in the path is not followed.
     #[error("{path}: {why}")]
     Link {
-        /// The path.
         path: String,
         /// Which link, and where it leads.
         why: String,
     },
     /// The file does not exist.
     #[error("no such file: {path}")]
-    NotFound {
-        /// The path.
-        path: String,
-    },
+    NotFound { path: String },
     /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]
     NotRegular {
-        /// The path.
         path: String,
         /// The kind of file.
         what: &'static str,
     },
     /// The file is in a pseudo file system of the kernel, such as `/proc`.
     #[error("{path} is in a kernel pseudo file system; only files on disk can be read")]
-    PseudoFileSystem {
-        /// The path.
-        path: String,
-    },
+    PseudoFileSystem { path: String },
     /// The file exceeds the size limit.
     #[error("{path} has more than {limit} bytes")]
     TooLarge {
-        /// The path.
         path: String,
         /// The limit in bytes.
         limit: u64,
@@ -52,7 +42,6 @@ pub enum OpenError {
     /// Any other error of the system.
     #[error("{path}: {source}")]
     Io {
-        /// The path.
         path: String,
         /// The error of the system.
         source: io::Error,
@@ -71,7 +60,6 @@ impl OpenError {
     }
 
     /// Returns whether the path would have pointed outside the folder.
-    #[must_use]
     pub fn is_escape(&self) -> bool {
         matches!(self, Self::NotInside { .. } | Self::Link { .. })
     }

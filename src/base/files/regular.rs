@@ -31,9 +31,6 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 /// Reads a regular file of at most `limit` bytes.
-///
-/// # Errors
-/// Returns an error under the conditions of [`open_regular`], and `FileTooLarge`.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, metadata) = open_regular(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
@@ -49,9 +46,6 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a UTF-8 file like [`read_regular`].
-///
-/// # Errors
-/// Returns an error under the conditions of [`read_regular`], and `InvalidData`.
 pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
     let bytes = read_regular(path, limit)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))

@@ -23,15 +23,12 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Returns the stamp of a file.
-    #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let (inode, mode, changed) = inode(metadata);
         Self { inode, mode, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
     }
 
     /// Returns whether a change after this time would change the stamp. Never, where the system has no change time.
-    #[must_use]
     pub fn is_settled(&self, read_at: SystemTime) -> bool {
         self.changed.and_then(|changed| changed.checked_add(RACY)).is_some_and(|stable| stable < read_at)
     }
@@ -47,9 +44,6 @@ pub struct FileIdentity {
 
 impl FileIdentity {
     /// Returns the identity of the file at a path; `None` if the file system does not record when files are created.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
         let metadata = path.symlink_metadata()?;
         let created = metadata.created().ok().and_then(|created| created.duration_since(UNIX_EPOCH).ok());

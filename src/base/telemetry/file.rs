@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::private_files;
+use crate::sync::MutexExt as _;
 
 /// Size in bytes at which a file is rotated. One older file is kept.
 const LIMIT: u64 = 1 << 20;
@@ -26,9 +27,6 @@ struct Open {
 
 impl LogFile {
     /// Opens the file, creating it and its parent folders if they are missing.
-    ///
-    /// # Errors
-    /// Returns an error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::with_limit(path, LIMIT)
     }
@@ -49,7 +47,7 @@ fn append(path: &Path) -> io::Result<File> {
 
 impl Write for &LogFile {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.locked();
         if open.bytes > 0 && open.bytes + record.len() as u64 > open.limit {
             let mut old = open.path.clone().into_os_string();
             old.push(".old");
@@ -63,7 +61,7 @@ impl Write for &LogFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).file.flush()
+        self.0.locked().file.flush()
     }
 }
 

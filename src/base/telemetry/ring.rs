@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use crate::sync::MutexExt as _;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
@@ -20,13 +21,10 @@ const CAPACITY: usize = 1000;
 pub struct Record {
     /// Sequence number from 0 since the start; the cursor of a reader.
     pub number: u64,
-    /// Its level.
     pub level: Level,
-    /// Its time.
     pub time: SystemTime,
     /// The module that logged it.
     pub target: String,
-    /// Its text.
     pub message: String,
 }
 
@@ -42,33 +40,29 @@ struct RingState {
 
 impl RingBuffer {
     /// Creates an empty buffer.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns all stored records, oldest first.
-    #[must_use]
     pub fn records(&self) -> Vec<Record> {
         self.since(0)
     }
 
     /// Returns the stored records from a number on, oldest first.
-    #[must_use]
     pub fn since(&self, number: u64) -> Vec<Record> {
-        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.0.locked();
         ring.records.iter().filter(|record| record.number >= number).cloned().collect()
     }
 
     /// Returns the total number of records ever written, which is a cheap way to detect new ones.
-    #[must_use]
     pub fn written(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).written
+        self.0.locked().written
     }
 
     /// Adds a record; if the buffer is full, the oldest one is dropped.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
-        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.0.locked();
         if ring.records.len() == CAPACITY {
             ring.records.pop_front();
         }

@@ -87,7 +87,6 @@ pub struct OneProposalArgs {
 )]
 pub struct ApproveProposalArgs {
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub order: ProposalActionArgs,
     /// Digest of the proposal that was reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256", value_parser = digest)]

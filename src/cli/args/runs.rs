@@ -71,10 +71,8 @@ pub struct RunArgs {
     /// Id, name or location of a skill with a contract.
     pub skill: String,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub inputs: InputArgs,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub exec: ExecArgs,
 }
 
@@ -86,10 +84,8 @@ pub struct TraceArgs {
     /// Id, name or location of a skill with a contract.
     pub skill: String,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub inputs: InputArgs,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub exec: ExecArgs,
 }
 
@@ -112,10 +108,8 @@ pub struct AttachArgs {
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub inputs: InputArgs,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub exec: ExecArgs,
 }
 
@@ -302,7 +296,6 @@ pub struct DecideArgs {
     #[arg(long, value_name = "JSON")]
     pub result: Option<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub onward: WaitArgs,
 }
 
@@ -313,7 +306,6 @@ pub struct ResumeArgs {
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub bulk: BulkArgs,
     /// Resume from this checkpoint; later steps run again [default: the last].
     #[arg(long, value_name = "N")]
@@ -322,10 +314,8 @@ pub struct ResumeArgs {
     #[arg(long = "allow-changed-skill", alias = "despite-change")]
     pub despite_change: bool,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub inputs: InputArgs,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub onward: WaitArgs,
 }
 
@@ -341,13 +331,11 @@ pub struct SignalArgs {
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub name: Option<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub bulk: BulkArgs,
     /// Payload, which becomes the output of the waiting step: JSON, or `@FILE` (`@-` reads standard input).
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub payload: String,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub onward: WaitArgs,
 }
 
@@ -358,7 +346,6 @@ pub struct CancelArgs {
     #[arg(required_unless_present = "where", conflicts_with = "where")]
     pub run: Option<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub bulk: BulkArgs,
 }
 
@@ -445,7 +432,6 @@ pub struct BranchArgs {
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "flattened")]
     pub onward: WaitArgs,
 }
 

@@ -24,7 +24,6 @@ struct Outcome<'a> {
     next: Vec<NextCommand>,
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
@@ -50,12 +49,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
         }
     }
     if args.check {
-        if cx.out.json {
-            cx.out.value(&preview)?;
-        } else {
-            let text = render(&preview, true, cx.out.look);
-            cx.out.raw(text.as_bytes())?;
-        }
+        cx.out.show(&preview, |look| render(&preview, true, look))?;
         let accepted = preview.reason.is_none() && preview.input_problems.is_empty();
         return Ok(if accepted { Exit::Success } else { Exit::ChecksFailed });
     }

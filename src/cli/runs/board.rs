@@ -24,7 +24,6 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Returns the thresholds of the settings.
     pub fn of(config: &skills_config::Config) -> Self {
         let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self { warn_ms: ms(config.runs.warn_before), danger_ms: ms(config.runs.danger_before) }
@@ -45,7 +44,6 @@ impl Thresholds {
     }
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let board = client.board(args.hours).await?;
@@ -194,7 +192,6 @@ fn sign(state: RunState, look: TerminalCaps) -> String {
     status::sign_of(state, look)
 }
 
-/// Renders the workers.
 pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
     if workers.is_empty() {
         let text = "no workers; start one with `skills serve` or `skills runs work`";

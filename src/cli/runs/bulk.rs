@@ -76,7 +76,6 @@ pub async fn run(
     send(cx, &*client, orders.collect()).await
 }
 
-/// Returns the runs that match a filter.
 async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
     let mut request = RunFilter { r#where: Some(filter.to_owned()), limit: PAGE, ..RunFilter::default() };
     let mut runs: Vec<RunRecord> = Vec::new();

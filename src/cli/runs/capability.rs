@@ -46,12 +46,7 @@ pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Exit, Fai
 }
 
 fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), Failure> {
-    if cx.out.json {
-        cx.out.value(explanation)?;
-    } else {
-        let text = render(explanation, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(explanation, |look| render(explanation, look))?;
     Ok(())
 }
 

@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::completion::{self, NextCommand};
-use super::follow::is_active;
 use super::inputs::Known;
 use super::next_steps::Caller;
 use super::reporter::Reporter;
@@ -146,7 +145,6 @@ pub fn last_event(detail: &RunDetail) -> u64 {
     detail.events.last().map_or(0, |event| event.number)
 }
 
-/// Returns the names of a run's own steps.
 pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }
@@ -161,7 +159,7 @@ pub async fn continue_run(
     detach: bool,
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
-    let is_active_run = is_active(&ordered.run);
+    let is_active_run = ordered.run.is_executable();
     let note = safe_text::line(&ordered.note).into_owned();
     let done = if is_active_run && !detach {
         reporter.print_line(&format!("{note}; run {}", ordered.run.id));

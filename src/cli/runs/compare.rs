@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{clock, status, values};
+use super::{clock, status};
 use crate::Context;
 use crate::args::CompareArgs;
 use crate::dialog::{clean, sentences};
@@ -11,18 +11,14 @@ use crate::output::{TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, CoreParts, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
     let comparison = compare_runs(&left, &right);
-    if cx.out.json {
-        cx.out.value(&comparison)?;
-    } else {
-        cx.print_rendered(
-            |is_plain, look| if is_plain { labeled(&comparison) } else { render(&comparison, look) },
-        )?;
-    }
+    cx.show(
+        &comparison,
+        |is_plain, look| if is_plain { labeled(&comparison) } else { render(&comparison, look) },
+    )?;
     Ok(if comparison.same { Exit::Success } else { Exit::ChecksFailed })
 }
 
@@ -38,7 +34,7 @@ pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
         let side = |value: &Option<serde_json::Value>| {
             value.as_ref().map_or_else(
                 || "(absent)".to_owned(),
-                |value| cut(&values::brief(value), available, look.unicode),
+                |value| cut(&skills_api::value_line(value), available, look.unicode),
             )
         };
         let _ = writeln!(
@@ -69,7 +65,7 @@ fn labeled(comparison: &RunComparison) -> String {
     };
     let changed = |out: &mut String, what: &str, changes: &[Change]| {
         let side = |value: &Option<serde_json::Value>| {
-            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&values::brief(value)))
+            value.as_ref().map_or_else(|| "absent".to_owned(), |value| clean(&skills_api::value_line(value)))
         };
         for change in changes {
             let (left, right) = (side(&change.left), side(&change.right));
@@ -111,7 +107,6 @@ fn labeled(comparison: &RunComparison) -> String {
     out
 }
 
-/// Renders the comparison.
 fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
     let strong = |text: &str| TextStyle::Strong.paint(text, look.color);

@@ -21,11 +21,9 @@ use skills_store::RunRecord;
 pub struct NextCommand {
     /// What it does: `approve`, `deny`, `signal`, `resume`, `work`, `watch`, `look`, `cancel`.
     does: &'static str,
-    /// The command line.
     command: String,
 }
 
-/// Returns the next commands for a run.
 pub fn next(cx: &Context, run: &RunRecord) -> Vec<NextCommand> {
     let next = Caller::of(&cx.global).next(run);
     next.into_iter().map(|(does, command)| NextCommand { does, command }).collect()

@@ -13,7 +13,6 @@ use crate::output::TextStyle;
 use skills_api::{Code, CoreParts, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Verdict};
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Exit, Failure> {
     let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
     let client = cx.reach(CoreParts::Catalog).await?;

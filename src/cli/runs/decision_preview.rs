@@ -9,7 +9,6 @@ use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use skills_api::DecisionPreview;
 use skills_skill::safe_text;
 
-/// Renders the preview.
 pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{clock, status, values};
+use super::{clock, status};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::{RecordedCommand, command_note, command_of_event, list_commands};
 use skills_model::Gate;
@@ -48,7 +48,6 @@ fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
     text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
-/// Returns the style of a kind of event.
 fn ink(kind: &EventKind) -> TextStyle {
     match kind {
         EventKind::RunCompleted
@@ -74,7 +73,11 @@ fn ink(kind: &EventKind) -> TextStyle {
 /// Describes an event briefly.
 pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
-        return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
+        return data
+            .get("detail")
+            .or_else(|| data.get("text"))
+            .map(skills_api::value_line)
+            .unwrap_or_default();
     }
     if let Some(description) = status::claim(kind, data) {
         return description;
@@ -96,7 +99,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
         return description;
     }
     let Value::Object(fields) = data else {
-        return if data.is_null() { String::new() } else { values::brief(data) };
+        return if data.is_null() { String::new() } else { skills_api::value_line(data) };
     };
     for name in ["gist", "detail", "message", "reason", "note"] {
         if let Some(Value::String(text)) = fields.get(name) {
@@ -118,7 +121,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
             let names: Vec<&str> = inner.keys().map(String::as_str).collect();
             Some(format!("{name}={{{}}}", names.join(", ")))
         }
-        other => Some(format!("{name}={}", values::brief(other))),
+        other => Some(format!("{name}={}", skills_api::value_line(other))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
 }
@@ -141,7 +144,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
         (EventKind::RunCanceled, None) => return Some(format!("by {by}")),
         _ => command_of_event(kind, data)?,
     };
-    let payload = data.get("payload").filter(|payload| !payload.is_null()).map(values::brief);
+    let payload = data.get("payload").filter(|payload| !payload.is_null()).map(skills_api::value_line);
     let more =
         payload.or_else(|| command_note(kind, data)).map(|more| format!(": {more}")).unwrap_or_default();
     Some(format!("{what} by {by}{more}"))
@@ -155,7 +158,7 @@ fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let notes = text("notes").map(|notes| format!(" ({notes})")).unwrap_or_default();
     Some(match choice.as_str() {
         "happened" => {
-            let gave = data.get("result").map(values::brief).unwrap_or_default();
+            let gave = data.get("result").map(skills_api::value_line).unwrap_or_default();
             format!("marked completed{by}{notes}: result {gave}")
         }
         other => format!("{other}{by}{notes}"),

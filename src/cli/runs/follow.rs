@@ -14,7 +14,6 @@ use skills_store::{EventKind, RunEvent, RunFilter, RunRecord};
 
 /// How long a single request for events waits, in milliseconds.
 const POLL_WAIT_MS: u64 = 1_000;
-/// Events per page.
 const EVENT_PAGE_SIZE: usize = 500;
 /// Update interval of the progress line.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
@@ -31,7 +30,6 @@ pub enum RunUpdate<'a> {
 
 /// The state of a run when following it ends.
 pub struct Completion {
-    /// The run.
     pub run: RunRecord,
     /// Whether the user left before that.
     pub left: bool,
@@ -101,7 +99,7 @@ pub async fn wait_for_completion(
             on_update(RunUpdate::Event(event, &steps))?;
         }
     }
-    Ok(Completion { left: left && is_active(&completion), run: completion })
+    Ok(Completion { left: left && completion.is_executable(), run: completion })
 }
 
 /// Returns the steps of a run, if some of them ended and there are not too many.
@@ -134,7 +132,6 @@ impl CheckInterval {
         Self { since: Instant::now(), patience: Self::FIRST }
     }
 
-    /// Returns whether a check is due.
     fn is_due(&mut self) -> bool {
         let due = self.since.elapsed() >= self.patience;
         if due {
@@ -154,12 +151,12 @@ pub async fn watch(client: &dyn RunClient, id: &str, on_update: OnUpdate<'_>) ->
     // Whether the state of the run may have changed and could not be read.
     let mut stale = false;
     loop {
-        let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
+        let patience = if run.is_executable() || stale { POLL_WAIT_MS } else { 0 };
         let events = tokio::select! {
             events = client.run_events(Some(&id), seen, EVENT_PAGE_SIZE, patience) => events?,
             () = &mut interrupted => return Ok(Completion { run, left: true }),
         };
-        if events.is_empty() && !is_active(&run) && !stale {
+        if events.is_empty() && !run.is_executable() && !stale {
             return Ok(Completion { run, left: false });
         }
         for event in &events {
@@ -225,18 +222,9 @@ async fn look_over(client: &dyn RunClient, on_update: OnUpdate<'_>) -> Result<()
         |run: &&RunRecord| run.state != RunState::Pending || clock::now_ms() - run.since_ms > PENDING_MS;
     page.runs
         .iter()
-        .filter(|run| is_active(run))
+        .filter(|run| run.is_executable())
         .filter(due)
         .try_for_each(|run| on_update(RunUpdate::Silence(run)))
-}
-
-/// Returns whether a worker executes it or could.
-pub fn is_active(run: &RunRecord) -> bool {
-    match run.state {
-        RunState::Running | RunState::Replaying => true,
-        RunState::Pending => !run.paused,
-        _ => false,
-    }
 }
 
 /// Returns when the user presses Ctrl-C or the process receives a termination signal.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::args::{InputArgs, Pair};
 use crate::failure::Failure;
 use skills_api::{Code, Error, near};
+use skills_base::json_value::value_kind;
 use skills_skill::contract::{Field, FieldType};
 use skills_skill::safe_text;
 
@@ -22,7 +23,6 @@ pub enum Known<'a> {
     Declared(&'a Fields),
     /// These types are likely; there may be others.
     Likely(&'a Fields),
-    /// Nothing.
     Nothing,
 }
 
@@ -108,7 +108,9 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     };
     match value {
         Value::Object(fields) => Ok(fields),
-        other => Err(wrong(format!("inputs must be an object of names and values, not {}", kind(&other)))),
+        other => {
+            Err(wrong(format!("inputs must be an object of names and values, not {}", value_kind(&other))))
+        }
     }
 }
 
@@ -138,7 +140,7 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
         FieldType::Array => list(trimmed, field.and_then(|field| field.items.as_deref()))?,
         FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
             Ok(value @ Value::Object(_)) => value,
-            Ok(other) => return Err(format!("expected an object, found {}", kind(&other))),
+            Ok(other) => return Err(format!("expected an object, found {}", value_kind(&other))),
             Err(error) => return Err(format!("expected a JSON object: {error}")),
         },
         FieldType::Any => serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())),
@@ -147,7 +149,7 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
     if allowed.is_empty() || allowed.contains(&value) {
         return Ok(value);
     }
-    let words: Vec<String> = allowed.iter().map(super::values::brief).collect();
+    let words: Vec<String> = allowed.iter().map(skills_api::value_line).collect();
     Err(format!("{shown:?} is not one of {}", words.join(", ")))
 }
 
@@ -168,18 +170,6 @@ fn list(text: &str, items: Option<&Field>) -> Result<Value, String> {
             let element = |(index, word)| typed(word, Some(items)).map_err(|why| format!("[{index}] {why}"));
             words.enumerate().map(element).collect()
         }
-    }
-}
-
-/// Returns the type of a value, with its article.
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -23,7 +23,6 @@ const PAGE: usize = 500;
 /// Maximum number of matching runs that are counted for the footer of a cut list: they are read to count them.
 const MAX_COUNTED: usize = 5_000;
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure> {
     let sort = args.sort.as_deref().map(order).transpose()?;
     let client = cx.reach(CoreParts::Catalog).await?;
@@ -165,7 +164,6 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
     (1..).zip(lines).map(|(number, line)| format!("{number}. {line}\n")).collect()
 }
 
-/// Renders runs with the given columns.
 fn table(page: &RunPage, columns: &[RunColumn], now_ms: i64, look: TerminalCaps) -> String {
     let distinctions = distinguishing_texts(&page.runs.iter().collect::<Vec<_>>(), "  ");
     let cell = |run: &RunRecord, distinction: &str, column: RunColumn| match column {
@@ -203,7 +201,6 @@ fn titled(title: String, distinction: &str) -> String {
     if distinction.is_empty() { title } else { format!("{title}  {distinction}") }
 }
 
-/// Renders the runs.
 fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
     // In a pipe ids are complete; on a terminal they are abbreviated to their ends, which also identify a run.

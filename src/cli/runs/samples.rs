@@ -55,7 +55,6 @@ pub fn record(state: RunState) -> RunRecord {
     }
 }
 
-/// Returns the details of the run.
 pub fn detail(state: RunState) -> RunDetail {
     let run = record(state);
     let step = |step: &str, state: StepState, result: Option<serde_json::Value>| StepView {
@@ -143,7 +142,6 @@ pub fn detail(state: RunState) -> RunDetail {
     }
 }
 
-/// Returns an event of the run.
 pub fn event(number: u64, kind: &str, step: Option<&str>, data: serde_json::Value) -> RunEvent {
     RunEvent {
         run: RunId(ID.to_owned()),

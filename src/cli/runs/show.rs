@@ -25,19 +25,15 @@ struct Shown<'a> {
     changes: &'a [Change],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let detail = client.run(&args.run).await?;
     let zone = TimeZone::system();
     if let Some(number) = args.checkpoint {
         let (checkpoint, changes) = at(&detail, number)?;
-        if cx.out.json {
-            cx.out.value(&Shown { checkpoint, changes: &changes })?;
-        } else {
-            let text = checkpoint_text(checkpoint, &changes, &zone, cx.out.look);
-            cx.out.raw(text.as_bytes())?;
-        }
+        cx.out.show(&Shown { checkpoint, changes: &changes }, |look| {
+            checkpoint_text(checkpoint, &changes, &zone, look)
+        })?;
         return Ok(Exit::Success);
     }
     if cx.out.json {
@@ -115,7 +111,6 @@ impl Page {
         let _ = writeln!(out, "  {}{value}", self.muted(&fit(name, 12, self.look.unicode)));
     }
 
-    /// Renders the run.
     fn render(&self, detail: &RunDetail) -> String {
         let run = &detail.run;
         let look = self.look;
@@ -242,7 +237,7 @@ impl Page {
             self.fact(out, "expires", &expiry_text);
         }
         if let Some(target) = &run.target {
-            let part = |name: &str| target.get(name).map(values::brief).unwrap_or_default();
+            let part = |name: &str| target.get(name).map(skills_api::value_line).unwrap_or_default();
             self.fact(out, "attached to", format!("{} {}", part("type"), part("ref")).trim());
         }
         if let Some((source, checkpoint)) = &run.source {
@@ -302,9 +297,11 @@ impl Page {
             );
             let arrow = if self.look.unicode { "→" } else { "->" };
             for change in &attempt.changed {
-                let before = change.before.as_ref().map_or_else(|| "(none)".to_owned(), values::brief);
+                let before =
+                    change.before.as_ref().map_or_else(|| "(none)".to_owned(), skills_api::value_line);
                 let name = safe_text::line(&change.name);
-                let _ = writeln!(out, "      {name}  {before} {arrow} {}", values::brief(&change.after));
+                let _ =
+                    writeln!(out, "      {name}  {before} {arrow} {}", skills_api::value_line(&change.after));
             }
         }
     }
@@ -388,7 +385,6 @@ impl Page {
         }
     }
 
-    /// Renders its events.
     fn events(&self, detail: &RunDetail) -> String {
         let mut out = String::new();
         self.title(&mut out, "events");

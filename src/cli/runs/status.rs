@@ -184,7 +184,6 @@ pub fn message(error: &Value) -> String {
     safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
 }
 
-/// Returns the step that failed.
 pub fn failed_step(run: &RunRecord) -> Option<String> {
     let named = run.error.as_ref().and_then(|error| error.get("step")).and_then(Value::as_str);
     named.or(run.step.as_deref()).map(|step| safe_text::line(step).into_owned())

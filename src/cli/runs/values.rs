@@ -5,14 +5,6 @@ use serde_json::Value;
 use crate::output::{TerminalCaps, TextStyle, cells, cut, wrap};
 use skills_skill::safe_text;
 
-/// Renders a value on one line: strings unchanged, anything else as JSON.
-pub fn brief(value: &Value) -> String {
-    match value {
-        Value::String(text) => safe_text::line(text).into_owned(),
-        other => safe_text::line(&other.to_string()).into_owned(),
-    }
-}
-
 /// Renders an object as rows of name and value, each indented by `indent` cells; other values completely.
 pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     let pad = " ".repeat(indent);
@@ -43,7 +35,7 @@ fn lines(value: &Value, available: usize) -> Vec<String> {
             text.lines().flat_map(|line| folded(&safe_text::line(line), available)).collect()
         }
         other => {
-            let small = brief(other);
+            let small = skills_api::value_line(other);
             if cells(&small) <= available.min(200) {
                 return vec![small];
             }

@@ -17,7 +17,6 @@ use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunId, RunRecord};
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();

@@ -12,7 +12,6 @@ use skills_store::{RunFilter, RunPage, RunRecord};
 
 use super::commands::{last_event, step_names};
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();

@@ -12,7 +12,6 @@ use crate::output::{TerminalCaps, TextStyle, fit};
 use skills_api::{Code, CoreParts, Error, LogLine, LogRequest, RunDetail, near};
 use skills_skill::safe_text;
 
-/// Lines per page.
 const PAGE: usize = 1_000;
 /// How long a single request for further lines waits, in milliseconds.
 const FOLLOW_MS: u64 = 10_000;
@@ -25,17 +24,13 @@ pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Exit, F
         (_, Some(worker)) => client.drain(worker, false, None).await?,
         _ => client.workers().await?,
     };
-    if cx.out.json {
-        cx.out.value(&list)?;
-    } else {
-        cx.print_rendered(|is_plain, look| {
-            if is_plain {
-                line_mode::text::workers(&list.workers)
-            } else {
-                board::workers(&list.workers, clock::now_ms(), look)
-            }
-        })?;
-    }
+    cx.show(&list, |is_plain, look| {
+        if is_plain {
+            line_mode::text::workers(&list.workers)
+        } else {
+            board::workers(&list.workers, clock::now_ms(), look)
+        }
+    })?;
     Ok(Exit::Success)
 }
 

@@ -38,37 +38,27 @@ fn chosen(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
     match &args.action {
         SessionAction::New(settings) => {
             let session = core.new_session(settings.into()).await?;
-            if cx.out.json {
-                cx.out.value(&json!({"session_id": session.session_id, "settings": session.settings}))?;
-            } else {
-                cx.out.line(safe_text::line(&session.session_id))?;
-            }
+            cx.out.show_line(
+                &json!({"session_id": session.session_id, "settings": session.settings}),
+                safe_text::line(&session.session_id),
+            )?;
         }
         SessionAction::List { limit } => {
             let sessions = core.sessions(*limit).await?;
-            if cx.out.json {
-                cx.out.value(&sessions)?;
-            } else {
-                let text = session_list(&sessions, cx.out.look);
-                cx.out.raw(text.as_bytes())?;
-            }
+            cx.out.show(&sessions, |look| session_list(&sessions, look))?;
         }
         SessionAction::Show { session } => {
             // Composed first: token counts of this call replace estimates in the list of skills.
             let call = core.compose(session, false).await?;
             let view = core.session(session).await?;
-            if cx.out.json {
-                cx.out.value(&json!({"session": view, "size": call.size}))?;
-            } else {
-                let text = session_view(&view, &call, cx.out.look);
-                cx.out.raw(text.as_bytes())?;
-            }
+            cx.out.show(&json!({"session": view, "size": call.size}), |look| {
+                session_view(&view, &call, look)
+            })?;
         }
         SessionAction::Set { session, settings } => {
             let change = SettingsChange::from(settings);
@@ -89,11 +79,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> 
         SessionAction::Say { session, text, speaker } => {
             let text = if text == "-" { standard_input()? } else { text.clone() };
             let entry = core.say(session, *speaker, &text).await?;
-            if cx.out.json {
-                cx.out.value(&json!({"entry": entry}))?;
-            } else {
-                cx.out.line(format!("appended entry {entry}"))?;
-            }
+            cx.out.show_line(&json!({"entry": entry}), format!("appended entry {entry}"))?;
         }
         SessionAction::Compose { session, diff, sizes, call } => {
             return compose(cx, &*core, session, *diff, *sizes, *call).await;

@@ -26,7 +26,6 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Compares two responses to one call.
 pub fn compared(
     name: String,
     (one, response): (&str, &ProbeResponse),

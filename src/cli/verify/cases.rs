@@ -6,7 +6,6 @@ use super::probe::Probe;
 use crate::failure::Failure;
 use skills_api::operations::{Operation, operation};
 
-/// A call.
 pub struct Case {
     pub operation: &'static Operation,
     pub arguments: Map<String, Value>,
@@ -19,7 +18,6 @@ impl Case {
     }
 }
 
-/// Returns the calls.
 pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     let first = |name: &'static str, list: &'static str, key: &'static str| async move {
         let Some(operation_found) = operation(name) else { return Ok::<_, Failure>(None) };

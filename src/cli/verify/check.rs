@@ -5,13 +5,11 @@ use serde_json::Value;
 
 use super::probe::RawResponse;
 
-/// Its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The check passed.
     Holds,
-    /// The check failed.
     Fails,
     /// It could not be checked, or there is nothing to check.
     NotTried,
@@ -20,9 +18,7 @@ pub enum Outcome {
 /// A conformance check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked.
     pub check: String,
-    /// Its outcome.
     pub outcome: Outcome,
     /// What was found, if the check failed or the result is notable.
     pub note: String,

@@ -28,7 +28,6 @@ struct Report<'a> {
     checks: &'a [Check],
 }
 
-/// Runs the command.
 pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Exit, Failure> {
     let address = Address::parse(&args.url)?;
     let key = match (&cx.global.api_key_file, cx.env.get(KEY_VARIABLE)) {
@@ -44,12 +43,9 @@ pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Exit, Failure> {
         Verifier::Parity => parity::checks(cx, &probe).await?,
     };
     let (failed, not_tried) = (count(&checks, Outcome::Fails), count(&checks, Outcome::NotTried));
-    if cx.out.json {
-        cx.out.value(&Report { url, verifier: args.verifier, failed, not_tried, checks: &checks })?;
-    } else {
-        let text = render(&checks, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    cx.out.show(&Report { url, verifier: args.verifier, failed, not_tried, checks: &checks }, |look| {
+        render(&checks, look)
+    })?;
     Ok(if failed == 0 { Exit::Success } else { Exit::ChecksFailed })
 }
 

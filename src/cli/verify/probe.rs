@@ -1,7 +1,7 @@
 //! Requests to a service as another program would send them, and its unmodified responses.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
@@ -14,8 +14,8 @@ use crate::runs::Reporter;
 use skills_api::operations::{Operation, to_query};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_api::{Code, Error};
+use skills_base::sync::MutexExt as _;
 
-/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum total time spent waiting for the rate limit.
 const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
@@ -53,7 +53,6 @@ impl RawResponse {
         Duration::from_secs(self.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1))
     }
 
-    /// Returns the text of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -157,14 +156,14 @@ impl Probe {
 
     /// Returns whether to wait for this long once more; if so, it is reported.
     fn may_wait(&self, pause: Duration) -> bool {
-        let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waited = self.waited.locked();
         let all = *waited + pause;
         if all > MAX_RATE_LIMIT_WAIT {
             return false;
         }
         *waited = all;
         let words = format!("rate limit exceeded; retrying in {} s", pause.as_secs());
-        self.reporter.lock().unwrap_or_else(PoisonError::into_inner).print_line(&words);
+        self.reporter.locked().print_line(&words);
         true
     }
 
@@ -241,7 +240,6 @@ impl Probe {
         Ok(Err(json!({ "code": Value::Null, "message": message })))
     }
 
-    /// Calls an operation by its tool.
     pub async fn tool(
         &self,
         operation: &Operation,

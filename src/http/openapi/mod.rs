@@ -17,14 +17,12 @@ use skills_api::METRICS_CONTENT_TYPE;
 use skills_api::operations::{Operation, Route, Scope, operations, simplify};
 
 /// Returns the document, which is generated once.
-#[must_use]
 pub fn document() -> &'static Value {
     static GENERATED: LazyLock<Value> = LazyLock::new(generate);
     &GENERATED
 }
 
 /// Returns the document as it is checked in: indented, with a final line feed.
-#[must_use]
 pub fn document_text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document()));
     &TEXT

@@ -38,7 +38,6 @@ pub struct ApprovalRule {
 
 impl ApprovalRule {
     /// Returns the rule as text: `approvals id deploy*: need 2, not by starter, of ana, kim (line 3)`.
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut parts = Vec::new();
         if self.need > 1 {
@@ -147,7 +146,6 @@ impl RequiredApprovals {
     }
 
     /// Returns whether more is required than one approval by anyone.
-    #[must_use]
     pub fn is_strict(&self) -> bool {
         self.need > 1 || self.not_by_starter || !self.of.is_empty()
     }
@@ -163,7 +161,6 @@ impl RequiredApprovals {
 
     /// Returns why an approval does not count; `None` if it does. `starters` are the person who started the run and those
     /// who changed its inputs since, `waited_s` is how long the gate has waited, in seconds.
-    #[must_use]
     pub fn refuses<'r>(
         &self,
         approver: Approver<'_>,

@@ -22,7 +22,6 @@ pub enum PolicyError {
     /// An error at a position.
     #[error("{}:{line}:{column}: {message}; {allowed}", file.display())]
     InFile {
-        /// The file.
         file: PathBuf,
         /// Line, from 1.
         line: u32,
@@ -30,13 +29,11 @@ pub enum PolicyError {
         column: u32,
         /// What is wrong.
         message: String,
-        /// The allowed values.
         allowed: String,
     },
     /// The file cannot be read.
     #[error("policy {}: {why}", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
         /// The error of the system.
         why: String,

@@ -12,15 +12,11 @@ use skills_skill::{EffectMode, Role, Skill};
 pub struct Subject<'a> {
     /// Its id; for a shadowed skill (`id@3f9a01c2`), the part before the `@` matches as well.
     pub id: &'a str,
-    /// Its tags.
     pub tags: &'a [String],
     /// Its subject area, stated or inferred.
     pub domain: Option<&'a str>,
-    /// Its role in an answer.
     pub role: Role,
-    /// Its effects.
     pub effect: EffectMode,
-    /// Its location.
     pub location: &'a Path,
     /// The display form of its root (`~/.claude/skills`, `shipped`).
     pub root: &'a str,
@@ -32,7 +28,6 @@ static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> Subject<'a> {
     /// Returns the properties of a skill from a root.
-    #[must_use]
     pub fn of(skill: &'a Skill, root: &'a str) -> Self {
         Self {
             id: skill.id.as_str(),
@@ -80,7 +75,6 @@ pub struct Criteria {
 
 impl Criteria {
     /// Returns whether there are no criteria.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
             && self.tag.is_empty()
@@ -92,7 +86,6 @@ impl Criteria {
     }
 
     /// Returns whether all criteria hold.
-    #[must_use]
     pub fn fit(&self, subject: &Subject<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
@@ -116,7 +109,6 @@ impl Criteria {
     }
 
     /// Returns the criteria as text: `id deploy.* and effect control_signal, except deploy.docs`.
-    #[must_use]
     pub fn describe(&self) -> String {
         fn part<T: ToString>(name: &str, values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -162,7 +154,6 @@ impl RootPattern {
 }
 
 /// Returns whether a text matches a pattern: `*` matches any sequence, `?` any one character; case is ignored.
-#[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let fold = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (pattern, text) = (fold(pattern), fold(text));

@@ -43,7 +43,6 @@ pub struct Rule {
 
 impl Rule {
     /// Returns the rule as text: `deny id deploy.* (line 4: through the pipeline only)`.
-    #[must_use]
     pub fn describe(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("{} {} (line {}{reason})", self.effect, self.criteria.describe(), self.line)
@@ -92,20 +91,17 @@ pub struct Policy {
 
 impl Policy {
     /// Returns the combined requirements for approvals of a run of these skills.
-    #[must_use]
     pub fn approvals(&self, subjects: &[Subject<'_>]) -> RequiredApprovals {
         let fits = |rule: &&ApprovalRule| subjects.iter().any(|subject| rule.criteria.fit(subject));
         RequiredApprovals::of(self.approvals.iter().filter(fits))
     }
 
     /// Returns whether there are no rules.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.approvals.is_empty()
     }
 
     /// Returns the combined result of the rules for a skill.
-    #[must_use]
     pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
         let first =

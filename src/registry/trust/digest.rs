@@ -2,7 +2,7 @@
 //! followed; what cannot be pinned (a link that points outside, a pipe) is an error.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
@@ -21,13 +21,11 @@ pub const MAX_BYTES: u64 = 256 << 20;
 /// Folders with executable content in a registry folder that is not a bundle itself.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
-/// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
     File,
-    /// An executable file.
     Executable,
     /// A symbolic link; its digest is that of its target path.
     Link,
@@ -36,7 +34,6 @@ pub enum FileKind {
 /// A file as it was hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFile {
-    /// Its kind.
     pub kind: FileKind,
     /// SHA-256 of its content.
     pub sha256: Digest,
@@ -81,14 +78,12 @@ pub enum DigestError {
     /// The file system returned an error.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
-        /// The path.
         path: String,
         /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A file and its stamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     path: String,
@@ -159,7 +154,6 @@ impl CachedDigest {
 
 /// Computes the combined digest over all files. Texts are prefixed by their lengths, so that no two sets of files have
 /// the same encoding.
-#[must_use]
 pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
     let mut hash = Vec::with_capacity(files.len() * 96);
     for (path, file) in files {
@@ -198,7 +192,6 @@ fn content(file: &Found, bytes: &mut u64) -> Result<Digest, DigestError> {
     Ok(Digest::from(<[u8; 32]>::from(hash.finalize())))
 }
 
-/// Returns whether a folder is a bundle.
 pub(super) fn is_bundle(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
@@ -260,7 +253,7 @@ impl Walk<'_> {
             }
             FileKind::Link
         } else if metadata.is_file() {
-            if is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
+            if skills_base::files::is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
         } else {
             return Err(DigestError::Special(path));
         };
@@ -306,17 +299,6 @@ fn stays_inside(top: &Path, link: &Path) -> bool {
         }
     }
     true
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &Metadata) -> bool {
-    false
 }
 
 /// Describes the differences between the pinned and the current files: `scripts/run.py`, `scripts/new.sh (new)`,

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::file::Pins;
 use super::{Trust, TrustState, digest};
+use skills_base::sync::MutexExt as _;
 
 /// Trust at a point in time; short-lived, because its cached lookups become outdated.
 #[derive(Debug)]
@@ -31,9 +32,8 @@ impl TrustSnapshot {
     }
 
     /// Returns the state of a place, like [`Trust::state`].
-    #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
-        let real = resolve(place, &mut self.real.lock().unwrap_or_else(PoisonError::into_inner));
+        let real = resolve(place, &mut self.real.locked());
         let Some(real) = real else { return TrustState::Untrusted };
         let inner = &self.trust.inner;
         let shipped = self.shipped.get_or_init(|| inner.shipped.canonicalize().ok());

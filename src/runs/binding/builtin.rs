@@ -14,6 +14,7 @@
 //! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it can serve as a gate |
 
 use serde_json::{Map, Value, json};
+use skills_base::json_value::value_text;
 
 use crate::RESULT_BYTES;
 
@@ -86,11 +87,6 @@ fn wanted<'v, T>(
 ) -> Result<T, String> {
     let value = arguments.get(name).ok_or_else(|| format!("`{name}` is missing, expected {what}"))?;
     read(value).ok_or_else(|| format!("`{name}` is {}, expected {what}", kind(value)))
-}
-
-/// Returns a string unchanged and any other value as JSON.
-fn value_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn template(arguments: &Map<String, Value>) -> Result<Value, String> {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
@@ -32,6 +32,7 @@ use super::super::value_count::has_few_values;
 use super::http::root_cause;
 use super::request::kind;
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt, stopped_by};
+use skills_base::sync::MutexExt as _;
 use skills_skill::contract::{Endpoint, ServiceTarget};
 
 /// Maximum number of idle connections per service.
@@ -120,7 +121,7 @@ impl Drop for Server {
 
 impl Sessions {
     fn take(&self, service: &str) -> Option<Session> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.locked();
         let sessions = idle.get_mut(service)?;
         while let Some((_, mut session)) = sessions.pop() {
             let gone =
@@ -134,7 +135,7 @@ impl Sessions {
     }
 
     fn return_session(&self, service: &str, session: Session) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.locked();
         let sessions = idle.entry(service.to_owned()).or_default();
         if sessions.len() < MAX_IDLE {
             sessions.push((Instant::now(), session));
@@ -147,7 +148,7 @@ impl Sessions {
 async fn close_idle(idle: Weak<Idle>, service: String) {
     tokio::time::sleep(IDLE_TIMEOUT).await;
     let Some(idle) = idle.upgrade() else { return };
-    let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut idle = idle.locked();
     if let Some(sessions) = idle.get_mut(&service) {
         sessions.retain(|(since, _)| since.elapsed() < IDLE_TIMEOUT);
     }
@@ -324,7 +325,7 @@ fn initialization_failure(
 async fn read_stderr(mut pipe: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        let mut stderr = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stderr = stderr.locked();
         stderr.extend_from_slice(&buffer[..read]);
         let drop = stderr.len().saturating_sub(STDERR_TAIL_BYTES);
         stderr.drain(..drop);
@@ -333,7 +334,7 @@ async fn read_stderr(mut pipe: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
 
 fn stderr_tail(server: Option<&Server>) -> String {
     let Some(server) = server else { return String::new() };
-    let stderr = server.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+    let stderr = server.stderr.locked();
     let text = String::from_utf8_lossy(&stderr);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()

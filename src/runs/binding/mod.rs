@@ -36,7 +36,6 @@ pub(super) struct BindingCall<'a> {
     pub values: &'a request::TemplateValues,
     /// Remaining time of the step.
     pub remaining: Duration,
-    /// The call target for display.
     pub target: String,
 }
 
@@ -170,7 +169,6 @@ impl BindingFailure {
         })
     }
 
-    /// A timeout of the step itself.
     pub fn step_timeout(time: Duration) -> Self {
         Self::before(
             CallFailure::StepTimeout,

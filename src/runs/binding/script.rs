@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,7 @@ use super::super::call::{Artifact, CallFailure, LogLine, LogSink, ScriptExit};
 use super::super::capabilities::{Capabilities, RegisteredBinding};
 use super::request::{self, kind};
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
+use skills_base::sync::MutexExt as _;
 use skills_sandbox::{
     Channel, End, InputFile, Level, Limits, Outcome, OutputListener, Report, Sandbox, SandboxError, Spec,
     Verify,
@@ -28,7 +29,6 @@ use skills_skill::safe_text;
 /// Bytes from the end of stderr that a failure includes.
 const TAIL: usize = 4 << 10;
 
-/// A script and its bundle.
 #[derive(Clone)]
 pub struct ScriptLocation {
     pub bundle: PathBuf,
@@ -343,7 +343,7 @@ impl Log {
         if line.trim().is_empty() {
             return;
         }
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.locked();
         if !pending.begun {
             pending.begun = true;
             pending.block =
@@ -359,7 +359,7 @@ impl Log {
 
     /// Forwards the lines held back, which were not the result.
     fn release(&self) {
-        let lines = std::mem::take(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner).lines);
+        let lines = std::mem::take(&mut self.pending.locked().lines);
         for line in lines {
             self.emit("stdout", line);
         }

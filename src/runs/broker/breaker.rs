@@ -1,8 +1,9 @@
 //! Circuit breakers: after repeated failures of calls for a person, a binding is not called for that person for some
 //! time, then tried once. Inputs may cause the failures, so one person's do not stop the calls of others.
 
+use skills_base::sync::MutexExt as _;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Number of consecutive failures that opens a breaker.
@@ -86,7 +87,7 @@ impl Breakers {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, State>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.states.locked()
     }
 }
 

@@ -17,7 +17,6 @@ pub enum YamlDefect {
     TabIndent,
     /// An unquoted value starts with a character that YAML reserves.
     ReservedStart,
-    /// A duplicate key.
     DuplicateKey,
     /// Anything else.
     Other,
@@ -28,7 +27,6 @@ pub enum YamlDefect {
 pub(super) enum Field {
     /// The key is absent.
     Missing,
-    /// A text.
     Text(String),
     /// A number, `true` or `false`, as written.
     Scalar(String),
@@ -51,7 +49,6 @@ pub struct SkillFile {
     pub fence_blanks: bool,
     /// Whether `---` is its first line, and another one closes it.
     pub fenced: bool,
-    /// Defects of its YAML.
     pub defects: Vec<YamlDefect>,
     front: String,
     /// The YAML as written, if it is valid.
@@ -64,7 +61,6 @@ pub struct SkillFile {
 
 impl SkillFile {
     /// Parses the bytes of a file.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let source = text.trim_start_matches('\u{feff}');
@@ -205,7 +201,6 @@ impl SkillFile {
         }
     }
 
-    /// Returns whether a key has any value.
     pub(super) fn has(&self, key: &str) -> bool {
         match self.field(key) {
             Field::Missing | Field::Null(_) => false,
@@ -239,7 +234,6 @@ impl SkillFile {
 
     /// Returns why no field can be read, without any text of the file; `None` if the file has frontmatter that is valid
     /// or could be repaired.
-    #[must_use]
     pub fn without_fields(&self) -> Option<&'static str> {
         match (self.strict.is_some() || self.repaired.is_some(), self.fenced) {
             (true, _) => None,

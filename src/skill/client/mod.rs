@@ -6,7 +6,7 @@ mod file;
 mod read;
 
 pub use file::{SkillFile, YamlDefect};
-pub use read::{ClientEntry, ParseOutcome, read};
+pub use read::{ClientEntry, ParseOutcome, one_blank, read};
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -37,7 +37,6 @@ pub enum How {
     Docs,
 }
 
-/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -74,7 +73,6 @@ pub struct Fact<T>(pub Option<Sourced<T>>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
-    /// The value.
     pub is: T,
     /// Key into [`Profile::sources`].
     pub source: String,
@@ -129,7 +127,6 @@ pub enum Scope {
 pub struct Folder {
     /// Path relative to the working directory or the home folder.
     pub path: String,
-    /// Which of the two.
     pub scope: Scope,
     /// Which links below it are followed, if they are not those of the profile.
     #[serde(default)]
@@ -173,7 +170,6 @@ pub enum SameName {
     First,
     /// The first folder wins; of several skills in that folder, the one read last.
     LastRead,
-    /// All are listed.
     All,
     /// One is listed; which one varies between starts.
     Undefined,
@@ -225,9 +221,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NameFrom {
-    /// `name` of the frontmatter.
     Frontmatter,
-    /// The folder's name.
     Folder,
     /// The folder's name; if `name` of the frontmatter differs, it follows in parentheses in the list.
     FolderAndName,
@@ -241,7 +235,6 @@ pub enum Handling {
     Loaded,
     /// It repairs the value; how.
     Repaired(String),
-    /// It drops the skill.
     Dropped,
     /// It uses the folder's name instead.
     FromFolder,
@@ -279,7 +272,6 @@ pub enum Escape {
 
 impl Escape {
     /// Returns the text as it is in the list.
-    #[must_use]
     pub fn of(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 16);
         for sign in text.chars() {
@@ -346,7 +338,6 @@ pub struct FileRules {
     pub trailing_colon: Fact<Handling>,
     /// A line that is indented with a tab.
     pub tab_indent: Fact<Handling>,
-    /// A duplicate key.
     pub duplicate_key: Fact<Handling>,
     /// An unquoted value that starts with a character that YAML reserves.
     pub reserved_start: Fact<Handling>,
@@ -359,15 +350,12 @@ pub struct FileRules {
     pub not_text: Fact<Handling>,
     /// A list as description.
     pub list: Fact<Handling>,
-    /// `null` as description.
     pub null_description: Fact<Handling>,
-    /// No `name`.
     pub missing_name: Fact<Handling>,
     /// An empty `name`.
     pub empty_name: Fact<Handling>,
     /// Allowed characters and length of a name.
     pub name: Fact<NameRules>,
-    /// No `description`.
     pub missing_description: Fact<Handling>,
     /// An empty or blank `description`.
     pub empty_description: Fact<Handling>,
@@ -409,7 +397,6 @@ pub enum BundledListing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundledSkill {
-    /// Its name.
     pub name: String,
     /// Number of characters of its description.
     pub characters: u32,
@@ -449,14 +436,12 @@ pub struct Bundled {
 
 impl Bundled {
     /// Returns whether one of them keeps its description where others are truncated.
-    #[must_use]
     pub fn keeps(&self, name: &str) -> bool {
         let removable = |skill: &BundledSkill| skill.name == name && skill.removable;
         self.keep_descriptions && !self.skills.iter().any(removable)
     }
 
     /// Returns the location of one of them in the list.
-    #[must_use]
     pub fn location_of(&self, name: &str) -> String {
         let skill = self.skills.iter().find(|skill| skill.name == name);
         let location = skill.and_then(|skill| skill.location.as_ref()).unwrap_or(&self.location);
@@ -470,7 +455,6 @@ impl Bundled {
 pub enum ShareUnit {
     /// Characters: four for each token of the share.
     Characters,
-    /// Tokens.
     Tokens,
 }
 
@@ -528,7 +512,6 @@ pub enum Shortening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
-    /// The path.
     #[default]
     Path,
     /// The path, with `~` for the home folder.
@@ -558,7 +541,6 @@ pub struct CountedFormat {
     /// Whether a character counts with its width: a wide one twice, a combining mark or control character not at all.
     #[serde(default)]
     pub columns: bool,
-    /// What is shown as the location.
     #[serde(default)]
     pub location: Location,
     /// Number of characters around all entries that also count.
@@ -599,7 +581,6 @@ pub struct Budget {
 pub struct Profile {
     /// The id in commands and settings, and the name of its file.
     pub id: String,
-    /// Display name.
     pub name: String,
     /// The version that was run to determine values; `None` if it was never run.
     #[serde(default)]
@@ -620,7 +601,6 @@ pub struct Profile {
     pub links: Fact<Links>,
     /// Which parts of a folder are scanned.
     pub reading: Fact<Reading>,
-    /// The order of the list.
     pub order: Fact<Order>,
     /// How several skills with the same name are treated.
     pub same_name: Fact<SameName>,
@@ -646,7 +626,6 @@ pub struct Profile {
 
 impl Profile {
     /// Returns all sources in one line.
-    #[must_use]
     pub fn sources_line(&self) -> String {
         self.sources.values().map(Source::line).collect::<Vec<_>>().join("; ")
     }
@@ -687,7 +666,6 @@ impl Profile {
 
     /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client
     /// appends it.
-    #[must_use]
     pub fn stated<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
         let appends = self.file.when_to_use.value() == Some(&true);
         with_when_to_use(description, when_to_use.filter(|_| appends))
@@ -695,7 +673,6 @@ impl Profile {
 }
 
 /// Appends `when_to_use`, if there is any, to a description.
-#[must_use]
 pub fn with_when_to_use<'a>(description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
     match when_to_use.filter(|text| !text.trim().is_empty()) {
         Some(text) => format!("{}{WHEN_TO_USE}{text}", description.trim_end()).into(),

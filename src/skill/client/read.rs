@@ -10,7 +10,6 @@ pub struct ClientEntry {
     pub name: String,
     /// Another name that follows in parentheses in the list, unless another skill has it.
     pub other_name: Option<String>,
-    /// The description.
     pub description: String,
     /// Whether the description was truncated because of its own length.
     pub cut: bool,
@@ -35,9 +34,7 @@ pub struct ClientEntry {
 /// The outcome of reading a file as a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseOutcome {
-    /// The skill is listed.
     Listed(ClientEntry),
-    /// The skill is dropped.
     Dropped {
         /// The reason, for this file.
         why: String,
@@ -47,7 +44,6 @@ pub enum ParseOutcome {
 }
 
 /// Reads a file as the client does. `folder` is the name of the skill's folder.
-#[must_use]
 pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> ParseOutcome {
     let mut reader = Reader { profile, file, read: ClientEntry::default() };
     match reader.all(folder) {
@@ -336,6 +332,7 @@ fn one_line(text: &str) -> String {
     out
 }
 
-fn one_blank(text: &str) -> String {
+/// Returns a text with each run of white space as one blank.
+pub fn one_blank(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -61,7 +61,6 @@ struct Known<'a> {
 
 /// Returns findings about the calls of a contract. `skill` has the names of the contract's own skill; `skills` has the
 /// contracts of all skills, if they are known.
-#[must_use]
 pub fn check_calls(
     location: &Path,
     source: &str,
@@ -135,7 +134,6 @@ fn too_large(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract, 
 
 /// Returns findings about a binding of a bundle: an undeclared capability, or a script that is missing from the
 /// bundle. `file` is relative to the bundle.
-#[must_use]
 pub fn check_binding(
     file: &Path,
     source: &str,

@@ -93,7 +93,6 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
     }
 }
 
-/// Checks the inputs of a step.
 fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
     let step = facts.step;
     let path = format!("steps.{}", step.id);

@@ -28,7 +28,6 @@ pub enum ServiceTarget {
     Command {
         /// A path, or a name that is searched in `PATH`.
         program: String,
-        /// Its arguments.
         args: Vec<String>,
         /// Its environment variables, in addition to `PATH`, `HOME`, `TMPDIR` and the locale.
         env: BTreeMap<String, String>,

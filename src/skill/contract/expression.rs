@@ -33,7 +33,6 @@ pub enum Expr {
 
 /// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-#[allow(missing_docs, reason = "the serialized forms are the operators")]
 pub enum Operator {
     #[strum(serialize = "==")]
     Equal,
@@ -59,7 +58,6 @@ pub enum ExpressionError {
     /// It does not follow the grammar. The column counts characters from 1.
     #[error("column {column}: {message}")]
     Syntax {
-        /// The column.
         column: usize,
         /// What was found and what is allowed.
         message: String,
@@ -72,11 +70,9 @@ pub enum ExpressionError {
     Types {
         /// Left value, as JSON.
         left: String,
-        /// The operator.
         operator: String,
         /// Right value, as JSON.
         right: String,
-        /// The reason.
         reason: &'static str,
     },
 }
@@ -108,15 +104,11 @@ impl Expr {
     }
 
     /// Returns whether the value counts as true: false, null, 0, and empty texts, lists and objects do not.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Expr::value`].
     pub fn is_truthy(&self, scope: &dyn Scope) -> Result<bool, ExpressionError> {
         Ok(evaluate::truth(&self.value(scope)?))
     }
 
     /// Returns all references, for checks before execution.
-    #[must_use]
     pub fn references(&self) -> Vec<&[String]> {
         match self {
             Self::Constant(_) => Vec::new(),

@@ -43,7 +43,6 @@ pub struct Nesting {
 
 impl Nesting {
     /// Finds the contracts that a contract runs.
-    #[must_use]
     pub fn of(contract: &Contract, find: &dyn Fn(&str) -> Option<Arc<Contract>>) -> Self {
         let mut nesting = Self::default();
         nesting.walk(contract, find, &mut vec![contract.id.clone()]);
@@ -56,13 +55,11 @@ impl Nesting {
     }
 
     /// Returns whether there is no contract with this id. One that was not looked up is not missing.
-    #[must_use]
     pub fn lacks(&self, id: &str) -> bool {
         matches!(self.contracts.get(id), Some(None))
     }
 
     /// Returns how much a step runs; meaningless in a cycle.
-    #[must_use]
     pub fn of_step(&self, step: &Step) -> Extent {
         let StepAction::Skill(id) = &step.action else { return Extent { depth: 0, steps: 1 } };
         let inner = self.extents.get(id).copied().unwrap_or_default();
@@ -70,7 +67,6 @@ impl Nesting {
     }
 
     /// Returns how much a contract runs; meaningless in a cycle.
-    #[must_use]
     pub fn of_contract(&self, contract: &Contract) -> Extent {
         contract.steps.iter().map(|step| self.of_step(step)).fold(Extent::default(), |sum, step| Extent {
             depth: sum.depth.max(step.depth),
@@ -79,13 +75,11 @@ impl Nesting {
     }
 
     /// Returns the step that runs most steps.
-    #[must_use]
     pub fn largest_step<'c>(&self, contract: &'c Contract) -> Option<&'c Step> {
         contract.steps.iter().max_by_key(|step| self.of_step(step).steps)
     }
 
     /// Returns the ids on the deepest path of calls, down to the first level that is too deep.
-    #[must_use]
     pub fn deepest_path(&self, contract: &Contract) -> Vec<String> {
         let mut path = vec![contract.id.clone()];
         let mut at = contract;
@@ -129,7 +123,6 @@ impl Nesting {
         ways
     }
 
-    /// Returns the contract with an id.
     pub(super) fn contract(&self, id: &str) -> Option<&Arc<Contract>> {
         self.contracts.get(id)?.as_ref()
     }

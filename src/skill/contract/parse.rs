@@ -44,7 +44,6 @@ const DAY: f64 = 86_400.0;
 
 /// Parses a contract. Returns `None` if the file is not a YAML mapping or has no steps, with findings that state why.
 /// A contract with errors among its findings is also returned, so that it can be shown; it does not run.
-#[must_use]
 pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) {
     let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));

@@ -52,7 +52,6 @@ fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
 }
 
 /// Parses a capability. Returns `None` if it cannot be used at all, with the reason among the findings.
-#[must_use]
 pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, Vec<Finding>) {
     let mut reader = open(location, source);
     let capability = reader.root().and_then(|root| {
@@ -100,8 +99,6 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
     (capability, reader.findings())
 }
 
-/// Parses a binding.
-#[must_use]
 pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Finding>) {
     let mut reader = open(location, source);
     let binding = reader.root().and_then(|root| {
@@ -146,8 +143,6 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
     (binding, reader.findings())
 }
 
-/// Parses a service.
-#[must_use]
 pub fn parse_service(location: &Path, source: &str) -> (Option<Service>, Vec<Finding>) {
     let mut reader = open(location, source);
     let service = reader.root().and_then(|root| {

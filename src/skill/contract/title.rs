@@ -29,7 +29,6 @@ fn pieces(template: &str) -> Vec<Result<&str, &str>> {
 }
 
 /// Renders a template, replacing `{inputs.NAME}` by the inputs. Missing inputs are omitted.
-#[must_use]
 pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
     let mut out = String::new();
     for part in pieces(template) {
@@ -48,7 +47,6 @@ pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
 
 /// Derives a title from the first inputs that have a short form: `region: eu-west-1, version: 5.4.0`. Returns an empty
 /// title if there are none.
-#[must_use]
 pub fn derived_title(inputs: &Map<String, Value>) -> String {
     let parts = inputs.iter().filter_map(|(name, value)| Some(format!("{name}: {}", short(value)?)));
     cut(parts.take(MAX_DERIVED).collect::<Vec<_>>().join(", "), MAX_TITLE)

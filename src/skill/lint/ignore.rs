@@ -13,7 +13,6 @@ const MARK: &str = "skills-lint:";
 /// A finding that a comment suppresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
-    /// The finding.
     pub finding: Finding,
     /// The reason in the comment.
     pub reason: String,
@@ -52,7 +51,6 @@ pub(super) fn is_ignored(source: &str) -> impl Fn(&rules::Rule, usize) -> bool {
 
 /// Splits `findings` into the remaining and the ignored ones by the comments of one file, and adds findings about the
 /// comments themselves. Findings of other files remain.
-#[must_use]
 pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding>, Vec<Ignored>) {
     let mut comments = comments(source);
     if comments.is_empty() {

@@ -38,12 +38,10 @@ impl Subject<'_> {
         self.root.get(key)
     }
 
-    /// Returns the range of a key's value.
     fn value(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.value.at))
     }
 
-    /// Returns the range of a key.
     fn key(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.key_at))
     }
@@ -76,7 +74,6 @@ fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
 /// Lints one bundle: returns the record's own findings, broken relative links, and exact token counts in place of the
 /// scan's estimates. `source` is the content of the file at the skill's location. Reads the bundle's folder; loads the
 /// token vocabulary if the body is large.
-#[must_use]
 pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
@@ -100,7 +97,6 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
 
 /// Returns the finding of a bundle that is shadowed. `winner` is the winner's file; `identical` states whether both
 /// files are equal byte for byte.
-#[must_use]
 pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, "");
@@ -116,7 +112,6 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
 }
 
 /// Returns the finding of a bundle that shares its name with another one, for a client that lists either of the two.
-#[must_use]
 pub fn undefined_name(skill: &Skill, message: String) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, "");
@@ -156,7 +151,6 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
 
 /// Returns the finding of a bundle that requires an unknown skill; `near` are the most similar known ids. `source` is
 /// the content of the file at the skill's location.
-#[must_use]
 pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[String]) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
@@ -175,7 +169,6 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
 
 /// Returns the findings about references of a body that `is_known` rejects: skills, or, with the environment of a
 /// machine, commands and variables. `near` returns names that may have been meant.
-#[must_use]
 pub fn mentions(
     skill: &Skill,
     source: &str,

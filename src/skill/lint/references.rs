@@ -153,7 +153,6 @@ const HYPOTHETICAL: &[&str] = &[
 ];
 
 /// Returns the first reference to each thing that a body mentions, in order.
-#[must_use]
 pub fn references(body: &str) -> Vec<Reference> {
     let mut found = Found { out: Vec::new(), seen: HashSet::new() };
     let mut block: Option<String> = None;

@@ -30,7 +30,6 @@ impl Default for ReportStyle {
 
 /// Renders the findings of one file with their source lines, in the given order. `path` is the display path of the
 /// file, `source` its content. Both are passed through `safe_text`.
-#[must_use]
 pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle) -> String {
     let theme = match (look.colors, look.unicode) {
         (true, true) => GraphicalTheme::unicode(),
@@ -189,7 +188,6 @@ impl Diagnostic for Drawn {
 
 /// Renders findings of one file as GitHub workflow commands, one per line: `::error file=…,line=…::message`
 /// (<https://docs.github.com/actions/reference/workflow-commands-for-github-actions>).
-#[must_use]
 pub fn github(findings: &[Finding], path: &str) -> String {
     let mut out = String::new();
     for finding in findings {

@@ -7,7 +7,6 @@ use crate::Severity;
 pub struct Rule {
     /// Stable kebab-case code.
     pub code: &'static str,
-    /// Severity of its findings.
     pub severity: Severity,
     /// Whether `skills lint --fix` can repair it unambiguously.
     pub fixable: bool,
@@ -24,7 +23,6 @@ pub struct Rule {
 impl Rule {
     /// Returns whether a comment in the file may ignore it. A bundle must not hide what a user should know before
     /// trusting it.
-    #[must_use]
     pub fn can_be_ignored(&self) -> bool {
         let trust =
             [&HIDDEN_CHARACTERS, &SMUGGLED_TEXT, &COMMAND_EXPANSION, &HOOKS, &GRANTS_SHELL, &GRANTS_TOOLS];
@@ -421,7 +419,6 @@ rules! {
 }
 
 /// Returns the rule with a code, if there is one.
-#[must_use]
 pub fn by_code(code: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.code == code)
 }

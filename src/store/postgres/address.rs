@@ -70,7 +70,6 @@ fn account() -> Option<String> {
 
 impl PostgresAddress {
     /// Returns whether a store's address is that of a server.
-    #[must_use]
     pub fn is_one(address: &str) -> bool {
         SCHEMES.iter().any(|scheme| address.starts_with(scheme))
     }
@@ -168,7 +167,6 @@ impl PostgresAddress {
     }
 
     /// Returns the address without the password.
-    #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }

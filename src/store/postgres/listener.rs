@@ -31,7 +31,6 @@ pub(super) struct CommitListener {
 pub(super) struct Channel {
     pub config: Config,
     pub tls: MakeRustlsConnect,
-    /// Name of the channel.
     pub name: String,
     pub commits: Arc<watch::Sender<u64>>,
 }

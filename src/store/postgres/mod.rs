@@ -80,9 +80,6 @@ impl Postgres {
     }
 
     /// Like [`Self::open`], with another clock than the database's.
-    ///
-    /// # Errors
-    /// Same as [`Self::open`].
     pub async fn open_with(
         address: &PostgresAddress,
         options: &PostgresOptions,
@@ -132,9 +129,6 @@ impl Postgres {
     }
 
     /// Records the store that is at an address now in place of the recorded one; returns its id.
-    ///
-    /// # Errors
-    /// Same as [`Self::open`].
     pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
         let store = Self::open(address, &PostgresOptions::default()).await?;
         known.remove_place(&store.place)?;
@@ -148,7 +142,6 @@ impl Postgres {
 
     /// Returns how often transactions have waited for the server so far, not counting the preparation of their
     /// statements. The cost of an operation is measured by it, because a round trip takes longer than the statements.
-    #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared.round_trips()
     }

@@ -6,7 +6,7 @@ use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use tokio_postgres::{SimpleQueryMessage, Statement};
 use super::reason::{Kind, failed, kind};
 use crate::sql::{Row, Tx, Value};
 use crate::{ClockReading, StoreError};
+use skills_base::sync::MutexExt as _;
 
 type Sent<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
 
@@ -133,7 +134,6 @@ impl Transaction {
         Ok(transaction)
     }
 
-    /// Returns whether events were recorded in it.
     pub fn records_events(&self) -> bool {
         self.records_events.load(Ordering::Relaxed)
     }
@@ -162,7 +162,7 @@ impl Transaction {
     }
 
     fn unanswered(&self) -> std::sync::MutexGuard<'_, VecDeque<(&'static str, Sent<u64>)>> {
-        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unanswered.locked()
     }
 
     fn count_round_trip(&self) {

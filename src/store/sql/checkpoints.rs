@@ -128,7 +128,6 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
     Ok((number == last).then_some(End { base, spent, done, state }))
 }
 
-/// A stored row.
 struct StoredCheckpoint {
     number: i64,
     base: Option<i64>,
@@ -233,7 +232,6 @@ impl Chain {
     }
 }
 
-/// Returns a checkpoint of a run.
 pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
     let rows = tx.query("read checkpoints", &chain_query(), values![run, number]).await?;
     end_of(run, number, rows)

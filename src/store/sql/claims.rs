@@ -2,7 +2,7 @@
 //! against the fencing token.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 
@@ -15,6 +15,7 @@ use crate::{
     Checkpoint, Claimed, ClockReading, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunRecord,
     StepIntent, StoreError, WorkerId, damaged,
 };
+use skills_base::sync::MutexExt as _;
 use skills_model::{Command, TransitionError, WorkerReport, transition};
 
 /// Number of lost leases before a run is given up: a run that kills its worker must not kill them all.
@@ -136,7 +137,7 @@ const MAX_CONTRACT_BYTES: usize = 256 * 1024;
 /// Returns the contract in a row of [`read::CONTRACT`]; equal texts share one.
 fn parsed_contract(row: &Row) -> Result<Arc<Json>, StoreError> {
     let text = row.text(0).unwrap_or_default();
-    let lock = || CONTRACTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || CONTRACTS.locked();
     if let Some((_, contract)) = lock().iter().find(|(known, _)| known == text) {
         return Ok(Arc::clone(contract));
     }
@@ -386,7 +387,6 @@ pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<
     Ok(tx.find("look for an intent", sql, values![run, step]).await?.is_some())
 }
 
-/// Records an intent; returns its event.
 pub(super) async fn insert_intent<T: Tx>(
     tx: &T,
     run: &RunId,

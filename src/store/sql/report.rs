@@ -179,7 +179,6 @@ fn is_unchanged(before: &RunRecord, next: &Next) -> bool {
         && before.expires_ms.is_none()
 }
 
-/// The change of the current step.
 #[derive(Default)]
 enum StepChange {
     #[default]

@@ -102,7 +102,6 @@ macro_rules! values {
 }
 pub(crate) use values;
 
-/// A row of a result.
 #[derive(Debug)]
 pub(crate) struct Row(pub Vec<Value<'static>>);
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::{StoreError, Unavailability};
+use skills_base::sync::MutexExt as _;
 
 /// Identifies a file, even if another takes its name: device and inode.
 type FileId = (u64, u64);
@@ -85,7 +86,7 @@ impl OpenCount {
     ) -> Result<Option<Self>, StoreError> {
         // If it has disappeared, opening it reports that.
         let Ok(found) = std::fs::metadata(path) else { return Ok(None) };
-        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN_HERE.locked();
         let count = open.get(&id(&found)).copied().unwrap_or(0);
         if count == 0 {
             first()?;
@@ -97,7 +98,7 @@ impl OpenCount {
 
 impl Drop for OpenCount {
     fn drop(&mut self) {
-        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN_HERE.locked();
         match open.get_mut(&self.0) {
             Some(count) if *count > 1 => *count -= 1,
             _ => drop(open.remove(&self.0)),
@@ -107,7 +108,7 @@ impl Drop for OpenCount {
 
 /// Returns the process that has a database open, if any.
 pub(super) fn process_using(path: &Path) -> Option<i32> {
-    let open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = OPEN_HERE.locked();
     if std::fs::metadata(path).is_ok_and(|found| open.contains_key(&id(&found))) {
         return i32::try_from(std::process::id()).ok();
     }

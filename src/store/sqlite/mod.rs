@@ -25,6 +25,7 @@ use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::ChangeWatch;
 pub use open::{OpenOptions, Opened, Reset, adopt, has_existed, reset, restore};
 use reason::Reason;
+use skills_base::sync::MutexExt as _;
 pub use source::check_source;
 pub(crate) use source::{Batch, Source};
 pub use storage::damage_of;
@@ -244,7 +245,7 @@ impl Sqlite {
             return self.writer()?.alone(move |connection| work(Transaction::new(connection, now))).await;
         };
         tokio::task::spawn_blocking(move || {
-            let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let connection = reader.locked();
             let _moment = connection
                 .unchecked_transaction()
                 .map_err(|e| failed("begin to read the store".into(), &e))?;

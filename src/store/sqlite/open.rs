@@ -40,7 +40,6 @@ impl Default for OpenOptions {
 
 /// An opened store, and notices for the user about how it was opened.
 pub struct Opened {
-    /// The store.
     pub store: Sqlite,
     /// Notices, for example that it is read-only, readable by others, or not recorded.
     pub notices: Vec<String>,
@@ -49,7 +48,6 @@ pub struct Opened {
 /// A new or restored store, and the files of the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reset {
-    /// Id of the store.
     pub id: String,
     /// New paths of the previous files.
     pub set_aside: Vec<PathBuf>,
@@ -57,9 +55,6 @@ pub struct Reset {
 
 impl Sqlite {
     /// Opens a database file without a record of earlier ones, creating it and its folder if needed.
-    ///
-    /// # Errors
-    /// Same as [`Self::open_with`].
     pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<Opened, StoreError> {
         Self::open_with(path, &OpenOptions::default(), clocks)
     }
@@ -306,9 +301,6 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Records the store that is at a path now in place of the recorded one; returns its id.
-///
-/// # Errors
-/// Same as [`Sqlite::open_with`].
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
         let place = place_of(path);

@@ -1,7 +1,7 @@
 //! A database file as the source of a migration to another store; it is read and never changed.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -11,6 +11,7 @@ use super::open::{FileState, ensure_closed, file_state, migrated_copy, place_of}
 use super::{failed, reading, schema, tx};
 use crate::sql::Row;
 use crate::{StoreError, Unavailability};
+use skills_base::sync::MutexExt as _;
 
 /// Number of rows read at a time.
 const BATCH_ROWS: usize = 500;
@@ -102,7 +103,7 @@ impl Source {
         std::thread::Builder::new()
             .name("store-source".into())
             .spawn(move || {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.locked();
                 for (index, table) in tables.iter().enumerate() {
                     if let Err(error) = read(&connection, index, table, &batches) {
                         let error = failed(format!("read {} of {place}", table.name), &error);

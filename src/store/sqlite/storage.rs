@@ -73,7 +73,6 @@ pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Opt
 }
 
 /// Returns the damage of a file that cannot be opened as a store; empty if its log may be the reason.
-#[must_use]
 pub fn damage_of(path: &Path) -> Vec<String> {
     if has_log(path) {
         return Vec::new();

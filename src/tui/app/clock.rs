@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::SPIN;
 
-/// The clock.
 pub(super) struct Clock {
     started: Instant,
     /// The wall clock at the start, unless it is the system clock.

@@ -10,7 +10,7 @@ use crate::overlay::Overlay;
 use crate::pane::Message;
 use crate::run_requests::{Outage, RunResponse};
 use crate::settings::Settings;
-use crate::widgets::relative_time::{duration, moment_since};
+use crate::widgets::{duration, moment_since};
 use skills_api::{Code, Connection, ConnectionState, Error, Event};
 use skills_config::Invocation;
 use skills_skill::safe_text;

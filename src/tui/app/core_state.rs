@@ -7,7 +7,7 @@ use crate::overlay::SkillEntry;
 use crate::pane::beginning;
 use crate::progress::Progress;
 use crate::widgets::format;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_registry::Catalog;
 
 /// The last state of the core.

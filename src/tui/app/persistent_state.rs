@@ -28,16 +28,12 @@ const PANES: [PaneId; 6] =
 
 impl PersistentState {
     /// Reads the file. A missing or damaged file yields the default state; it is rewritten on exit.
-    #[must_use]
     pub fn read(file: &Path) -> Self {
         let text = skills_skill::read_regular_text(file, MAX_BYTES).unwrap_or_default();
         serde_saphyr::from_str(&text).unwrap_or_default()
     }
 
     /// Writes the file.
-    ///
-    /// # Errors
-    /// Returns the error of the file system.
     pub fn write(&self, file: &Path) -> std::io::Result<()> {
         let text = serde_saphyr::to_string(self).map_err(std::io::Error::other)?;
         private_files::replace(file, text.as_bytes())

@@ -21,14 +21,11 @@ use crate::notices::Notices;
 use crate::overlay::{Entry, Help, Hint, shade};
 use crate::pane::{Draw, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::painter::{Painter, fade};
-use crate::widgets::text_width::cells;
+use crate::widgets::{Painter, cells, fade};
 use crate::{footer, glyphs::Glyphs};
 
-/// Minimum size of the window.
 const MIN_WINDOW_SIZE: (u16, u16) = (40, 10);
 
-/// The state of the screen.
 pub(super) struct ScreenState {
     pub panes: Panes,
     pub overlays: Overlays,
@@ -88,7 +85,6 @@ impl ScreenState {
         })
     }
 
-    /// Returns the entries of the palette.
     pub fn palette_entries(&self, recent: &[Action]) -> Vec<Entry> {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(recent));
@@ -148,7 +144,6 @@ impl ScreenState {
         }
     }
 
-    /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         name.clone_into(&mut self.appearance.kept_theme);
         self.apply_theme(name);
@@ -302,7 +297,7 @@ impl ScreenState {
         if !shows || !self.overlays.can_open_help() {
             return Vec::new();
         }
-        self.here(|here| here.hints(&[Hint { action: Action::Help, label: "help" }]))
+        self.here(|here| here.hints(&[Hint::new(Action::Help, "help")]))
     }
 }
 

@@ -8,7 +8,6 @@ use skills_store::{EventKind, RunEvent, RunId};
 /// Maximum number of remembered notifications that can be withdrawn.
 const MAX_NOTIFIED: usize = 1000;
 
-/// The state of the terminal.
 pub(super) struct TerminalStatus {
     pub signs: TerminalSignals,
     /// Runs with a notification that can be withdrawn, each with the start of its wait.

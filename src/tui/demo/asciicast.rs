@@ -17,9 +17,6 @@ pub struct AsciicastWriter<W: Write> {
 
 impl<W: Write> AsciicastWriter<W> {
     /// Begins a recording of a screen of this size.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
     pub fn begin(
         mut out: W,
         width: u16,
@@ -37,9 +34,6 @@ impl<W: Write> AsciicastWriter<W> {
     }
 
     /// Records a frame; unchanged cells are omitted.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
     pub fn frame(&mut self, screen: &Buffer, now: Instant) -> io::Result<()> {
         let mut bytes = Vec::new();
         {
@@ -62,9 +56,6 @@ impl<W: Write> AsciicastWriter<W> {
     }
 
     /// Ends the recording.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
     pub fn end(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

@@ -26,7 +26,6 @@ pub struct DemoScreen {
 
 impl DemoScreen {
     /// Creates the screen before the first step.
-    #[must_use]
     pub fn new(play: DemoOptions, now: Instant) -> Self {
         Self { player: Player::new(play, now), cast: None, page: Buffer::empty(Rect::ZERO), failed: None }
     }
@@ -51,19 +50,16 @@ impl DemoScreen {
     }
 
     /// Returns whether it played automatically to its end.
-    #[must_use]
     pub fn ended(&self) -> bool {
         self.player.ended()
     }
 
     /// Returns the steps that did not reach the state they waited for.
-    #[must_use]
     pub fn missed(&self) -> &[String] {
         self.player.missed()
     }
 
     /// Returns when it next acts without input.
-    #[must_use]
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         self.player.wake(now)
     }

@@ -11,8 +11,7 @@ use super::{DemoOptions, Input};
 use crate::glyphs::Glyphs;
 use crate::keymap::parse_key;
 use crate::theme::{Role, Theme};
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::cut_end;
+use crate::widgets::{Painter, cut_end};
 
 /// Delay between two typed characters, so that an audience can read along.
 const LETTER: Duration = Duration::from_millis(45);
@@ -57,7 +56,6 @@ pub struct Player {
 
 impl Player {
     /// Creates a player before the first step.
-    #[must_use]
     pub fn new(mut play: DemoOptions, now: Instant) -> Self {
         // The script may contain paths and names too. Texts to wait for are redacted because they are searched for on
         // the redacted screen.
@@ -86,26 +84,21 @@ impl Player {
     }
 
     /// Returns whether it played automatically to its end, the last step included.
-    #[must_use]
     pub fn ended(&self) -> bool {
         self.ended
     }
 
     /// Returns the steps that did not reach the state they waited for, each with that text.
-    #[must_use]
     pub fn missed(&self) -> &[String] {
         &self.missed
     }
 
-    /// Returns the options.
-    #[must_use]
     pub fn play(&self) -> &DemoOptions {
         &self.play
     }
 
     /// Returns the command of a presenter's key. All other input is ignored: during a demonstration only the script
     /// controls the workbench.
-    #[must_use]
     pub fn key(&self, event: &Event) -> DemoCommand {
         let Event::Key(key) = event else { return DemoCommand::None };
         if key.kind == KeyEventKind::Release {
@@ -123,19 +116,16 @@ impl Player {
     }
 
     /// Returns whether all inputs of the current step have been sent.
-    #[must_use]
     pub fn resting(&self) -> bool {
         self.waiting.is_empty() && self.letters.is_empty()
     }
 
     /// Returns whether every step is complete.
-    #[must_use]
     pub fn over(&self) -> bool {
         self.resting() && self.started == self.play.script.steps.len()
     }
 
     /// Returns the index of the step being shown, from 0; `None` before the first.
-    #[must_use]
     pub fn step(&self) -> Option<usize> {
         self.looking.or_else(|| self.started.checked_sub(1))
     }
@@ -218,7 +208,6 @@ impl Player {
     }
 
     /// Returns when the player next acts without input.
-    #[must_use]
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         if self.looking.is_some() {
             return None;
@@ -253,7 +242,6 @@ impl Player {
     }
 
     /// Returns the captured frame being shown, if any.
-    #[must_use]
     pub fn looked_at(&self) -> Option<&Buffer> {
         self.shots.get(self.looking?)
     }

@@ -8,7 +8,6 @@ pub struct Redaction(Vec<(String, String)>);
 
 impl Redaction {
     /// Creates a redaction: the home folder becomes `~`, each other folder its replacement, the user's name `user`.
-    #[must_use]
     pub fn of(home: &str, folders: &[(String, &str)], user: Option<&str>) -> Self {
         let folders = folders.iter().filter(|(folder, _)| !std::path::Path::new(folder).starts_with(home));
         let mut pairs: Vec<(String, String)> =
@@ -25,7 +24,6 @@ impl Redaction {
     }
 
     /// Redacts a text that is shown outside of the screen.
-    #[must_use]
     pub fn text(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
     }

@@ -6,24 +6,20 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The subject.
     pub title: String,
     /// The steps, one presenter's key each.
     pub steps: Vec<Step>,
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// The caption, in one line.
     pub say: String,
-    /// The inputs, in order.
     #[serde(default, rename = "do")]
     pub inputs: Vec<Input>,
 }
 
-/// One input.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Input {
@@ -35,10 +31,7 @@ pub enum Input {
         r#type: String,
     },
     /// Wait until this text is on the screen.
-    Until {
-        /// The text.
-        until: String,
-    },
+    Until { until: String },
 }
 
 impl Script {

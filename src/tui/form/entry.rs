@@ -6,13 +6,11 @@ use serde_json::Value;
 
 use super::read::{read, type_name, typed};
 use super::text::Text;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_skill::contract::{Field, FieldType};
 
-/// The control of a field.
 #[derive(Debug, Clone)]
 pub(super) enum Control {
-    /// A text field.
     Text(Text),
     /// A choice of several values; `taken` is `None` while the default applies.
     Choice {
@@ -23,7 +21,6 @@ pub(super) enum Control {
     },
 }
 
-/// The current value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Meaning {
     /// No value, and none is required.

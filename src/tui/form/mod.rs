@@ -26,7 +26,6 @@ pub enum FormOutcome {
     Unknown,
     /// The focus moved inside the form.
     Stayed,
-    /// A value changed.
     Changed,
     /// The focus left before the first field.
     Before,
@@ -37,7 +36,6 @@ pub enum FormOutcome {
 /// An invalid or missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The field's name.
     pub field: String,
     /// The problem, to be read after the name (`needs a number`).
     pub why: String,
@@ -58,7 +56,6 @@ pub struct Form {
 impl Form {
     /// Creates a form: required fields first, then by name. `values` are initial values (of a run to be corrected, of
     /// an earlier form); names without a field are ignored.
-    #[must_use]
     pub fn new(fields: &BTreeMap<String, Field>, values: &Map<String, Value>) -> Self {
         let mut entries: Vec<Entry> =
             fields.iter().map(|(name, field)| Entry::new(name, field, read::known(values, name))).collect();
@@ -76,13 +73,11 @@ impl Form {
     }
 
     /// Returns whether there are no fields.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Returns the number of fields.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -97,7 +92,6 @@ impl Form {
     }
 
     /// Returns the valid values, regardless of problems of others.
-    #[must_use]
     pub fn so_far(&self) -> Map<String, Value> {
         let value = |entry: &Entry| match entry.meaning() {
             Meaning::Value(value) => Some((entry.name.clone(), value)),
@@ -107,7 +101,6 @@ impl Form {
     }
 
     /// Returns the values that differ from the initial ones; a removed value is null.
-    #[must_use]
     pub fn changes(&self) -> Map<String, Value> {
         let changed = self.entries.iter().filter(|entry| entry.changed());
         let value = |entry: &Entry| match entry.meaning() {
@@ -119,13 +112,11 @@ impl Form {
     }
 
     /// Returns whether the user changed a value, which could be lost.
-    #[must_use]
     pub fn changed(&self) -> bool {
         self.entries.iter().any(Entry::changed)
     }
 
     /// Returns the user's input verbatim, to be restored later by [`Self::retype`].
-    #[must_use]
     pub fn typed(&self) -> Map<String, Value> {
         self.entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.typed()?))).collect()
     }
@@ -140,7 +131,6 @@ impl Form {
     }
 
     /// Returns the text of a text field; `None` for a choice or an unknown name.
-    #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match &self.entries.iter().find(|entry| entry.name == name)?.control {
             Control::Text(text) => Some(text.text()),
@@ -149,7 +139,6 @@ impl Form {
     }
 
     /// Returns the current problems, in the order of the fields.
-    #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let problem = |entry: &Entry| {
             let why = match entry.meaning() {
@@ -183,7 +172,6 @@ impl Form {
     }
 
     /// Returns the name of the focused field.
-    #[must_use]
     pub fn focused(&self) -> Option<&str> {
         self.entries.get(self.focus).map(|entry| entry.name.as_str())
     }
@@ -198,7 +186,6 @@ impl Form {
         self.focus = self.entries.len().saturating_sub(1);
     }
 
-    /// Focuses a field by its name; returns whether there is one.
     pub fn focus_on(&mut self, name: &str) -> bool {
         let found = self.entries.iter().position(|entry| entry.name == name);
         self.focus = found.unwrap_or(self.focus);

@@ -48,7 +48,6 @@ pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
 }
 
 /// Returns the text after the field: the type, and if it accepts several, the one that was parsed.
-#[must_use]
 pub fn type_name(kind: FieldType, read: Option<&Value>) -> String {
     let named = |value: &Value| value_name(value).to_owned();
     match (kind, read) {
@@ -96,7 +95,6 @@ fn with_article(value: &Value) -> String {
 }
 
 /// Formats a value as a user would type it into a field of that type.
-#[must_use]
 pub fn typed(kind: FieldType, value: &Value) -> String {
     match (kind, value) {
         (_, Value::Null) => String::new(),
@@ -158,7 +156,6 @@ fn place(error: &serde_json::Error, text: &str) -> String {
 }
 
 /// Returns the value for a field from external values; null counts as absent.
-#[must_use]
 pub fn known(values: &Map<String, Value>, name: &str) -> Option<Value> {
     values.get(name).filter(|value| !value.is_null()).cloned()
 }

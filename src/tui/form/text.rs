@@ -33,20 +33,16 @@ pub struct Text {
 
 impl Text {
     /// Creates a text with the cursor at its end.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         let text = clean(text);
         Self { cursor: text.len(), text, ..Self::default() }
     }
 
-    /// Returns the text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns whether the text is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -148,7 +144,6 @@ impl Text {
     }
 
     /// Returns the number of rows at a width; at least one.
-    #[must_use]
     pub fn height(&self, width: u16) -> usize {
         rows(&self.text, width).len()
     }

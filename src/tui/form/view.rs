@@ -7,10 +7,7 @@ use super::Form;
 use super::entry::{Control, Entry, Meaning};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, cells, cut_end, shown, wrap_to};
 
 /// Maximum number of rows of a text before it scrolls inside its field.
 const MAX_ROWS: usize = 6;
@@ -30,20 +27,16 @@ pub struct FormState {
     pub label: u16,
     /// Whether fields are separated by a blank row.
     pub roomy: bool,
-    /// Whether the form has the focus.
     pub focused: bool,
 }
 
-/// Rows of one field.
 struct Rows {
-    /// Rows of the field itself.
     body: usize,
     /// Wrapped rows below it; `wrong` is whether they are a problem.
     note: Vec<String>,
     wrong: bool,
     /// The problem, if it is shown after the text instead.
     behind: Option<String>,
-    /// Blank rows.
     blank: usize,
 }
 
@@ -55,14 +48,12 @@ impl Rows {
 
 impl Form {
     /// Returns the cells that the labels need, at most `most`, including the mark of a required field and the gap.
-    #[must_use]
     pub fn label_width(&self, indent: u16, most: u16) -> u16 {
         let widest = self.entries.iter().map(|entry| label_cells(entry) + indent + 2).max();
         widest.unwrap_or(0).min(most).max(LABEL_LEAST.min(most))
     }
 
     /// Returns the number of rows at a width.
-    #[must_use]
     pub fn height(&self, width: u16, look: FormState) -> u16 {
         let available = width.saturating_sub(look.label);
         let rows =
@@ -72,7 +63,6 @@ impl Form {
     }
 
     /// Returns the number of rows that suffices for any focused field, including the note below it.
-    #[must_use]
     pub fn required_height(&self, width: u16, look: FormState) -> u16 {
         let away = FormState { focused: false, ..look };
         let inner = width.saturating_sub(look.label + 2);

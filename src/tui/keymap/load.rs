@@ -27,7 +27,6 @@ pub struct Remap {
     pub keys: Vec<String>,
     /// The source file, for display.
     pub file: String,
-    /// Line in the file.
     pub line: u64,
 }
 

@@ -6,7 +6,6 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use crate::glyphs::Glyphs;
 
 /// Returns the short name of a key in a set of glyphs.
-#[must_use]
 pub fn key_name(key: KeyCombination, glyphs: &Glyphs) -> String {
     let OneToThree::One(code) = key.codes else { return key.to_string() };
     let pick = |unicode: &str, ascii: &str| if glyphs.ascii { ascii.to_owned() } else { unicode.to_owned() };

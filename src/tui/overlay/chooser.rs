@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
@@ -12,11 +12,8 @@ use super::{Hint, Outcome, Overlay, Purpose, centered, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
-use crate::widgets::format::count;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::painter::Painter;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::{Painter, Scroll, cells, count, cut_end};
 
 /// Lists with more entries start with the filter, whatever their subject.
 const LONG: usize = 12;
@@ -26,7 +23,6 @@ const LABEL: u16 = 64;
 /// Maximum width of the notes next to the names, in cells.
 const NOTE: u16 = 72;
 
-/// The chooser and its state.
 pub struct Chooser {
     purpose: Purpose,
     title: String,
@@ -178,28 +174,26 @@ impl Overlay for Chooser {
         if changed { self.refilter() } else { Outcome::Stay }
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.by(-1, self.shown.len()),
-            MouseEventKind::ScrollDown => self.scroll.by(1, self.shown.len()),
-            MouseEventKind::Down(MouseButton::Left) if !self.area.contains(at) => return Outcome::Close,
-            MouseEventKind::Down(MouseButton::Left) => {
-                let Some(row) = row_at(&self.rows, at) else { return Outcome::Stay };
-                self.scroll.cursor = row;
-                return self.value().map_or(Outcome::Stay, |value| Outcome::Chosen(self.purpose, value));
-            }
-            _ => return Outcome::Stay,
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.by(rows.signum(), self.shown.len());
         self.moved()
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if !self.area.contains(at) {
+            return Outcome::Close;
+        }
+        let Some(row) = row_at(&self.rows, at) else { return Outcome::Stay };
+        self.scroll.cursor = row;
+        self.value().map_or(Outcome::Stay, |value| Outcome::Chosen(self.purpose, value))
     }
 
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
-            Hint { action: Action::Up, label: "move" },
-            Hint { action: Action::Open, label: "choose" },
-            Hint { action: Action::Filter, label: "filter" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Up, "move"),
+            Hint::new(Action::Open, "choose"),
+            Hint::new(Action::Filter, "filter"),
+            Hint::new(Action::Back, "close"),
         ];
         hints.retain(|hint| hint.action != Action::Filter || self.filter.is_none());
         hints

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
+use super::dialog::parts::labeled;
 use super::{Hint, Outcome, Overlay, frame, row_at};
 use crate::action::{Action, Context};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId};
 use crate::theme::Role;
-use crate::widgets::format::{count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_end, shown, wrap, wrap_to,
+};
 use skills_api::{
     Error, Event, Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRow,
 };
@@ -154,7 +151,6 @@ impl Columns {
 
 impl ClientsView {
     /// Creates the overlay and the request for its report.
-    #[must_use]
     pub fn open(pane: PaneId) -> (Self, Effect) {
         let view = Self {
             pane,
@@ -366,13 +362,7 @@ fn lines(of: Cell<'_>, explained: bool, width: u16, painter: &Painter<'_>) -> Ve
     let mut lines = Vec::new();
     for (label, text) in facts(of) {
         let parts = wrap(&[Seg::new(shown(&text), Role::Text)], width.saturating_sub(LABEL_WIDTH).max(1));
-        for (at, segs) in parts.into_iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            let label = format!("{label:<pad$}", pad = usize::from(LABEL_WIDTH));
-            let mut line = vec![Seg::new(label, Role::Muted)];
-            line.extend(segs);
-            lines.push(RichLine::from_segs(line));
-        }
+        lines.extend(labeled(label, LABEL_WIDTH, parts));
     }
     let (row, cell, client) = of;
     let Some(description) = row.description.as_deref().filter(|_| explained) else { return lines };
@@ -523,37 +513,32 @@ impl Overlay for ClientsView {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        let by = match event.kind {
-            MouseEventKind::ScrollUp => -3,
-            MouseEventKind::ScrollDown => 3,
-            MouseEventKind::Down(MouseButton::Left) if !self.explained => {
-                let head = self
-                    .columns
-                    .areas
-                    .iter()
-                    .find(|(area, _)| (area.left()..area.right()).contains(&at.x) && at.y >= area.y);
-                let head = head.map(|(_, client)| *client);
-                let row = row_at(&self.hits, at);
-                if row.is_some() || self.columns.areas.iter().any(|(area, _)| area.contains(at)) {
-                    self.scroll.cursor = row.unwrap_or(self.scroll.cursor);
-                    self.set_client(head.unwrap_or(self.columns.client));
-                }
-                return Outcome::Stay;
-            }
-            _ => return Outcome::Stay,
-        };
+    fn wheel(&mut self, rows: isize) -> Outcome {
         if self.explained {
-            self.text.roll(by, self.text_rows);
+            self.text.roll(rows, self.text_rows);
         } else {
-            self.move_by(by);
+            self.move_by(rows);
+        }
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if self.explained {
+            return Outcome::Stay;
+        }
+        let mut heads = self.columns.areas.iter();
+        let head = heads.find(|(area, _)| (area.left()..area.right()).contains(&at.x) && at.y >= area.y);
+        let head = head.map(|(_, client)| *client);
+        let row = row_at(&self.hits, at);
+        if row.is_some() || self.columns.areas.iter().any(|(area, _)| area.contains(at)) {
+            self.scroll.cursor = row.unwrap_or(self.scroll.cursor);
+            self.set_client(head.unwrap_or(self.columns.client));
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         if self.explained {
             return vec![
                 hint(Action::Left, "client"),

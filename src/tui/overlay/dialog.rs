@@ -3,6 +3,7 @@
 mod bulk;
 mod choice;
 mod decision;
+mod form_box;
 mod launch;
 pub(super) mod parts;
 mod prompt;
@@ -30,14 +31,12 @@ use skills_store::{RunId, RunQuery, RunRecord};
 /// A checkpoint to choose: its number and the step it follows.
 pub type CheckpointChoice = (u64, String);
 
-/// The subject of a dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DialogSpec {
     /// Approve or deny a pending step.
     Decide {
         /// The pending step.
         sheet: Box<DecisionPreview>,
-        /// The title of its run.
         title: Option<String>,
         /// The filter of the runs that can be decided with it.
         filter: Option<RunQuery>,
@@ -46,9 +45,7 @@ pub enum DialogSpec {
         /// Distinguishes commands.
         ticket: u64,
     },
-    /// Launch a run.
     Launch {
-        /// The contract of the skill.
         view: Arc<ContractView>,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
@@ -57,21 +54,18 @@ pub enum DialogSpec {
     },
     /// Add a message to a session, review a script of one of its skills, or export it.
     Prompt {
-        /// The subject.
         asking: PromptKind,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
     },
     /// Run a script as it was reviewed.
     Script {
-        /// The call.
         call: ScriptCall,
         /// What it would run.
         sheet: Box<ScriptPreview>,
     },
     /// Send one command to many runs.
     Bulk {
-        /// The command.
         command: CommandName,
         /// The affected runs, as listed.
         runs: Vec<RunRecord>,
@@ -79,17 +73,10 @@ pub enum DialogSpec {
         ticket: u64,
     },
     /// Decide or roll back a proposal.
-    Proposal {
-        /// The proposal as it was shown.
-        view: Arc<ProposalView>,
-        /// The command.
-        command: ProposalCommand,
-    },
+    Proposal { view: Arc<ProposalView>, command: ProposalCommand },
     /// Send another command to a run.
     RunCommand {
-        /// The run.
         run: Box<RunRecord>,
-        /// The command.
         kind: RunCommandKind,
         /// Its checkpoints, oldest first; empty if they are irrelevant.
         checkpoints: Vec<CheckpointChoice>,
@@ -112,7 +99,6 @@ pub enum RunCommandKind {
         /// The inputs it accepts.
         fields: InputFields,
     },
-    /// Send a signal.
     Signal {
         /// The name it waits for; empty if it waits for none.
         name: String,
@@ -121,18 +107,15 @@ pub enum RunCommandKind {
     },
     /// Continue with the result of a step whose outcome is unknown.
     Happened {
-        /// The step.
         step: String,
         /// The digest of its inputs, from the gate.
         inputs_digest: String,
         /// Its declared outputs.
         outputs: InputFields,
-        /// Name of the approver.
         approver: Option<String>,
         /// Notes of the decision.
         notes: Option<String>,
     },
-    /// Cancel the run.
     Cancel,
     /// Create a run from a checkpoint and start it.
     Replay,
@@ -144,7 +127,6 @@ pub enum RunCommandKind {
 
 impl DialogSpec {
     /// Creates the overlay, opened by a pane at a wall clock time (milliseconds since 1970-01-01 UTC) and a moment.
-    #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
             Self::Decide { sheet, title, filter, typed, ticket } => {
@@ -171,19 +153,16 @@ impl DialogSpec {
 }
 
 /// Returns the name of a decision's draft.
-#[must_use]
 pub fn name_of_decision(run: &RunId) -> String {
     format!("decide {run}")
 }
 
 /// Returns the name of a launch's draft.
-#[must_use]
 pub fn name_of_launch(skill: &str) -> String {
     format!("launch {skill}")
 }
 
 /// Returns the name of a command's draft.
-#[must_use]
 pub fn name_of_run_command(kind: &RunCommandKind, run: &RunId) -> String {
     let what = match kind {
         RunCommandKind::Resume { .. } => "resume",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
@@ -15,14 +15,10 @@ use crate::action::{Action, Context};
 use crate::form::Text;
 use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
-use crate::widgets::format::{count, signed_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, shown};
 use crate::widgets::word_diff::word_diff;
-use crate::widgets::wrap::{cut_line, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, cells, count, cut_line, shown, signed_count, wrap,
+};
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_discovery::{Advice, clauses};
 use skills_registry::Catalog;
@@ -36,15 +32,10 @@ const TWO_COLUMNS: u16 = 100;
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drafting {
-    /// The skill.
     pub skill_id: SkillId,
-    /// The texts in the file.
     pub texts: StatedTexts,
-    /// Digest of the file.
     pub digest: Digest,
-    /// The name in the file.
     pub name: String,
-    /// The tags in the file.
     pub tags: Vec<String>,
     /// The initial description, if it differs from the file's.
     pub proposed: Option<String>,
@@ -54,7 +45,6 @@ pub struct Drafting {
 
 impl Drafting {
     /// Creates it from a skill of the catalog.
-    #[must_use]
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
             skill_id: skill.id.clone(),
@@ -81,7 +71,6 @@ const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, 
 /// The fields, one of which is shown.
 struct Fields {
     texts: [Text; 4],
-    /// The focused field.
     focus: usize,
     /// Areas of the last frame.
     area: Rect,
@@ -228,7 +217,6 @@ impl Fields {
     }
 }
 
-/// The metrics of a draft.
 #[derive(Default)]
 struct Metrics {
     generation: u64,
@@ -349,7 +337,6 @@ impl FileChange {
     }
 }
 
-/// The state of the editor.
 pub struct DraftEditor {
     pane: PaneId,
     skill: Drafting,
@@ -397,7 +384,6 @@ fn written_note(what: &str) -> Note {
 
 impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
-    #[must_use]
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let editor = Self {
             pane,
@@ -723,36 +709,34 @@ impl Overlay for DraftEditor {
         is_unsaved.then(|| format!("The draft of {skill} is not saved."))
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
-            MouseEventKind::Down(MouseButton::Left) => {
-                self.fields.click(Position::new(event.column, event.row));
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        self.fields.click(at);
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
         let is_hidden = self.rows > self.scroll.height;
-        let scroll = is_hidden.then_some(Hint { action: Action::PageDown, label: "scroll" });
+        let scroll = is_hidden.then_some(Hint::new(Action::PageDown, "scroll"));
         if self.confirming {
-            let mut hints = vec![Hint { action: Action::Execute, label: "confirm" }];
+            let mut hints = vec![Hint::new(Action::Execute, "confirm")];
             hints.extend(scroll);
-            hints.push(Hint { action: Action::Back, label: "cancel" });
+            hints.push(Hint::new(Action::Back, "cancel"));
             return hints;
         }
-        let mut hints = vec![Hint { action: Action::Execute, label: "write" }];
+        let mut hints = vec![Hint::new(Action::Execute, "write")];
         if self.file.on_disk.is_some() {
-            hints.push(Hint { action: Action::ReloadFile, label: "reload" });
+            hints.push(Hint::new(Action::ReloadFile, "reload"));
         }
         hints.extend(scroll);
         hints.extend([
-            Hint { action: Action::NextPart, label: "next field" },
-            Hint { action: Action::Back, label: "close" },
-            Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
+            Hint::new(Action::NextPart, "next field"),
+            Hint::new(Action::Back, "close"),
+            Hint::new(Action::RewritePrompt, "copy rewrite prompt"),
         ]);
         hints
     }
@@ -760,7 +744,7 @@ impl Overlay for DraftEditor {
     fn help_items(&self) -> Vec<Hint> {
         let mut items = self.hints();
         if items.iter().all(|hint| hint.action != Action::PageDown) {
-            items.push(Hint { action: Action::PageDown, label: "scroll" });
+            items.push(Hint::new(Action::PageDown, "scroll"));
         }
         items
     }

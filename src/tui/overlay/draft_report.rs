@@ -5,11 +5,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
-use crate::widgets::format::{count, counted, plain_score, signed, signed_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Seg, cells, count, counted, cut_end, plain_score, shown, signed, signed_count, wrap,
+    wrap_to,
+};
 use ratatui::style::Modifier;
 use skills_api::{DraftPlace, DraftReport, DraftShown};
 use skills_discovery::{ChangedQuery, GoldenChange, Split, SplitMetrics};
@@ -24,7 +23,6 @@ const BAR_WIDTH: u16 = 12;
 pub enum Item {
     /// A title on a rule, with a note.
     Title(&'static str, String),
-    /// A line.
     Line(RichLine),
     /// A blank row.
     Gap,
@@ -58,7 +56,6 @@ fn mute(items: &mut [Item], start: usize) {
 /// Which figures are those of an earlier text.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// Those of the golden set.
     pub golden: bool,
     /// Those of clauses and words, and the advice.
     pub clauses: bool,

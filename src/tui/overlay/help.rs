@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centered, frame};
@@ -10,11 +10,7 @@ use crate::action::Action;
 use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, cut_end, wrap};
 
 /// Width of the right-aligned keys, in cells.
 const KEYS: usize = 12;
@@ -191,26 +187,21 @@ impl Overlay for Help {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.lines),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.lines),
-            MouseEventKind::Down(MouseButton::Left)
-                if !self.area.contains(Position::new(event.column, event.row)) =>
-            {
-                return Outcome::Close;
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.lines);
         Outcome::Stay
     }
 
+    fn click(&mut self, at: Position) -> Outcome {
+        if self.area.contains(at) { Outcome::Stay } else { Outcome::Close }
+    }
+
     fn hints(&self) -> Vec<Hint> {
-        let mut hints = vec![Hint { action: Action::Up, label: "scroll" }];
+        let mut hints = vec![Hint::new(Action::Up, "scroll")];
         if self.find.is_none() {
-            hints.push(Hint { action: Action::Filter, label: "find a key" });
+            hints.push(Hint::new(Action::Filter, "find a key"));
         }
-        hints.push(Hint { action: Action::Back, label: "close" });
+        hints.push(Hint::new(Action::Back, "close"));
         hints
     }
 

@@ -2,26 +2,19 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::time_of_day;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, counted, cut_end, time_of_day, wrap};
 use skills_base::telemetry::{Record, RingBuffer};
 use skills_skill::safe_text;
 
 /// Width of the column for the source of a line, in cells.
 const PLACE: u16 = 18;
 
-/// The state of the log view.
 pub struct LogView {
     source: RingBuffer,
     scroll: Scroll,
@@ -32,7 +25,6 @@ pub struct LogView {
 
 impl LogView {
     /// Creates a view of the log, scrolled to its end.
-    #[must_use]
     pub fn new(source: RingBuffer) -> Self {
         Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
     }
@@ -64,25 +56,20 @@ impl Overlay for LogView {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        match event.kind {
-            MouseEventKind::ScrollUp => self.roll(-3),
-            MouseEventKind::ScrollDown => self.roll(3),
-            MouseEventKind::Down(MouseButton::Left)
-                if !self.area.contains(Position::new(event.column, event.row)) =>
-            {
-                return Outcome::Close;
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.roll(rows);
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if self.area.contains(at) { Outcome::Stay } else { Outcome::Close }
     }
 
     fn hints(&self) -> Vec<Hint> {
         vec![
-            Hint { action: Action::Up, label: "scroll" },
-            Hint { action: Action::Bottom, label: "newest" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Up, "scroll"),
+            Hint::new(Action::Bottom, "newest"),
+            Hint::new(Action::Back, "close"),
         ]
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 
@@ -12,19 +12,13 @@ use super::{Hint, Outcome, Overlay, centered, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
-use crate::widgets::format::count;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Scroll, Seg, cells, count, cut_end, wrap_to};
 use skills_skill::SkillId;
 
 /// An action in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The action.
     pub action: Action,
     /// A short name.
     pub name: String,
@@ -32,7 +26,6 @@ pub struct Entry {
     pub does: String,
     /// Its context: `Discover`, `lists`, empty for global.
     pub place: String,
-    /// Its keys, as shown.
     pub keys: String,
     /// The reason why it is unavailable, if any.
     pub blocked: Option<String>,
@@ -41,7 +34,6 @@ pub struct Entry {
 /// A skill in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillEntry {
-    /// The skill.
     pub id: SkillId,
     /// Its id, safe to draw.
     pub name: String,
@@ -56,7 +48,6 @@ enum Found {
     Skill(usize),
 }
 
-/// The state of the palette.
 pub struct Palette {
     entries: Vec<Entry>,
     /// Offered once a search text is entered.
@@ -76,7 +67,6 @@ pub struct Palette {
 
 impl Palette {
     /// Creates a palette; without a search text the entries keep this order.
-    #[must_use]
     pub fn new(entries: Vec<Entry>, skills: Vec<SkillEntry>) -> Self {
         let mut palette = Self {
             entries,
@@ -259,29 +249,26 @@ impl Overlay for Palette {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.by(-1, self.shown.len()),
-            MouseEventKind::ScrollDown => self.scroll.by(1, self.shown.len()),
-            MouseEventKind::Down(MouseButton::Left) if !self.area.contains(at) => return Outcome::Close,
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(row) = row_at(&self.rows, at) {
-                    self.scroll.cursor = row;
-                    return self.choose();
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.by(rows.signum(), self.shown.len());
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if !self.area.contains(at) {
+            return Outcome::Close;
+        }
+        let Some(row) = row_at(&self.rows, at) else { return Outcome::Stay };
+        self.scroll.cursor = row;
+        self.choose()
     }
 
     fn hints(&self) -> Vec<Hint> {
         vec![
-            Hint { action: Action::Up, label: "move" },
-            Hint { action: Action::Open, label: "run" },
-            Hint { action: Action::Complete, label: "complete" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Up, "move"),
+            Hint::new(Action::Open, "run"),
+            Hint::new(Action::Complete, "complete"),
+            Hint::new(Action::Back, "close"),
         ]
     }
 

@@ -3,15 +3,13 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, wrap_to};
 
 /// Maximum number of lines of what would be lost.
 const LINES: usize = 10;
@@ -58,11 +56,7 @@ impl Overlay for Question {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        if event.kind != MouseEventKind::Down(MouseButton::Left) {
-            return Outcome::Stay;
-        }
+    fn click(&mut self, at: Position) -> Outcome {
         if self.leave.contains(at) {
             Outcome::Quit
         } else if self.stay.contains(at) {
@@ -73,7 +67,7 @@ impl Overlay for Question {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        vec![Hint { action: Action::Open, label: "stay" }, Hint { action: Action::Back, label: "cancel" }]
+        vec![Hint::new(Action::Open, "stay"), Hint::new(Action::Back, "cancel")]
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {

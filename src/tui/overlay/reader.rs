@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use serde_json::Value;
@@ -15,14 +15,11 @@ use crate::glyphs::{Glyphs, UNICODE};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
 use crate::widgets::bars::{self, whole_cells};
-use crate::widgets::format::{count, plain_score};
 use crate::widgets::highlight::marked;
 use crate::widgets::json_text::{self, Layout};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::{break_code, cut_line, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, break_code, cells, count, cut_line, head, plain_score, shown, wrap,
+};
 use skills_api::CheckResult;
 use skills_discovery::{Mark, Signal, SignalSums};
 use skills_skill::safe_text;
@@ -39,7 +36,6 @@ const MIN_BAR_WIDTH: u16 = 8;
 /// The content of the reader, unescaped: it is made safe when it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// The title.
     pub title: String,
     /// Name of the text in the note about copying.
     pub what: String,
@@ -62,9 +58,7 @@ pub enum Passage {
     Heading(String),
     /// A value: fields with their names, texts verbatim, everything else as JSON.
     Value(Value),
-    /// The result of a check.
     Check {
-        /// The result.
         result: CheckResult,
         /// The check's name, padded.
         name: String,
@@ -75,7 +69,6 @@ pub enum Passage {
     Cut {
         /// Text before it; the other lines are indented by its width.
         before: String,
-        /// The part that is shown.
         shown: String,
         /// The rest.
         cut: String,
@@ -84,18 +77,15 @@ pub enum Passage {
     },
     /// A description in which matches are marked.
     Marked {
-        /// The text.
         text: String,
         /// The matches.
         marks: Vec<Mark>,
     },
-    /// A score as a bar.
     Score(ScoreBar),
     /// A text of any number of lines.
     Text {
         /// Text before the first line, such as a time or a name; the other lines are indented by its width.
         before: String,
-        /// The text.
         text: String,
         /// Its style.
         role: Role,
@@ -109,9 +99,7 @@ pub struct ScoreBar {
     pub label: String,
     /// Width of all labels, in cells.
     pub label_width: usize,
-    /// The rank.
     pub rank: Option<usize>,
-    /// The score.
     pub score: f64,
     /// The score by signal; without it the bar is neutral.
     pub signals: Option<SignalSums>,
@@ -123,7 +111,6 @@ pub struct ScoreBar {
     pub is_strong: bool,
 }
 
-/// The state of the reader.
 pub struct Reader {
     pane: PaneId,
     reading: Reading,
@@ -147,7 +134,6 @@ pub struct Reader {
 
 impl Reader {
     /// Creates a reader at the top of a text.
-    #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
         Self {
             pane,
@@ -314,12 +300,8 @@ impl Overlay for Reader {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows.len()),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows.len()),
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows.len());
         Outcome::Stay
     }
 
@@ -337,20 +319,17 @@ impl Overlay for Reader {
 
     fn hints(&self) -> Vec<Hint> {
         if self.find.is_some() {
-            return vec![
-                Hint { action: Action::Open, label: "keep" },
-                Hint { action: Action::Back, label: "clear" },
-            ];
+            return vec![Hint::new(Action::Open, "keep"), Hint::new(Action::Back, "clear")];
         }
         let mut hints = vec![
-            Hint { action: Action::Down, label: "scroll" },
-            Hint { action: Action::Bottom, label: "end" },
-            Hint { action: Action::Filter, label: "find" },
-            Hint { action: Action::Copy, label: "copy all" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::Down, "scroll"),
+            Hint::new(Action::Bottom, "end"),
+            Hint::new(Action::Filter, "find"),
+            Hint::new(Action::Copy, "copy all"),
+            Hint::new(Action::Back, "close"),
         ];
         if self.reading.draft.is_some() {
-            hints.insert(3, Hint { action: Action::Draft, label: "draft" });
+            hints.insert(3, Hint::new(Action::Draft, "draft"));
         }
         hints
     }
@@ -358,8 +337,8 @@ impl Overlay for Reader {
     fn help_items(&self) -> Vec<Hint> {
         let mut hints = self.hints();
         hints.extend([
-            Hint { action: Action::FindNext, label: "next match" },
-            Hint { action: Action::FindPrevious, label: "previous match" },
+            Hint::new(Action::FindNext, "next match"),
+            Hint::new(Action::FindPrevious, "previous match"),
         ]);
         hints
     }
@@ -467,7 +446,6 @@ fn next_to_each_other(
         .collect()
 }
 
-/// Returns the lines of passages at a width.
 fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
     let ellipsis = glyphs.ellipsis;
     let mut out = Vec::new();

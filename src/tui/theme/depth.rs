@@ -22,7 +22,6 @@ pub enum Depth {
 
 impl Depth {
     /// Reads the environment: `NO_COLOR` (<https://no-color.org>), then `COLORTERM`, then `TERM`.
-    #[must_use]
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         if variable("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
@@ -43,7 +42,6 @@ impl Depth {
 }
 
 /// Returns the style with each RGB color replaced by the nearest of the 256-color palette.
-#[must_use]
 pub fn to_256(style: Style) -> Style {
     let near = |color| match color {
         Color::Rgb(red, green, blue) => Color::Indexed(nearest_index(red, green, blue)),

@@ -79,7 +79,6 @@ impl Themes {
     }
 
     /// Returns the names in the order of the picker, each once.
-    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for file in &self.files {

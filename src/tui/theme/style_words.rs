@@ -76,14 +76,12 @@ fn parse_color(word: &str) -> Result<Option<Color>, String> {
 /// Returns the contrast ratio of two colors, 1 to 21; `None` unless both are RGB.
 ///
 /// WCAG 2.2, <https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio>.
-#[must_use]
 pub fn contrast(one: Color, other: Color) -> Option<f64> {
     let (one, other) = (luminance(one)?, luminance(other)?);
     Some((one.max(other) + 0.05) / (one.min(other) + 0.05))
 }
 
 /// Returns the relative luminance, 0 to 1 (WCAG 2.2).
-#[must_use]
 pub fn luminance(color: Color) -> Option<f64> {
     let Color::Rgb(red, green, blue) = color else { return None };
     let [red, green, blue] = [red, green, blue].map(linear);

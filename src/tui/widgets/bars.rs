@@ -23,7 +23,6 @@ const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"
 pub struct CellRange {
     /// First column.
     pub x: u16,
-    /// Row.
     pub y: u16,
     /// Width of a full bar, in cells.
     pub width: u16,
@@ -34,8 +33,6 @@ pub struct CellRange {
 }
 
 impl CellRange {
-    /// Returns the column of a value.
-    #[must_use]
     pub fn column(&self, value: f64) -> u16 {
         let cell = (value / self.scale * f64::from(self.width)).floor().max(0.0) as u16;
         self.x + cell.min(self.width.saturating_sub(1))
@@ -136,7 +133,6 @@ fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
 }
 
 /// Returns the glyphs of the signals in a bar of whole cells.
-#[must_use]
 pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
     match painter.theme.bars {
         _ if lettered(painter) => LETTERS,
@@ -146,7 +142,6 @@ pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
 }
 
 /// Returns the cells of each segment by largest remainder, so that they add up to the length of the bar.
-#[must_use]
 pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
     let ends = ends(sums, scale, f64::from(width));
     let mut parts = [0.0; 5];
@@ -178,7 +173,6 @@ fn draw_cells(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums, si
 }
 
 /// Returns whether signals are distinguished by letters: then a legend needs a space between letter and name.
-#[must_use]
 pub fn lettered(painter: &Painter<'_>) -> bool {
     painter.theme.bars == BarStyle::Letters || painter.glyphs.ascii
 }

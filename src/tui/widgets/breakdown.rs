@@ -24,21 +24,17 @@ pub struct Row {
     pub label: String,
     /// Shown instead of columns: the rules that applied, with their values.
     pub rules: Option<String>,
-    /// Values by signal.
     pub by_signal: SignalSums,
-    /// The sum of the values.
     pub sum: f64,
 }
 
 /// Returns whether a row belongs to a stop word of the request.
-#[must_use]
 pub fn is_stop_word(row: &WordRow, words: &[QueryWord]) -> bool {
     row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop)
 }
 
 /// Returns the breakdown with its stop words merged into one row, if there are several: columns still add up. Terms
 /// keep their row index, as only rule rows show theirs.
-#[must_use]
 pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
     let count = breakdown.words.iter().filter(|row| is_stop_word(row, words)).count();
     let mut out = breakdown.clone();
@@ -65,7 +61,6 @@ pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdow
 }
 
 /// Returns the rows of a breakdown, at most `max`: the smallest are merged into one, so that it still adds up.
-#[must_use]
 pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row> {
     let all: Vec<Row> = breakdown
         .words
@@ -111,7 +106,6 @@ fn rule_text(breakdown: &Breakdown, word: usize, painter: &Painter<'_>) -> Strin
 }
 
 /// Returns the largest row sum, with a minimum so that noise does not fill a bar.
-#[must_use]
 pub fn row_scale(rows: &[Row]) -> f64 {
     rows.iter().map(|r| r.sum).fold(0.6, f64::max)
 }

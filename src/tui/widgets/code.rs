@@ -65,7 +65,6 @@ fn find<'s>(syntaxes: &'s SyntaxSet, syntax: &str) -> Option<&'s SyntaxReference
 }
 
 /// Highlights the lines of a text, each safe to draw; tabs become four spaces.
-#[must_use]
 pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
     let is_known = !PLAIN.contains(&syntax) && text.len() <= MAX_BYTES;
     let syntaxes = is_known.then(|| GRAMMARS.get(|| Some(two_face::syntax::extra_newlines()))).flatten();

@@ -48,7 +48,6 @@ const ASCII: Signs = Signs {
 /// Returns the rows of a graph. `before[n]` are the nodes that node `n` depends on; `heights[n]` is the number of its
 /// rows, at least one. Nodes are in topological order, otherwise in the given one. Returns `None` if the graph has a
 /// cycle, or needs more than `most` parallel lanes.
-#[must_use]
 pub fn rows(before: &[Vec<usize>], heights: &[usize], most: usize, ascii: bool) -> Option<Vec<DagRow>> {
     let order = in_order(before)?;
     let after = children(before, &order);

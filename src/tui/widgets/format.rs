@@ -7,7 +7,6 @@ use crate::glyphs::Glyphs;
 use skills_skill::tokens::TokenCount;
 
 /// Formats a score or a term with two decimals; zero is a dot.
-#[must_use]
 pub fn score(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 0.005 {
         glyphs.dot.to_owned()
@@ -19,13 +18,11 @@ pub fn score(value: f64, glyphs: &Glyphs) -> String {
 }
 
 /// Formats a score, with zero as `0.00` (totals, ranks).
-#[must_use]
 pub fn plain_score(value: f64, glyphs: &Glyphs) -> String {
     if value <= -0.005 { format!("{}{:.2}", glyphs.minus, -value) } else { format!("{:.2}", value.max(0.0)) }
 }
 
 /// Formats a difference, always with its sign.
-#[must_use]
 pub fn signed(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 0.005 {
         "0.00".to_owned()
@@ -37,7 +34,6 @@ pub fn signed(value: f64, glyphs: &Glyphs) -> String {
 }
 
 /// Formats a difference of counts, always with its sign; zero is a dot.
-#[must_use]
 pub fn signed_count(value: i64, glyphs: &Glyphs) -> String {
     match value {
         0 => glyphs.dot.to_owned(),
@@ -47,7 +43,6 @@ pub fn signed_count(value: i64, glyphs: &Glyphs) -> String {
 }
 
 /// Formats tokens: `24`, `0.9k`, `3.2k`, `128k`.
-#[must_use]
 pub fn tokens(count: u32) -> String {
     match count {
         0..100 => count.to_string(),
@@ -57,13 +52,11 @@ pub fn tokens(count: u32) -> String {
 }
 
 /// Formats tokens, with a sign before an estimate: `≈3.2k`.
-#[must_use]
 pub fn token_count(count: TokenCount, glyphs: &Glyphs) -> String {
     format!("{}{}", if count.estimated { glyphs.about } else { "" }, tokens(count.tokens))
 }
 
 /// Formats a count with thousands separators: `14,639`.
-#[must_use]
 pub fn count(value: usize) -> String {
     skills_base::number::grouped(value as u64)
 }

@@ -33,7 +33,6 @@ impl Fuzzy {
     }
 
     /// Returns whether the filter is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.empty
     }

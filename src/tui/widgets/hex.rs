@@ -4,7 +4,6 @@ use super::rich::{RichLine, Seg};
 use crate::theme::Role;
 
 /// Formats rows of 16 bytes, or of 8 if the width does not suffice.
-#[must_use]
 pub fn hex(bytes: &[u8], width: u16) -> Vec<RichLine> {
     let per_row = if width >= 76 { 16 } else { 8 };
     let row = |(at, chunk): (usize, &[u8])| {

@@ -9,7 +9,6 @@ use skills_discovery::{Mark, Signal};
 use skills_skill::safe_text;
 
 /// Returns the role of a match.
-#[must_use]
 pub fn mark_role(signal: Signal) -> Role {
     match signal {
         Signal::Name => Role::MarkName,
@@ -21,7 +20,6 @@ pub fn mark_role(signal: Signal) -> Role {
 
 /// Returns an untrusted text as segments on one line: matches in their signal's tint, the rest in `role`. White space
 /// is collapsed to single spaces. Marks that are not on character boundaries are ignored.
-#[must_use]
 pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     let mut segs = Vec::new();
     let mut at = 0;
@@ -54,7 +52,6 @@ pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
 
 /// Returns the byte offset in `raw` of an excerpt that shows the first match within `available` cells: 0 if that suffices,
 /// else a word boundary before the match.
-#[must_use]
 pub fn excerpt_from(raw: &str, marks: &[Mark], available: u16) -> usize {
     let Some(first) = marks.first() else { return 0 };
     let (start, end) = (first.start as usize, first.end as usize);
@@ -77,7 +74,6 @@ pub fn excerpt_from(raw: &str, marks: &[Mark], available: u16) -> usize {
 }
 
 /// Returns the marks of a text relative to its rest from `from` on.
-#[must_use]
 pub fn marks_from(marks: &[Mark], from: usize) -> Vec<Mark> {
     let from = u32::try_from(from).unwrap_or(u32::MAX);
     let rest = marks.iter().filter(|mark| mark.start >= from);

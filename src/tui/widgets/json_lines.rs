@@ -10,7 +10,6 @@ use super::text_width::{cells, cut_end, shown};
 use super::wrap::wrap;
 use crate::theme::Role;
 
-/// A row of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeRow {
     /// Its path: keys and indices, separated by `/`.
@@ -26,7 +25,6 @@ pub struct TreeRow {
 }
 
 /// Returns all rows of a value; paths in `folded` are collapsed.
-#[must_use]
 pub fn tree<S: std::hash::BuildHasher>(value: &Value, folded: &HashSet<String, S>) -> Vec<TreeRow> {
     let mut out = Vec::new();
     children(value, "", 0, folded, &mut out);
@@ -62,7 +60,6 @@ fn children<S: std::hash::BuildHasher>(
 }
 
 /// Formats a value briefly: scalars in full, others by their number of members.
-#[must_use]
 pub fn short(value: &Value) -> Seg {
     match value {
         Value::Null => Seg::new("null", Role::Muted),
@@ -78,7 +75,6 @@ pub fn short(value: &Value) -> Seg {
 }
 
 /// Formats a value on one line, truncated to a width; the rest is reported by size.
-#[must_use]
 pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     let (text, role) = match value {
         Value::Array(_) | Value::Object(_) => (shown(&value.to_string()), Role::Text),
@@ -102,7 +98,6 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
 const TEXT_LINES: usize = 60;
 
 /// Formats every field of an object (or the value itself) in full: names in a column, texts wrapped.
-#[must_use]
 pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
     let Value::Object(map) = value else { return laid_out(value, width) };
     if map.is_empty() {

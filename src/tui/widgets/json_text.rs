@@ -28,12 +28,10 @@ pub struct Layout<'a> {
     pub width: u16,
     /// Whether everything is shown.
     pub expanded: bool,
-    /// The ellipsis.
     pub ellipsis: &'a str,
 }
 
 /// Returns the lines of a value, and whether something was omitted.
-#[must_use]
 pub fn lines(value: &Value, layout: Layout<'_>) -> (Vec<RichLine>, bool) {
     let mut printer = Printer { layout, out: Vec::new(), left_out: false };
     printer.print(value, 0, Vec::new(), "");

@@ -13,7 +13,6 @@ use crate::theme::Role;
 use skills_skill::{prefix, safe_text};
 
 /// Returns the lines of a Markdown text at a width. Line numbers in [`RichLine::source`] refer to `text`, from 1.
-#[must_use]
 pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH

@@ -21,3 +21,16 @@ pub mod text_width;
 pub mod tree;
 pub mod word_diff;
 pub mod wrap;
+
+pub use format::{
+    byte_size, count, counted, elapsed_micros, plain_score, score, signed, signed_count, token_count, tokens,
+};
+pub use painter::{Painter, fade};
+pub use relative_time::{
+    age, ago, day, duration, lasting, moment, moment_since, time_of_day, until_older, until_younger,
+};
+pub use rich::{RichLine, Seg};
+pub use rule::{BorderJunction, Title, column_divider, divider, pairs};
+pub use scroll::{Scroll, rows_above_note};
+pub use text_width::{cells, cut_end, cut_middle, head, shown};
+pub use wrap::{break_code, cut_line, wrap, wrap_to};

@@ -17,7 +17,6 @@ pub struct Painter<'a> {
     pub buf: &'a mut Buffer,
     /// Styles.
     pub theme: &'a Theme,
-    /// Glyphs.
     pub glyphs: &'a Glyphs,
 }
 

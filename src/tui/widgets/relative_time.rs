@@ -7,13 +7,11 @@ use jiff::tz::TimeZone;
 pub use skills_base::duration::{age, elapsed as duration};
 
 /// Formats an age with a suffix: `just now`, `12 s ago`.
-#[must_use]
 pub fn ago(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("{} ago", age(millis)) }
 }
 
 /// Formats how long something has lasted: `just now`, `for 12 s`.
-#[must_use]
 pub fn lasting(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
 }
@@ -29,7 +27,6 @@ fn unit(millis: i64) -> i64 {
 }
 
 /// Returns after how many milliseconds the text of [`age`] changes.
-#[must_use]
 pub fn until_older(millis: i64) -> i64 {
     let millis = millis.max(0);
     let unit = unit(millis);
@@ -37,7 +34,6 @@ pub fn until_older(millis: i64) -> i64 {
 }
 
 /// Returns after how many milliseconds the text of [`age`] changes for a remaining time, which decreases.
-#[must_use]
 pub fn until_younger(millis: i64) -> i64 {
     let millis = millis.max(0);
     (millis % unit(millis) + 1).min(millis.max(1))
@@ -61,7 +57,6 @@ fn format_time_in(millis: i64, form: &str, zone: &TimeZone) -> Option<String> {
 }
 
 /// Formats a local date and time to the minute: `22 Nov 12:04`; empty if unknown.
-#[must_use]
 pub fn moment(millis: i64) -> String {
     Some(millis)
         .filter(|millis| *millis > 0)
@@ -70,7 +65,6 @@ pub fn moment(millis: i64) -> String {
 }
 
 /// Formats a local date: `2026-11-22`; empty if unknown.
-#[must_use]
 pub fn day(millis: i64) -> String {
     Some(millis)
         .filter(|millis| *millis > 0)
@@ -79,7 +73,6 @@ pub fn day(millis: i64) -> String {
 }
 
 /// Formats the local time of day: `00:44:58`.
-#[must_use]
 pub fn time_of_day(millis: i64) -> String {
     format_time(millis, "%H:%M:%S").unwrap_or_else(|| "--:--:--".to_owned())
 }

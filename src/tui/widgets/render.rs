@@ -6,7 +6,6 @@ use super::{code, markdown};
 use crate::pane::RenderJob;
 
 /// Executes a render job. Every line contains the source line it begins in.
-#[must_use]
 pub fn render(job: &RenderJob) -> Vec<RichLine> {
     match job.syntax.as_str() {
         "markdown" => markdown::render(&job.text, job.width, job.ascii),

@@ -9,7 +9,6 @@ use crate::theme::Role;
 /// A segment of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seg {
-    /// The text.
     pub text: String,
     /// The role, which determines its style.
     pub role: Role,
@@ -56,19 +55,16 @@ impl RichLine {
     }
 
     /// Creates a line of several segments.
-    #[must_use]
     pub fn from_segs(segs: Vec<Seg>) -> Self {
         Self { segs, band: None, source: 0 }
     }
 
     /// Returns its width in cells.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.segs.iter().map(|s| s.text.width()).sum()
     }
 
     /// Returns the text alone.
-    #[must_use]
     pub fn plain_text(&self) -> String {
         self.segs.iter().map(|s| s.text.as_str()).collect()
     }

@@ -15,7 +15,6 @@ pub struct Title {
     pub name: RichLine,
     /// Right: a note about the part; dropped before the name is truncated.
     pub note: RichLine,
-    /// Whether the part has the focus.
     pub focused: bool,
 }
 
@@ -89,15 +88,30 @@ pub enum BorderJunction {
         right: bool,
     },
     /// A rule on the left only.
-    Left {
-        /// Whether it is heavy.
-        heavy: bool,
-    },
+    Left { heavy: bool },
     /// A rule on the right only.
-    Right {
-        /// Whether it is heavy.
-        heavy: bool,
-    },
+    Right { heavy: bool },
+}
+
+/// Draws the line between two columns of `area`, with a joint at each row of a rule on its left or right.
+pub fn column_divider(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    x: u16,
+    heavy: bool,
+    left: &[u16],
+    right: &[u16],
+) {
+    let mut joints = vec![(area.y, BorderJunction::Top { heavy })];
+    for y in area.top() + 1..area.bottom() {
+        match (left.contains(&y), right.contains(&y)) {
+            (true, true) => joints.push((y, BorderJunction::Cross { left: false, right: false })),
+            (true, false) => joints.push((y, BorderJunction::Left { heavy: false })),
+            (false, true) => joints.push((y, BorderJunction::Right { heavy: false })),
+            (false, false) => {}
+        }
+    }
+    divider(painter, Rect { x, width: 1, ..area }, &joints);
 }
 
 /// Draws the divider between two parts, from `area.top()` down, one cell wide, with joints at its rows.
@@ -132,7 +146,6 @@ pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, BorderJunc
 }
 
 /// Formats `label value   label value`: pairs separated by three spaces, labels muted.
-#[must_use]
 pub fn pairs(items: &[(&str, String)]) -> RichLine {
     let mut segs = Vec::with_capacity(items.len() * 3);
     for (at, (label, value)) in items.iter().enumerate() {

@@ -3,7 +3,6 @@
 /// Cursor and first visible row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scroll {
-    /// The row with the cursor.
     pub cursor: usize,
     /// The first visible row.
     pub offset: usize,
@@ -18,7 +17,6 @@ impl Scroll {
     }
 
     /// Returns the rows of a page: one row stays visible.
-    #[must_use]
     pub fn page(&self) -> isize {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
@@ -55,7 +53,6 @@ impl Scroll {
 }
 
 /// Returns how many of `len` lines are visible in `height` rows: if they do not all fit, the last row counts those below.
-#[must_use]
 pub fn rows_above_note(len: usize, height: u16) -> usize {
     let height = usize::from(height);
     height.saturating_sub(usize::from(len > height))

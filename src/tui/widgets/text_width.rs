@@ -9,7 +9,6 @@ use skills_skill::safe_text;
 
 /// Returns untrusted text as one line that is safe to draw: white space is collapsed to single spaces, and characters
 /// that could control the terminal or are invisible are made visible.
-#[must_use]
 pub fn shown(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for word in raw.split_whitespace() {
@@ -22,13 +21,11 @@ pub fn shown(raw: &str) -> String {
 }
 
 /// Returns the width in cells.
-#[must_use]
 pub fn cells(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
 /// Returns the longest prefix that is at most `max` cells wide.
-#[must_use]
 pub fn head(text: &str, max: u16) -> &str {
     let mut used = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
@@ -52,7 +49,6 @@ fn tail(text: &str, max: u16) -> &str {
 }
 
 /// Truncates at the end, followed by the ellipsis.
-#[must_use]
 pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {
         return Cow::Borrowed(text);
@@ -62,7 +58,6 @@ pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
 }
 
 /// Truncates in the middle: both the beginning of a path and its file name are informative.
-#[must_use]
 pub fn cut_middle<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {
         return Cow::Borrowed(text);

@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-/// A row of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeRow {
-    /// Its depth.
     pub depth: usize,
     /// The last component of its path.
     pub name: String,
@@ -20,7 +18,6 @@ pub struct TreeRow {
 }
 
 /// Returns rows in the order of the paths (sorted, as the bundle lists them), collapsed folders without content.
-#[must_use]
 pub fn rows<S: std::hash::BuildHasher>(paths: &[&str], folded: &HashSet<String, S>) -> Vec<TreeRow> {
     let mut out: Vec<TreeRow> = Vec::new();
     let mut open: Vec<String> = Vec::new();

@@ -4,8 +4,7 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{RichLine, Seg, wrap};
 use skills_skill::safe_text;
 
 /// Words around a change that are shown. The blanks between words count too.
@@ -13,7 +12,6 @@ const CONTEXT: usize = 2 * 8;
 
 /// Returns the changed parts, each as removed and added rows; a part without removed or without added words has only the
 /// other rows. White space is shown as characters where it is all that differs. `label` precedes each side.
-#[must_use]
 pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) -> Vec<RichLine> {
     let diff = TextDiff::from_words(old, new);
     let is_ascii = ellipsis.is_ascii();

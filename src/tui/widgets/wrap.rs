@@ -9,7 +9,6 @@ use super::text_width::head;
 use crate::theme::Role;
 
 /// Wraps at spaces to `width` cells; longer words are broken. Spaces at line ends are dropped.
-#[must_use]
 pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
     let mut lines: Vec<Vec<Seg>> = Vec::new();
@@ -105,7 +104,6 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
 }
 
 /// Breaks after a space if possible, else at the width; preserves every space: for code.
-#[must_use]
 pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
     let mut lines = Vec::new();
@@ -140,7 +138,6 @@ fn joined(graphemes: &[(&str, &Seg)]) -> Vec<Seg> {
 }
 
 /// Truncates a line at the end, with the ellipsis.
-#[must_use]
 pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
     if line.width() <= usize::from(max) {
         return line.clone();
@@ -168,7 +165,6 @@ fn is_mark(role: Role) -> bool {
 }
 
 /// Wraps to at most `max_lines`; if there are more, the last one ends with the ellipsis.
-#[must_use]
 pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
     let lines = wrap(segs, width);
     let more = lines.len() > max_lines;

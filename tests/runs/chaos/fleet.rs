@@ -20,7 +20,6 @@ use crate::postgres::Server;
 /// Processes of the service.
 pub const SIZE: usize = 3;
 
-/// The skill that is executed.
 pub const SKILL: &str = "chaos";
 
 /// Its steps; those of which the outcome is unknown if they are interrupted.

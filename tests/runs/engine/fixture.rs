@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 pub const LEASE: u64 = 30_000;
 
-/// The result of one call.
 pub type Answer = Result<Value, CallError>;
 type Act = Arc<dyn Fn(RecordedCall, Call, CancellationToken) -> BoxFuture<'static, Answer> + Send + Sync>;
 
@@ -282,7 +281,6 @@ impl Bench {
         Plan::pin(&contract(text), &skills, &any, self.approval.clone()).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Launches a run of a contract.
     pub async fn launch(&self, text: &str, inputs: Value) -> RunId {
         self.launch_plan(self.plan(text).to_value(), inputs).await
     }

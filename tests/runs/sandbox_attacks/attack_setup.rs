@@ -115,7 +115,6 @@ impl AttackSetup {
     }
 }
 
-/// One attack.
 pub struct Attack {
     pub script: &'static str,
     pub against: Guarantee,

@@ -13,7 +13,6 @@ use super::test_server::TestServer;
 
 /// Content outside of the bundle.
 const SECRET: &str = "TOP-SECRET-CONTENT";
-/// Its content.
 const OWN: &str = "OWN-CONTENT";
 /// Reads of each route.
 const READS: usize = 10_000;

@@ -119,7 +119,6 @@ impl Doors {
         }
     }
 
-    /// By a request.
     pub fn http(&self, name: &str, arguments: &Value) -> CallResult {
         let route = operation(name).unwrap().route;
         let (mut path, rest) = route.fill(arguments.as_object().unwrap().clone()).unwrap();
@@ -158,7 +157,6 @@ impl Doors {
         (status, serde_json::from_str(&body).unwrap_or_else(|e| panic!("{e}: {answer}")))
     }
 
-    /// By a tool call.
     pub fn mcp(&mut self, name: &str, arguments: &Value) -> CallResult {
         let mut arguments = arguments.clone();
         arguments["explain"] = json!(true);

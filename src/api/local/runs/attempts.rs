@@ -37,7 +37,6 @@ pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
     earlier
 }
 
-/// Returns the inputs that were changed.
 fn changed(resumed: &Value) -> Vec<ChangedInput> {
     let corrected = resumed["corrected_inputs"].as_object().into_iter().flatten();
     let before = |name: &String| resumed["inputs_before"].get(name).cloned().filter(|value| !value.is_null());

@@ -262,7 +262,6 @@ pub(super) fn expired(after: &RunRecord, expiry: Expiry) -> Entry {
     Entry::new("run.expired", None, data).durably()
 }
 
-/// Returns the entry for stored content.
 pub(super) fn artifact_stored(artifact: &Artifact, by: &str) -> Entry {
     let data = json!({ "digest": artifact.digest, "name": artifact.name, "bytes": artifact.bytes });
     Entry::new("artifact.stored", Some(by), data)

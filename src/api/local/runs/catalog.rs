@@ -2,10 +2,11 @@
 //! is read again when the skills or one of its files change.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use skills_base::files::FileStamp;
+use skills_base::sync::MutexExt as _;
 use skills_registry::{Catalog, Root, RootOrigin, RootState, Trust};
 use skills_runs::{Capabilities, CapabilityFolder};
 
@@ -34,20 +35,20 @@ impl CatalogCache {
     /// Returns whether the last check of the files is younger than this, and was made for these skills: an earlier
     /// check is meaningless for them, however young it is.
     pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalog) -> bool {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.locked();
         state.generation == Some(skills.generation)
             && state.looked.is_some_and(|looked| looked.elapsed() < age)
     }
 
     /// Forces the next access to read everything again, with the current trust.
     pub(super) fn doubt(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.locked();
         state.generation = None;
     }
 
     /// Returns the current capabilities, and whether they were read again. Reads from disk.
     pub(super) fn present(&self, skills: &Catalog, trust: &Trust) -> (Arc<Capabilities>, bool) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.locked();
         if state.generation != Some(skills.generation) {
             state.places = places(skills, trust);
         }

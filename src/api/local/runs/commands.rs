@@ -44,7 +44,6 @@ pub(in crate::local) struct Commands {
 }
 
 impl Commands {
-    /// Executes a command.
     pub(super) async fn order(
         &self,
         wanted: &str,

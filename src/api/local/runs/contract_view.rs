@@ -24,7 +24,6 @@ pub(in crate::local) struct ContractViews {
 }
 
 impl ContractViews {
-    /// Returns the contract of a skill.
     pub(super) async fn contract_view(&self, wanted: &str) -> Result<ContractView, Error> {
         let (views, wanted) = (self.clone(), wanted.to_owned());
         crate::work::run_blocking(move || {

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::{Code, Error};
+use skills_base::sync::MutexExt as _;
 use skills_registry::{Catalog, Trust};
 use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
@@ -17,9 +18,7 @@ const FILE: &str = "skill.yaml";
 /// A skill and its contract as they are on disk now.
 #[derive(Clone)]
 pub(super) struct SkillContract {
-    /// The skill.
     pub skill: Arc<Skill>,
-    /// Its contract, with its findings.
     pub contract: Arc<Contract>,
     /// SHA-256 of its file.
     pub digest: Digest,
@@ -85,7 +84,7 @@ impl ByContractId {
         if let Some(found) = catalog.by_id(id).and_then(|skill| read(skill).ok()) {
             return Some(found);
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.locked();
         if known.0 != catalog.generation {
             let skills = catalog.entries.iter().map(|entry| &entry.skill);
             let contracts =
@@ -104,11 +103,8 @@ impl ByContractId {
 
 /// The sources of a plan.
 pub(super) struct Sources<'a> {
-    /// The skills.
     pub catalog: &'a Catalog,
-    /// Their contracts by id.
     pub by_id: &'a ByContractId,
-    /// The capabilities.
     pub capabilities: &'a Capabilities,
     /// The trust store; `None` for a plan that is only displayed.
     pub trust: Option<&'a Trust>,

@@ -9,12 +9,13 @@ use skills_model::Command;
 pub(super) enum ControlRequest {
     /// Let the run continue.
     None,
-    /// Cancel it.
     Cancel,
     /// Pause it until a person resumes it.
     Pause,
-    /// Send a signal to it.
-    Signal { name: String, payload: Value },
+    Signal {
+        name: String,
+        payload: Value,
+    },
 }
 
 impl ControlRequest {
@@ -64,7 +65,6 @@ impl ControlRequest {
         }
     }
 
-    /// Returns the request as text.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::None => "none".to_owned(),

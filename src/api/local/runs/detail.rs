@@ -17,7 +17,6 @@ const MAX_EVENTS: usize = 10_000;
 /// Maximum memory for their data, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// The details of runs.
 pub(in crate::local) struct Details {
     pub(super) store: Arc<RunStore>,
     pub(super) services: Arc<CapabilityServices>,
@@ -27,7 +26,6 @@ pub(in crate::local) struct Details {
 }
 
 impl Details {
-    /// Returns the details of a run.
     pub(super) async fn detail(&self, wanted: &str) -> Result<RunDetail, Error> {
         let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;

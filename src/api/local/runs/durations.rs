@@ -1,9 +1,10 @@
 //! Typical durations of the steps of a contract, from its last completed runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use skills_base::sync::MutexExt as _;
 use skills_model::RunState;
 use skills_store::{RunFilter, RunRecord, Store, StoreError};
 
@@ -47,7 +48,7 @@ impl StepDurations {
         }
         let found = took.into_iter().filter_map(|(step, took)| Some((step, percentile(took)?)));
         let found: Percentiles = Arc::new(found.collect());
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.locked();
         if known.len() >= MAX_CONTRACTS {
             known.clear();
         }
@@ -56,7 +57,7 @@ impl StepDurations {
     }
 
     fn cached(&self, digest: &str) -> Option<Percentiles> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.locked();
         let (read, percentiles) = known.get(digest)?;
         (read.elapsed() < MAX_AGE).then(|| Arc::clone(percentiles))
     }

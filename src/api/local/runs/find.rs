@@ -29,9 +29,6 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
 }
 
 /// Returns the run that `wanted` names as in a list: without inputs and outputs that are too long for one.
-///
-/// # Errors
-/// Same as [`run`].
 pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     let wanted = wanted.trim();
     match store.listed_run(&RunId(wanted.to_owned())).await? {

@@ -60,7 +60,6 @@ pub(super) struct Prepared {
     pub plan: Pinned,
     pub inputs: Map<String, Value>,
     pub options: RunOptions,
-    /// The title of the run.
     pub title: Option<String>,
     /// Default expiry of its waits in seconds.
     pub expires_in_s: Option<u64>,
@@ -313,7 +312,6 @@ impl Plans {
     }
 }
 
-/// Launches of runs.
 pub(in crate::local) struct Launches {
     pub(super) config: Arc<Config>,
     pub(super) store: Arc<RunStore>,

@@ -29,9 +29,6 @@ pub struct StoreMaintenance {
 
 impl StoreMaintenance {
     /// Checks the integrity of the store.
-    ///
-    /// # Errors
-    /// Returns the errors of the store.
     pub async fn health(&self) -> Result<StoreHealth, Error> {
         let store = match self.store.runtime().await {
             Ok(runtime) => runtime.store.clone(),
@@ -123,18 +120,12 @@ impl StoreMaintenance {
     }
 
     /// Writes a complete copy of the store to a new file.
-    ///
-    /// # Errors
-    /// Returns the errors of the store, also if the file already exists.
     pub async fn backup(&self, to: &Path) -> Result<(), Error> {
         Ok(self.store.runtime().await?.store.backup(to).await?)
     }
 
     /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything that belongs to
     /// them, reclaims their space, and returns their number.
-    ///
-    /// # Errors
-    /// Returns the errors of the store.
     pub async fn purge(&self, before_ms: i64) -> Result<u64, Error> {
         let store = &self.store.runtime().await?.store;
         let purged = store.purge(before_ms).await?;

@@ -40,7 +40,7 @@ mod transcripts;
 mod workers;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::OnceCell;
 
@@ -70,6 +70,7 @@ use super::skills::Skills;
 use crate::policies::PolicyFile;
 use crate::{Error, Event, SingleFlight};
 use skills_base::audit::Recorder;
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_registry::Trust;
 use skills_sandbox::Sandbox;
@@ -257,11 +258,11 @@ impl Notices {
     fn publish(&self, notice: String) {
         tracing::warn!("{notice}");
         self.shared.emit(Event::Notice(notice.clone()));
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.published.locked().push(notice);
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.published.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.published.locked())
     }
 }
 
@@ -275,9 +276,6 @@ impl Local {
 
     /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store. A
     /// failure is also reported as a notice.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
         self.runs.workers.start_workers().await?;
         let counting = self.counter.start().await;
@@ -300,7 +298,6 @@ impl Local {
     }
 
     /// Returns and clears the notices since the last call, for example about a damaged store that was set aside.
-    #[must_use]
     pub fn take_notices(&self) -> Vec<String> {
         self.runs.notices.take()
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::{Code, Error};
 use skills_base::private_files;
+use skills_base::sync::MutexExt as _;
 
 /// Maximum size of the file in bytes.
 const LARGEST: u64 = 4 << 20;
@@ -32,7 +33,7 @@ impl Overrides {
     /// Returns `invalid_configuration` for an unreadable file.
     pub(super) fn present(&self) -> Result<Chosen, Error> {
         let Some(file) = &self.file else {
-            return Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            return Ok(self.memory.locked().clone());
         };
         let wrong = |why: String| {
             let message = format!("{}: {why}; fix or move it", file.display());
@@ -51,7 +52,7 @@ impl Overrides {
     /// Returns `invalid_configuration` for an unreadable file, `internal_error` if it cannot be written.
     pub(super) fn choose(&self, capability: &str, binding: Option<&str>) -> Result<Chosen, Error> {
         // Held across reading and writing, so that no concurrent change is lost.
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.locked();
         let mut chosen = if self.file.is_some() { self.present()? } else { memory.clone() };
         match binding {
             Some(binding) => chosen.insert(capability.to_owned(), binding.to_owned()),

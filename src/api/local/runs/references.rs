@@ -189,7 +189,6 @@ impl Targets {
         Ok(Found { label, content, run: None })
     }
 
-    /// Returns the current roots.
     fn root_folders(&self) -> Vec<PathBuf> {
         let catalog = self.registry.snapshot();
         let roots = catalog.roots.iter().filter(|root| root.state == RootState::Present);

@@ -1,7 +1,7 @@
 //! The services that runs need, opened on first use: capabilities and their broker, the store, the engine.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ use crate::remote::Address;
 use crate::{Code, Error};
 use skills_base::audit::{Anchor, Recorder};
 use skills_base::locked_folder::LockedFolder;
+use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_config::{Audience, Config, MEMORY_STORE, MissingStore, quoted};
 use skills_registry::policy::Effect;
@@ -54,7 +55,6 @@ pub(super) struct CallServices {
 
 /// The services that execute runs.
 pub(in crate::local) struct RunRuntime {
-    /// The store of runs.
     pub store: Arc<dyn Store>,
     /// The store of sessions, which is the same.
     pub sessions: Arc<dyn Sessions>,
@@ -75,7 +75,6 @@ pub(in crate::local) struct RunRuntime {
 }
 
 /// Returns problems of the settings that are parsed only when a store, a service or a saved view is used.
-#[must_use]
 pub fn config_problems(config: &Config) -> Vec<String> {
     let located = |key: &str, problem: String| match config.places.get(key) {
         Some(place) => format!("{place}: {problem}"),
@@ -170,7 +169,6 @@ impl StorePlace {
     }
 }
 
-/// Returns the options for opening the file of the store.
 fn store_options(config: &Config, file: &Path) -> OpenOptions {
     OpenOptions {
         mode: config.store_mode,
@@ -203,7 +201,7 @@ impl CapabilityServices {
 
     /// Returns the services that execute capabilities, with the current catalog. Reads from disk.
     pub(super) fn calling(&self) -> Result<Arc<CallServices>, Error> {
-        let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.calling.locked();
         if let Some(calling) = &*opened {
             return Ok(Arc::clone(calling));
         }
@@ -320,9 +318,6 @@ impl CapabilityServices {
     }
 
     /// Returns the store of files that scripts produce.
-    ///
-    /// # Errors
-    /// Returns an error if its folder cannot be opened.
     pub(in crate::local) fn kept_files(&self) -> Result<Arc<Artifacts>, Error> {
         Ok(Arc::clone(&self.calling()?.artifacts))
     }
@@ -360,17 +355,11 @@ pub(in crate::local) struct RunStore {
 
 impl RunStore {
     /// Returns the store of sessions; opens the store.
-    ///
-    /// # Errors
-    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn sessions(self: &Arc<Self>) -> Result<Arc<dyn Sessions>, Error> {
         Ok(Arc::clone(&self.runtime().await?.sessions))
     }
 
     /// Returns the store of counters, if it is open or can be opened without creating it.
-    ///
-    /// # Errors
-    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
         if self.runtime.get().is_none()
             && !StorePlace::in_use(&self.config)?.is_stored(self.config.missing_store)
@@ -381,9 +370,6 @@ impl RunStore {
     }
 
     /// Returns the stored anchors of the audit log, if there is a store.
-    ///
-    /// # Errors
-    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
         if self.runtime.get().is_none()
             && !StorePlace::in_use(&self.config)?.is_stored(self.config.missing_store)
@@ -399,9 +385,6 @@ impl RunStore {
     }
 
     /// Returns the store of counters; opens the store.
-    ///
-    /// # Errors
-    /// Same as [`Self::runtime`].
     pub(in crate::local) async fn opened_counts(self: &Arc<Self>) -> Result<Arc<dyn Counts>, Error> {
         Ok(Arc::clone(&self.runtime().await?.counts))
     }
@@ -580,7 +563,7 @@ pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
 impl KnownPlaces {
     fn of(&self, catalog: &Catalog) -> Arc<Vec<String>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.locked();
         if let Some((generation, places)) = &*known
             && *generation == catalog.generation
         {

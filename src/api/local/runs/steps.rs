@@ -14,7 +14,6 @@ use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 /// Maximum depth of steps, which is that of plans.
 const DEEPEST: u32 = 32;
 
-/// What is known about one path.
 #[derive(Default)]
 struct Known<'a> {
     record: Option<&'a StepRecord>,

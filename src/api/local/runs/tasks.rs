@@ -16,7 +16,6 @@ const CLOSED: [&str; 6] = ["done", "closed", "completed", "canceled", "cancelled
 /// A work item of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Task {
-    /// Its id.
     pub id: String,
     /// Its title; empty if it has none.
     pub title: String,

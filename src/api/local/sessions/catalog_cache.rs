@@ -1,12 +1,13 @@
 //! The cached catalog of a session: as long as the skills, the policy and the settings are unchanged, every call has
 //! the same entries, bytes and token counts.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::client_settings::ClientSettings;
 use crate::local::levels::Levels;
 use crate::{ClientView, HiddenSkills};
+use skills_base::sync::MutexExt as _;
 use skills_registry::Catalog;
 use skills_registry::policy::Policy;
 use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
@@ -21,7 +22,6 @@ pub(super) struct Key {
     pub catalog: Arc<Catalog>,
     pub policy: Arc<Policy>,
     pub client: Option<String>,
-    /// The client's own settings.
     pub settings: ClientSettings,
     pub window: u32,
     /// Ids that the speaking agent is limited to.
@@ -97,7 +97,7 @@ impl Prepared {
         // No lock is held while it is prepared: two concurrent requests for the same key both prepare it, and neither
         // waits.
         let made = Arc::new(make(&key)?);
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.locked();
         cached.retain(|(known, _)| *known != key);
         cached.insert(0, (key, Arc::clone(&made)));
         cached.truncate(CACHE_SIZE);
@@ -105,7 +105,7 @@ impl Prepared {
     }
 
     fn found(&self, key: &Key) -> Option<Arc<Ready>> {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.locked();
         let at = cached.iter().position(|(known, _)| known == key)?;
         let found = cached.remove(at);
         let ready = Arc::clone(&found.1);
@@ -126,7 +126,7 @@ pub(in crate::local) struct Views(Mutex<Vec<(Key, Instant, Arc<ClientView>)>>);
 impl Views {
     /// Returns the view for this key, reading it if necessary.
     pub(super) fn get(&self, key: Key, make: impl FnOnce(&Key) -> ClientView) -> Arc<ClientView> {
-        let cached = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = || self.0.locked();
         let mut known = cached();
         known.retain(|(known, made, _)| {
             Arc::ptr_eq(&known.catalog, &key.catalog) && made.elapsed() < MAX_VIEW_AGE

@@ -70,7 +70,6 @@ fn differing_parts(catalog: bool, bodies: bool) -> Vec<String> {
 /// The kind of a text, for its comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
-    /// A catalog.
     Catalog,
     /// A text without a catalog.
     Plain,
@@ -177,7 +176,6 @@ fn edges(text: &str) -> Vec<DiffLine> {
 /// A piece of a composed text: an entry of the catalog with its name, or a line.
 #[derive(Clone, Copy)]
 pub(super) struct Piece<'a> {
-    /// The name of an entry.
     pub name: Option<&'a str>,
     /// Its complete text.
     pub text: &'a str,

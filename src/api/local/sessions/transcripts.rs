@@ -1,8 +1,9 @@
 //! Cache of recently read transcripts. Entries never change, so a call costs no more in a long session than in a short
 //! one: only newly appended entries are read from the store.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use skills_base::sync::MutexExt as _;
 use skills_session::Entry;
 
 /// Number of cached sessions; others are read completely.
@@ -22,13 +23,13 @@ pub(in crate::local) struct Transcripts(Mutex<Vec<Known>>);
 impl Transcripts {
     /// Returns the version and the entries when the session was last read.
     pub(super) fn of(&self, id: &str) -> Option<(u64, Vec<Arc<Entry>>)> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.0.locked();
         cached.iter().find(|known| known.id == id).map(|known| (known.version, known.entries.clone()))
     }
 
     /// Stores what was read or written; an older version than the cached one is ignored.
     pub(super) fn keep(&self, id: &str, version: u64, entries: &[Arc<Entry>]) {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.0.locked();
         if let Some(at) = cached.iter().position(|known| known.id == id) {
             let known = cached.remove(at);
             if known.version > version {
@@ -42,7 +43,7 @@ impl Transcripts {
 
     /// Removes a session whose stored transcript differs from the cached one.
     pub(super) fn forget(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id != id);
+        self.0.locked().retain(|known| known.id != id);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use crate::sync::MutexExt as _;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,18 +26,15 @@ const SECONDS: [f64; 17] = [
 ];
 
 type Label = (&'static str, Cow<'static, str>);
-/// A set of labels.
 pub(super) type Labels = Vec<Label>;
 type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// Creates a set of one label.
 pub(super) fn one(key: &'static str, value: &str) -> Labels {
     many([(key, value)])
 }
 
-/// Creates a set of two labels.
 pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
     many([(key, value), (other, its)])
 }
@@ -269,7 +267,7 @@ impl Families {
     /// Returns the value under which runs with this value of a label are counted.
     pub fn bounded_value(&self, label: &str, value: &str) -> String {
         let value = cut(value);
-        let mut known = self.label_values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.label_values.locked();
         let values = known.entry(label.to_owned()).or_default();
         if values.len() < MAX_LABEL_VALUES {
             values.insert(value.to_owned());

@@ -6,10 +6,11 @@ mod families;
 mod report;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use self::families::{Families, many, one, two};
+use crate::sync::RwLockExt as _;
 
 /// Runs and workers of a store at a point in time.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,7 +33,6 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 /// The result of looking up an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOutcome {
-    /// The key was new.
     Created,
     /// The existing run was returned.
     Reused,
@@ -45,7 +45,6 @@ pub enum KeyOutcome {
 /// What became of uploaded content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadOutcome {
-    /// It was stored.
     Stored,
     /// It was refused, by a limit or an error.
     Refused,
@@ -70,7 +69,7 @@ fn outcome(ok: bool) -> &'static str {
 
 impl Metrics {
     fn families(&self) -> Arc<Families> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read_locked())
     }
 
     /// Counts the lookup of an idempotency key at a launch.
@@ -90,7 +89,6 @@ impl Metrics {
         self.families().run_transitions.get_or_create(&one("state", state)).inc();
     }
 
-    /// Records a step with its duration.
     pub fn step(&self, status: &str, took: Duration) {
         let families = self.families();
         families.steps.get_or_create(&one("status", status)).inc();
@@ -246,9 +244,6 @@ impl Metrics {
     }
 
     /// Returns all metrics as data.
-    ///
-    /// # Errors
-    /// Returns an error under the conditions of [`Self::text`].
     pub fn report(&self) -> Result<MetricsReport, std::fmt::Error> {
         let families = self.families();
         Ok(report::report(&families.text()?, families.since_ms, &families.names))
@@ -256,7 +251,7 @@ impl Metrics {
 
     /// Resets all metrics, which Prometheus treats as a restart.
     pub fn reset(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Families::new());
+        *self.0.write_locked() = Arc::new(Families::new());
     }
 }
 

@@ -128,7 +128,6 @@ fn labels(run: &RunRecord) -> Option<String> {
     Some(run.labels()).filter(|labels| !labels.is_empty()).map(|labels| format!("Labels: {}", clean(&labels)))
 }
 
-/// Renders the details of a run.
 pub fn page(detail: &RunDetail, now_ms: i64) -> String {
     let run = &detail.run;
     let mut out = format!("\nRun {}: {}\n", short(run), sentences(vec![clean(run.title_or_skill())]));
@@ -250,7 +249,6 @@ pub fn values(fields: &Value, max: Option<usize>) -> String {
     out
 }
 
-/// Renders the board.
 pub fn board(board: &Board, hours: u32) -> String {
     let mut out = String::new();
     let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
@@ -324,7 +322,6 @@ fn worker(worker: &WorkerView, now_ms: i64) -> String {
     sentences(parts)
 }
 
-/// Renders the workers.
 pub fn workers(workers: &[WorkerView]) -> String {
     if workers.is_empty() {
         return "No workers.\n".to_owned();

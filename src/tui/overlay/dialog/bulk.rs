@@ -6,7 +6,7 @@ mod texts;
 
 use std::time::{Duration, Instant};
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use self::runs::{DetailChange, RunRows};
@@ -17,22 +17,18 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::{Painter, counted, cut_end, shown};
 use skills_model::CommandName;
 use skills_store::RunRecord;
 
 /// Delay before the first command is sent, in which sending can be canceled.
 const CANCEL_DELAY: Duration = Duration::from_secs(3);
-/// Maximum width of the dialog.
 const MAX_WIDTH: u16 = 140;
 /// Minimum width of the screen for a margin around the dialog.
 const MIN_WIDTH_WITH_MARGIN: u16 = 100;
 /// Minimum number of rows of the list.
 const MIN_ROWS: u16 = 4;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Button(usize),
@@ -91,7 +87,7 @@ impl Phase {
 
     /// Returns the keys while a button has the focus.
     fn hints(self, runs: &RunRows, text: Option<&'static str>) -> Vec<Hint> {
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         match self {
             Self::Choosing => {
                 let mut out = vec![hint(Action::Up, "run"), hint(Action::Mark, "include or exclude")];
@@ -137,7 +133,6 @@ struct FrameAreas {
     height: (Rect, u16),
 }
 
-/// The state of the dialog.
 pub struct BulkDialog {
     pane: PaneId,
     command: CommandName,
@@ -443,34 +438,30 @@ impl Overlay for BulkDialog {
         }
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => return self.go(-3),
-            MouseEventKind::ScrollDown => return self.go(3),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
-                    let action = self.buttons().get(button).map(|button| button.action);
-                    return action.map_or(Outcome::Stay, |action| self.press(action));
-                }
-                if let Some(row) = self.runs.row_at(at) {
-                    self.runs.scroll.cursor = row;
-                    self.toggle(row);
-                    return self.go(0);
-                }
-                if self.phase == Phase::Choosing
-                    && let Some(text) = self.texts.click(at)
-                {
-                    self.focus = Focus::Text(text);
-                }
-            }
-            _ => {}
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.go(rows)
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(button) = parts::button_at(&self.drawn.buttons, at) {
+            let action = self.buttons().get(button).map(|button| button.action);
+            return action.map_or(Outcome::Stay, |action| self.press(action));
+        }
+        if let Some(row) = self.runs.row_at(at) {
+            self.runs.scroll.cursor = row;
+            self.toggle(row);
+            return self.go(0);
+        }
+        if self.phase == Phase::Choosing
+            && let Some(text) = self.texts.click(at)
+        {
+            self.focus = Focus::Text(text);
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         if self.in_text() {
             return vec![
                 hint(Action::NextPart, "next"),
@@ -490,15 +481,15 @@ impl Overlay for BulkDialog {
             .into_iter()
             .map(|action| (action, "select"))
             .filter(|(action, _)| *action != Action::Mark || self.phase == Phase::Choosing);
-        out.extend(all.map(|(action, label)| Hint { action, label }));
+        out.extend(all.map(|(action, label)| Hint::new(action, label)));
         out.extend(
             send.filter(|_| self.phase == Phase::Choosing)
                 .map(|action| Hint { action, label: verb(self.command).1 }),
         );
         out.extend([
-            Hint { action: Action::SendNow, label: "send now" },
-            Hint { action: Action::Undo, label: "cancel sending" },
-            Hint { action: Action::Back, label: "close" },
+            Hint::new(Action::SendNow, "send now"),
+            Hint::new(Action::Undo, "cancel sending"),
+            Hint::new(Action::Back, "close"),
         ]);
         out
     }

@@ -3,7 +3,6 @@
 /// A few options, one of which is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The options, as shown.
     pub options: Vec<String>,
     /// Index of the selected one.
     pub at: usize,
@@ -16,7 +15,6 @@ impl Choice {
     }
 
     /// Returns the selected option.
-    #[must_use]
     pub fn shown(&self) -> &str {
         self.options.get(self.at).map_or("", String::as_str)
     }

@@ -7,7 +7,7 @@ mod view;
 
 use std::time::{Duration, Instant};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -20,8 +20,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId, Target};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::{Painter, cells, cut_end, shown};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, Event};
 use skills_model::{Choice, Verdict};
 use skills_store::{RunId, RunQuery};
@@ -33,7 +32,6 @@ const WIDTH: u16 = 76;
 /// Width up to which the dialog grows with its lines.
 const MAX_WIDTH: u16 = 140;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Button(usize),
@@ -62,7 +60,6 @@ pub(super) struct Decision {
     button_areas: Vec<Rect>,
 }
 
-/// Returns whether an action decides.
 fn decides(action: Action) -> bool {
     matches!(
         action,
@@ -430,33 +427,30 @@ impl Overlay for Decision {
         }
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.body.roll(-3),
-            MouseEventKind::ScrollDown => self.body.roll(3),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.button_areas.iter().position(|rect| rect.contains(at)) {
-                    return self.press_button(index);
-                }
-                if let Some(index) = self.body.row_at(at) {
-                    // A second click on the row that is shown selects it.
-                    if self.focus == Focus::Together && self.gates.at == index {
-                        self.mark(index);
-                    }
-                    self.focus = Focus::Together;
-                    self.choose(index);
-                } else if let Some(part) = self.fields.click(at) {
-                    self.focus = Focus::Field(part);
-                }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.body.roll(rows);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(index) = parts::button_at(&self.button_areas, at) {
+            return self.press_button(index);
+        }
+        if let Some(index) = self.body.row_at(at) {
+            // A second click on the row that is shown selects it.
+            if self.focus == Focus::Together && self.gates.at == index {
+                self.mark(index);
             }
-            _ => {}
+            self.focus = Focus::Together;
+            self.choose(index);
+        } else if let Some(part) = self.fields.click(at) {
+            self.focus = Focus::Field(part);
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         let mut out = vec![hint(Action::NextPart, "move")];
         if self.in_text() {
             out.push(match self.focus {
@@ -490,7 +484,7 @@ impl Overlay for Decision {
     }
 
     fn help_items(&self) -> Vec<Hint> {
-        let hint = |action, label| Hint { action, label };
+        let hint = Hint::new;
         let mut out = parts::with_form_keys(self.hints());
         if !self.gates.sending() {
             out.extend(button_hints(&self.gates.buttons()));

@@ -3,26 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
+use super::form_box::{FormBox, Surroundings};
 use super::parts::{self, Button, LABEL};
 use crate::action::{Action, Context};
-use crate::form::{Form, FormOutcome, FormState};
-use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
-use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::form::Form;
+use crate::overlay::{Hint, Outcome, Overlay};
+use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{Painter, RichLine, Seg, counted, shown, wrap_to};
 use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
-
-/// Width of the dialog if there is enough space.
-const WIDTH: u16 = 78;
 
 /// Message if the connection is lost after the launch was sent.
 const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
@@ -31,48 +25,30 @@ const LOST: &str = "Sent, but the connection was lost before the response. It is
 /// Message if the contract was edited while the dialog was open.
 const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
 
-/// The state of the dialog.
 pub(super) struct LaunchDialog {
     pane: PaneId,
     view: Arc<ContractView>,
     ticket: u64,
-    form: Form,
-    /// The focused button; `None` while the form has the focus.
-    button: Option<usize>,
+    fields: FormBox,
     sent: bool,
     /// Whether the core is reachable.
     connected: bool,
-    /// Whether the run was launched.
     done: bool,
-    said: Option<String>,
-    pressed: Vec<Rect>,
-    /// Rows of the form at a width: while the dialog is open it grows, but does not shrink.
-    rows: (u16, u16),
+    /// Why the launch was refused, or what changed.
+    message: Option<String>,
 }
 
 impl LaunchDialog {
     pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
         let form = Form::new(&view.contract.inputs, &Map::new());
         let button = form.is_empty().then_some(0);
-        let (sent, connected, done, said) = (false, true, false, None);
-        Self {
-            pane,
-            view,
-            ticket,
-            form,
-            button,
-            sent,
-            connected,
-            done,
-            said,
-            pressed: Vec::new(),
-            rows: (0, 0),
-        }
+        let fields = FormBox::new(form, button);
+        Self { pane, view, ticket, fields, sent: false, connected: true, done: false, message: None }
     }
 
     /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
-        self.form.retype(typed);
+        self.fields.form.retype(typed);
         self
     }
 
@@ -83,10 +59,10 @@ impl LaunchDialog {
         vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, "Launch", "^S")]
     }
 
-    fn press(&mut self, action: Action) -> Outcome {
+    fn press(&mut self, action: Option<Action>) -> Outcome {
         match action {
-            Action::Back => Outcome::Close,
-            Action::Execute => self.launch(),
+            Some(Action::Back) => Outcome::Close,
+            Some(Action::Execute) => self.launch(),
             _ => Outcome::Stay,
         }
     }
@@ -96,12 +72,12 @@ impl LaunchDialog {
         if self.sent || self.view.blocked.is_some() {
             return Outcome::Stay;
         }
-        if !self.form.check() {
-            self.button = None;
+        if !self.fields.form.check() {
+            self.fields.button = None;
             return Outcome::Stay;
         }
-        let Ok(inputs) = self.form.values() else { return Outcome::Stay };
-        (self.sent, self.said, self.button) = (true, None, Some(0));
+        let Ok(inputs) = self.fields.form.values() else { return Outcome::Stay };
+        (self.sent, self.message, self.fields.button) = (true, None, Some(0));
         let skill = self.view.skill_id.to_string();
         let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
         Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Launch { request, ticket: self.ticket })])
@@ -114,45 +90,27 @@ impl LaunchDialog {
         }
         let (edited, before) = (self.view.digest != view.digest, self.view.blocked.is_some());
         if self.view.contract.inputs != view.contract.inputs {
-            let typed = self.form.typed();
-            self.form = Form::new(&view.contract.inputs, &Map::new());
-            self.form.retype(&typed);
+            let typed = self.fields.form.typed();
+            self.fields.form = Form::new(&view.contract.inputs, &Map::new());
+            self.fields.form.retype(&typed);
         }
         self.view = Arc::clone(view);
         if edited || before != view.blocked.is_some() {
-            self.button = (self.form.is_empty() || view.blocked.is_some()).then_some(0);
+            self.fields.button = (self.fields.form.is_empty() || view.blocked.is_some()).then_some(0);
         }
         if edited {
-            self.said = Some(EDITED.to_owned());
+            self.message = Some(EDITED.to_owned());
         }
     }
 
     /// Returns a message about the launch, and whether it is a problem.
     fn status_line(&self) -> Option<(String, bool)> {
-        let message = self.view.blocked.clone().or_else(|| self.said.clone());
+        let message = self.view.blocked.clone().or_else(|| self.message.clone());
         match (message, self.sent, self.connected) {
             (Some(message), ..) => Some((message, true)),
             (None, true, true) => Some(("Sent; waiting for the response.".to_owned(), false)),
             (None, true, false) => Some((LOST.to_owned(), true)),
             (None, false, _) => None,
-        }
-    }
-
-    fn turn(&mut self, forward: bool) {
-        let last = self.buttons().len() - 1;
-        match (self.button, forward) {
-            (Some(at), true) if at < last => self.button = Some(at + 1),
-            (Some(at), false) if at > 0 => self.button = Some(at - 1),
-            (Some(_), _) if self.form.is_empty() => self.button = Some(if forward { 0 } else { last }),
-            (Some(_), true) => {
-                self.button = None;
-                self.form.first();
-            }
-            (Some(_), false) => {
-                self.button = None;
-                self.form.last();
-            }
-            (None, _) => {}
         }
     }
 
@@ -172,18 +130,10 @@ impl LaunchDialog {
             ),
         ])];
         let mut row = |label: &str, text: &str, role: Role| {
-            let available = width.saturating_sub(LABEL);
             let segs = [Seg::new(shown(text), role)];
-            for (at, line) in wrap_to(&segs, available, if roomy { 2 } else { 1 }, painter.glyphs.ellipsis)
-                .into_iter()
-                .enumerate()
-            {
-                let head = if at == 0 { label } else { "" };
-                let mut segs =
-                    vec![Seg::new(format!("{head:<width$}", width = usize::from(LABEL)), Role::Muted)];
-                segs.extend(line.segs);
-                out.push(RichLine::from_segs(segs));
-            }
+            let most = if roomy { 2 } else { 1 };
+            let lines = wrap_to(&segs, width.saturating_sub(LABEL), most, painter.glyphs.ellipsis);
+            out.extend(parts::labeled(label, LABEL, lines.into_iter().map(|line| line.segs)));
         };
         let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
         for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
@@ -208,48 +158,20 @@ impl LaunchDialog {
 
 impl Overlay for LaunchDialog {
     fn in_text(&self) -> bool {
-        self.button.is_none()
+        self.fields.button.is_none()
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.button.is_none() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        self.fields.contexts()
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
-        match (action, self.button) {
-            (Some(Action::Execute), _) => return self.launch(),
-            (Some(Action::LeaveField | Action::Back), None) => {
-                self.form.leave();
-                self.button = Some(0);
-            }
-            (Some(action), None) => match self.form.act(action) {
-                FormOutcome::After => self.button = Some(self.buttons().len() - 1),
-                FormOutcome::Before => self.button = Some(0),
-                _ => {}
-            },
-            (None, None) => {
-                self.form.key(key);
-            }
-            (Some(Action::NextPart | Action::Down), Some(_)) => self.turn(true),
-            (Some(Action::PreviousPart | Action::Up), Some(_)) => self.turn(false),
-            (Some(Action::Open), Some(at)) => {
-                let action = self.buttons().get(at).map(|button| button.action);
-                return action.map_or(Outcome::Stay, |action| self.press(action));
-            }
-            (Some(action), Some(_)) => return self.press(action),
-            (None, Some(_)) => {}
-        }
-        Outcome::Stay
+        let pressed = self.fields.key(key, action, &self.buttons());
+        self.press(pressed)
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        if self.button.is_none() {
-            self.form.paste(text);
-        }
+        self.fields.paste(text);
         Outcome::Stay
     }
 
@@ -262,7 +184,7 @@ impl Overlay for LaunchDialog {
                 }
                 Err(error) => {
                     self.sent = false;
-                    self.said = Some(shown(&error.message));
+                    self.message = Some(shown(&error.message));
                     Outcome::Handled
                 }
             },
@@ -286,47 +208,26 @@ impl Overlay for LaunchDialog {
     }
 
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
-        let typed = if self.done { Map::new() } else { self.form.typed() };
+        let typed = if self.done { Map::new() } else { self.fields.form.typed() };
         Some((self.pane, Effect::Keep(super::name_of_launch(self.view.skill_id.as_str()), typed)))
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.form.wheel(false),
-            MouseEventKind::ScrollDown => self.form.wheel(true),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.pressed.iter().position(|rect| rect.contains(at)) {
-                    let action = self.buttons().get(index).map(|button| button.action);
-                    return action.map_or(Outcome::Stay, |action| self.press(action));
-                }
-                if self.form.click(at).is_some() {
-                    self.button = None;
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.fields.form.wheel(rows > 0);
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        let pressed = self.fields.click(at, &self.buttons());
+        self.press(pressed)
     }
 
     fn hints(&self) -> Vec<Hint> {
         if self.sent {
             // Closing does not withdraw the launch.
-            return vec![Hint { action: Action::Back, label: "close" }];
+            return vec![Hint::new(Action::Back, "close")];
         }
-        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
-        if self.button.is_some() {
-            out.push(Hint { action: Action::Open, label: "select" });
-        }
-        if self.view.blocked.is_none() {
-            out.push(Hint { action: Action::Execute, label: "launch" });
-        }
-        if self.button.is_some() {
-            out.push(Hint { action: Action::Back, label: "cancel" });
-        } else {
-            out.push(Hint { action: Action::LeaveField, label: "leave field" });
-        }
-        out
+        self.fields.hints(self.view.blocked.is_none().then_some("launch"))
     }
 
     fn help_items(&self) -> Vec<Hint> {
@@ -334,64 +235,13 @@ impl Overlay for LaunchDialog {
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
-        let width = WIDTH.min(area.width);
-        let inner = width.saturating_sub(6);
-        let roomy = area.height >= 26;
-        let air = u16::from(roomy);
-        let head = self.head(inner, roomy, painter);
-        let look = FormState {
-            indent: 0,
-            label: self.form.label_width(0, inner / 3),
-            roomy,
-            focused: self.button.is_none(),
+        let around = Surroundings {
+            title: "Launch a run",
+            head: self.head(FormBox::inner_width(area), area.height >= 26, painter),
+            message: self.status_line().map(|(message, bad)| (shown(&message), bad)),
+            buttons: &self.buttons(),
+            keeps_rows: true,
         };
-        let said = self.status_line().map(|(said, bad)| {
-            let lines = wrap(&[Seg::new(shown(&said), Role::Text)], inner.saturating_sub(2));
-            (lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>(), bad)
-        });
-        let said_rows = said.as_ref().map_or(0, |(lines, _)| lines.len() as u16 + 1);
-        let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
-        let before = if self.rows.0 == inner { self.rows.1 } else { 1 };
-        self.rows = (inner, self.form.required_height(inner, look).max(before));
-        let wanted = self.rows.1;
-        let rows = wanted.min(area.height.saturating_sub(fixed)).max(1);
-        let outer = centered(area, width, fixed + rows);
-        let inside = frame(outer, painter, "Launch a run", "", false);
-        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
-        let mut y = inside.y + air;
-        for line in &head {
-            painter.line(inside.x, y, line, inside.width);
-            y += 1;
-        }
-        y += 1;
-        if let Some((lines, bad)) = said {
-            if bad {
-                y += parts::warning(Rect { y, ..inside }, painter, &lines) + 1;
-            } else {
-                for line in &lines {
-                    painter.put(inside.x, y, line, Role::Muted, inside.width);
-                    y += 1;
-                }
-                y += 1;
-            }
-        }
-        let mut cx = Draw {
-            theme: painter.theme,
-            glyphs: painter.glyphs,
-            now,
-            clock_ms: 0,
-            focused: true,
-            full_screen: false,
-            split: 0,
-            cursor: None,
-        };
-        if self.form.is_empty() {
-            painter.put(inside.x, y, "it has no inputs", Role::Muted, inside.width);
-        } else {
-            self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
-        }
-        let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
-        self.pressed = parts::buttons(row, painter, &self.buttons(), self.button);
-        cx.cursor.filter(|_| self.button.is_none())
+        self.fields.draw(area, painter, now, &around)
     }
 }

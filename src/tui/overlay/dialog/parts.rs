@@ -4,25 +4,20 @@ use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
 
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::field::Field;
-use crate::form::Text;
+use crate::form::{Form, FormState, Text};
 use crate::overlay::Hint;
+use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::RichLine;
-use crate::widgets::scroll::{Scroll, rows_above_note};
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, cut_end, rows_above_note, shown, wrap};
 
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
 
-/// A button.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Button {
-    /// The action.
     pub action: Action,
-    /// The label.
     pub label: String,
     /// The key that triggers it.
     pub key: &'static str,
@@ -31,7 +26,6 @@ pub struct Button {
 }
 
 impl Button {
-    /// Creates a button.
     pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { action, label: label.into(), key, danger: false }
     }
@@ -56,10 +50,62 @@ pub fn with_form_keys(mut hints: Vec<Hint>) -> Vec<Hint> {
     ];
     for (action, label) in keys {
         if !hints.iter().any(|hint| hint.action == action) {
-            hints.push(Hint { action, label });
+            hints.push(Hint::new(action, label));
         }
     }
     hints
+}
+
+/// Returns the contexts of a dialog with text fields.
+pub fn contexts(in_text: bool) -> Vec<Context> {
+    if in_text { vec![Context::Form, Context::Field, Context::Dialog] } else { vec![Context::Dialog] }
+}
+
+pub fn button_at(drawn: &[Rect], at: Position) -> Option<usize> {
+    drawn.iter().position(|rect| rect.contains(at))
+}
+
+/// Returns the lines of a text next to its label.
+pub fn labeled(
+    label: &str,
+    width: u16,
+    lines: impl IntoIterator<Item = Vec<Seg>>,
+) -> impl Iterator<Item = RichLine> {
+    let width = usize::from(width);
+    lines.into_iter().enumerate().map(move |(at, line)| {
+        let label = if at == 0 { label } else { "" };
+        let mut segs = vec![Seg::new(format!("{label:<width$}"), Role::Muted)];
+        segs.extend(line);
+        RichLine::from_segs(segs)
+    })
+}
+
+/// Returns the lines of a message with a sign before it, in a dialog of this inner width.
+pub fn message_lines(message: &str, width: u16) -> Vec<String> {
+    let lines = wrap(&[Seg::new(message, Role::Text)], width.saturating_sub(2));
+    lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect()
+}
+
+/// Draws a form; returns the position of the terminal's cursor.
+pub fn form(
+    form: &mut Form,
+    area: Rect,
+    look: FormState,
+    painter: &mut Painter<'_>,
+    now: Instant,
+) -> Option<Position> {
+    let mut cx = Draw {
+        theme: painter.theme,
+        glyphs: painter.glyphs,
+        now,
+        clock_ms: 0,
+        focused: true,
+        full_screen: false,
+        split: 0,
+        cursor: None,
+    };
+    form.draw(area, look, painter.buf, &mut cx);
+    cx.cursor
 }
 
 /// Returns the part of a ring after the focused one, or before it; the second one if none is focused.
@@ -125,7 +171,6 @@ pub struct Row<'a> {
     pub note: &'a str,
     /// Whether the note is a problem.
     pub wrong: bool,
-    /// Whether the field has the focus.
     pub focused: bool,
 }
 
@@ -189,7 +234,6 @@ pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'
 }
 
 /// Returns the current wall clock, from its value when the dialog was opened.
-#[must_use]
 pub fn clock(opened: (i64, Instant), now: Instant) -> i64 {
     let since = now.saturating_duration_since(opened.1).as_millis();
     opened.0.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))

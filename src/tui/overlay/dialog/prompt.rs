@@ -12,7 +12,7 @@ use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::terminal::MAX_COPY_BYTES;
-use crate::widgets::format::byte_size;
+use crate::widgets::byte_size;
 use skills_authoring::golden_file::GoldenEdit;
 use skills_discovery::Case;
 use skills_session::MessageRole;
@@ -23,24 +23,17 @@ use skills_skill::contract::{Field, FieldType};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptKind {
     /// A message to add to a session.
-    Message {
-        /// The session.
-        session: String,
-    },
+    Message { session: String },
     /// The arguments and files of a script.
     Script {
-        /// The session.
         session: String,
-        /// The loaded skill.
         skill: String,
-        /// Its path in the bundle.
         path: String,
         /// Description of its isolation.
         isolation: String,
     },
     /// An export of a session, and its destination.
     Export {
-        /// The session.
         session: String,
         /// The session in every format.
         exports: Arc<[Exported]>,
@@ -130,7 +123,6 @@ impl PromptKind {
         Form::new(&fields, &values)
     }
 
-    /// Returns the name of the draft.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Message { .. } => "say".to_owned(),
@@ -221,7 +213,6 @@ const FILE: &str = "file";
 pub const NAME_OF_EXPORT: &str = "export";
 
 /// Returns the name of the draft of a script's arguments.
-#[must_use]
 pub fn name_of_script(skill: &str, path: &str) -> String {
     format!("script {skill} {path}")
 }
@@ -240,32 +231,9 @@ fn handed(word: String) -> Result<(String, String), String> {
     Ok((name, path))
 }
 
-/// Splits a text at spaces; quotes preserve spaces, a backslash escapes the next character.
-///
-/// # Errors
-/// Returns an error if a quote is not closed.
+/// Splits a text into words as a shell does.
 fn words(text: &str) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut signs = text.chars();
-    while let Some(c) = signs.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => out.extend(word.take()),
-            (None | Some('"'), '\\') => word.get_or_insert_default().extend(signs.next()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    if let Some(open) = quote {
-        return Err(format!("the quote {open} in {text:?} is not closed"));
-    }
-    out.extend(word);
-    Ok(out)
+    crate::editor::words(text).map_err(|quote| format!("the quote {quote} in {text:?} is not closed"))
 }
 
 #[cfg(test)]

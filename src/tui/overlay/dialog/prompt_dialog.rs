@@ -4,41 +4,31 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
+use super::form_box::{FormBox, Surroundings};
 use super::parts::{self, Button, LABEL};
 use super::prompt::PromptKind;
 use crate::action::{Action, Context};
-use crate::form::{Form, FormOutcome, FormState};
-use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
-use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::overlay::{Hint, Outcome, Overlay};
+use crate::pane::{Effect, Message, PaneId};
 use crate::session_export::{Exported, Format};
 use crate::session_requests::{SessionRequest, SessionResponse};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::theme::Role;
-use crate::widgets::format::byte_size;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{Painter, RichLine, Seg, byte_size, shown, wrap_to};
 use skills_api::near;
 use skills_registry::Catalog;
 use skills_skill::SkillId;
 
-/// Width of the dialog if there is enough space.
-const WIDTH: u16 = 78;
-
-/// The state of the dialog.
 pub(super) struct PromptDialog {
     pane: PaneId,
     asking: PromptKind,
-    form: Form,
-    /// The focused button; `None` while the form has the focus.
-    button: Option<usize>,
-    said: Option<String>,
-    pressed: Vec<Rect>,
+    fields: FormBox,
+    /// Why it was not submitted.
+    message: Option<String>,
     /// Whether a file is being written.
     sent: bool,
     /// Whether the request was submitted: no draft is kept.
@@ -53,34 +43,40 @@ impl PromptDialog {
     pub(super) fn new(pane: PaneId, asking: PromptKind) -> Self {
         // A script requires approval, so the focus is on "Cancel".
         let button = matches!(asking, PromptKind::Script { .. }).then_some(0);
-        let form = asking.form();
-        let (said, pressed, sent, done) = (None, Vec::new(), false, false);
+        let fields = FormBox::new(asking.form(), button);
         let (catalog, reported) = (None, Vec::new());
-        Self { pane, asking, form, button, said, pressed, sent, done, catalog, reported }
+        Self { pane, asking, fields, message: None, sent: false, done: false, catalog, reported }
     }
 
     /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
-        self.form.retype(typed);
+        self.fields.form.retype(typed);
         self
     }
 
-    fn buttons(&self) -> [Button; 2] {
-        let act = match &self.asking {
-            PromptKind::Message { .. } => "Append",
-            PromptKind::Script { .. } => "Review",
-            PromptKind::Export { .. } => "Export",
-            PromptKind::Golden(form) if form.replaces.is_some() => "Change",
-            PromptKind::Golden(_) => "Add",
-            PromptKind::Import => "Import",
-        };
-        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, act, "^S")]
+    /// Returns the title, the label of the button, and that of its key.
+    fn labels(&self) -> (&'static str, &'static str, &'static str) {
+        match &self.asking {
+            PromptKind::Message { .. } => ("Append a message", "Append", "append"),
+            PromptKind::Script { .. } => ("Run a script", "Review", "review"),
+            PromptKind::Export { .. } => ("Export the session", "Export", "export"),
+            PromptKind::Golden(form) if form.replaces.is_some() => {
+                ("Change a golden query", "Change", "change")
+            }
+            PromptKind::Golden(_) => ("Add a golden query", "Add", "add"),
+            PromptKind::Import => ("Import golden queries", "Import", "import"),
+        }
     }
 
-    fn press(&mut self, action: Action) -> Outcome {
+    fn buttons(&self) -> [Button; 2] {
+        let (_, label, _) = self.labels();
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, label, "^S")]
+    }
+
+    fn press(&mut self, action: Option<Action>) -> Outcome {
         match action {
-            Action::Back => Outcome::Close,
-            Action::Execute => self.submit(),
+            Some(Action::Back) => Outcome::Close,
+            Some(Action::Execute) => self.submit(),
             _ => Outcome::Stay,
         }
     }
@@ -89,11 +85,11 @@ impl PromptDialog {
         if self.sent {
             return Outcome::Stay;
         }
-        if !self.form.check() {
-            self.button = None;
+        if !self.fields.form.check() {
+            self.fields.button = None;
             return Outcome::Stay;
         }
-        let Ok(values) = self.form.values() else { return Outcome::Stay };
+        let Ok(values) = self.fields.form.values() else { return Outcome::Stay };
         match self.asking.ask(&values) {
             Ok(write @ Effect::Session(SessionRequest::Write { .. })) => {
                 // The dialog stays until the file is written: a rejected file name can be corrected here.
@@ -102,7 +98,7 @@ impl PromptDialog {
             }
             Ok(effect) => {
                 if let Some(why) = self.unknown_skills(&effect) {
-                    self.said = Some(why);
+                    self.message = Some(why);
                     return Outcome::Stay;
                 }
                 // The review may reveal an error: keep the input until the script runs.
@@ -110,7 +106,7 @@ impl PromptDialog {
                 Outcome::Done(self.pane, vec![effect])
             }
             Err(why) => {
-                self.said = Some(why);
+                self.message = Some(why);
                 Outcome::Stay
             }
         }
@@ -134,22 +130,6 @@ impl PromptDialog {
         let what = if unknown.len() == 1 { "skill" } else { "skills" };
         self.reported = unknown;
         Some(format!("{what} {names} not found; Ctrl-S again saves the query anyway"))
-    }
-
-    fn turn(&mut self, forward: bool) {
-        match (self.button, forward) {
-            (Some(0), true) => self.button = Some(1),
-            (Some(at), false) if at > 0 => self.button = Some(at - 1),
-            (Some(_), true) => {
-                self.button = None;
-                self.form.first();
-            }
-            (Some(_), false) => {
-                self.button = None;
-                self.form.last();
-            }
-            (None, _) => {}
-        }
     }
 
     fn head(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -193,22 +173,14 @@ impl PromptDialog {
             let indent = if label.is_empty() { 0 } else { LABEL };
             let segs = [Seg::new(shown(&text), Role::Text)];
             let lines = wrap_to(&segs, width.saturating_sub(indent), 3, painter.glyphs.ellipsis);
-            for (at, line) in lines.into_iter().enumerate() {
-                let head = if at == 0 { label } else { "" };
-                let head = format!("{head:<width$}", width = usize::from(indent));
-                let mut segs = vec![Seg::new(head, Role::Muted)];
-                segs.extend(line.segs);
-                out.push(RichLine::from_segs(segs));
-            }
+            out.extend(parts::labeled(label, indent, lines.into_iter().map(|line| line.segs)));
         }
         out
     }
-}
 
-impl PromptDialog {
     /// Returns the errors that the service of the chosen format is expected to report.
     fn objections(&self, exports: &[Exported]) -> Vec<String> {
-        let values = self.form.values().unwrap_or_default();
+        let values = self.fields.form.values().unwrap_or_default();
         let chosen = values.get("format").and_then(Value::as_str).and_then(|format| format.parse().ok());
         let first = match &self.asking {
             PromptKind::Export { first, .. } => Some(*first),
@@ -222,43 +194,17 @@ impl PromptDialog {
 
 impl Overlay for PromptDialog {
     fn in_text(&self) -> bool {
-        self.button.is_none()
+        self.fields.button.is_none()
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.button.is_none() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        self.fields.contexts()
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
-        self.said = None;
-        match (action, self.button) {
-            (Some(Action::Execute), _) => return self.submit(),
-            (Some(Action::LeaveField | Action::Back), None) => {
-                self.form.leave();
-                self.button = Some(0);
-            }
-            (Some(action), None) => match self.form.act(action) {
-                FormOutcome::After => self.button = Some(1),
-                FormOutcome::Before => self.button = Some(0),
-                _ => {}
-            },
-            (None, None) => {
-                self.form.key(key);
-            }
-            (Some(Action::NextPart | Action::Down), Some(_)) => self.turn(true),
-            (Some(Action::PreviousPart | Action::Up), Some(_)) => self.turn(false),
-            (Some(Action::Open), Some(at)) => {
-                let action = self.buttons().get(at).map(|button| button.action);
-                return action.map_or(Outcome::Stay, |action| self.press(action));
-            }
-            (Some(action), Some(_)) => return self.press(action),
-            (None, Some(_)) => {}
-        }
-        Outcome::Stay
+        self.message = None;
+        let pressed = self.fields.key(key, action, &self.buttons());
+        self.press(pressed)
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
@@ -269,7 +215,7 @@ impl Overlay for PromptDialog {
                     Outcome::Close
                 }
                 Err(why) => {
-                    (self.sent, self.said) = (false, Some(why.clone()));
+                    (self.sent, self.message) = (false, Some(why.clone()));
                     Outcome::Handled
                 }
             },
@@ -282,12 +228,12 @@ impl Overlay for PromptDialog {
     }
 
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
-        let typed = if self.done { Map::new() } else { self.form.typed() };
+        let typed = if self.done { Map::new() } else { self.fields.form.typed() };
         Some((self.pane, Effect::Keep(self.asking.name(), typed)))
     }
 
     fn unsaved(&self) -> Option<String> {
-        let is_kept = self.sent || self.done || !self.form.changed();
+        let is_kept = self.sent || self.done || !self.fields.form.changed();
         let what = match self.asking {
             PromptKind::Message { .. } => "The message is not appended.",
             PromptKind::Script { .. } => "The script is not run; its arguments are not saved.",
@@ -299,51 +245,22 @@ impl Overlay for PromptDialog {
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        if self.button.is_none() {
-            self.form.paste(text);
-        }
+        self.fields.paste(text);
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.form.wheel(false),
-            MouseEventKind::ScrollDown => self.form.wheel(true),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.pressed.iter().position(|rect| rect.contains(at)) {
-                    let action = self.buttons().get(index).map(|button| button.action);
-                    return action.map_or(Outcome::Stay, |action| self.press(action));
-                }
-                if self.form.click(at).is_some() {
-                    self.button = None;
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.fields.form.wheel(rows > 0);
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        let pressed = self.fields.click(at, &self.buttons());
+        self.press(pressed)
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
-        let (act, nothing) = match &self.asking {
-            PromptKind::Message { .. } => ("append", "cancel"),
-            PromptKind::Script { .. } => ("review", "cancel"),
-            PromptKind::Export { .. } => ("export", "cancel"),
-            PromptKind::Golden(form) if form.replaces.is_some() => ("change", "cancel"),
-            PromptKind::Golden(_) => ("add", "cancel"),
-            PromptKind::Import => ("import", "cancel"),
-        };
-        if self.button.is_some() {
-            out.push(Hint { action: Action::Open, label: "select" });
-        }
-        out.push(Hint { action: Action::Execute, label: act });
-        if self.button.is_some() {
-            out.push(Hint { action: Action::Back, label: nothing });
-        } else {
-            out.push(Hint { action: Action::LeaveField, label: "leave field" });
-        }
-        out
+        self.fields.hints(Some(self.labels().2))
     }
 
     fn help_items(&self) -> Vec<Hint> {
@@ -351,58 +268,13 @@ impl Overlay for PromptDialog {
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
-        let width = WIDTH.min(area.width);
-        let inner = width.saturating_sub(6);
-        let roomy = area.height >= 26;
-        let air = u16::from(roomy);
-        let head = self.head(inner, painter);
-        let look = FormState {
-            indent: 0,
-            label: self.form.label_width(0, inner / 3),
-            roomy,
-            focused: self.button.is_none(),
+        let around = Surroundings {
+            title: self.labels().0,
+            head: self.head(FormBox::inner_width(area), painter),
+            message: self.message.as_ref().map(|message| (shown(message), true)),
+            buttons: &self.buttons(),
+            keeps_rows: false,
         };
-        let said = self.said.as_ref().map(|said| {
-            let lines = wrap(&[Seg::new(shown(said), Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
-        });
-        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
-        let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
-        let rows =
-            self.form.required_height(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
-        let outer = centered(area, width, fixed + rows);
-        let title = match &self.asking {
-            PromptKind::Message { .. } => "Append a message",
-            PromptKind::Script { .. } => "Run a script",
-            PromptKind::Export { .. } => "Export the session",
-            PromptKind::Golden(form) if form.replaces.is_some() => "Change a golden query",
-            PromptKind::Golden(_) => "Add a golden query",
-            PromptKind::Import => "Import golden queries",
-        };
-        let inside = frame(outer, painter, title, "", false);
-        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
-        let mut y = inside.y + air;
-        for line in &head {
-            painter.line(inside.x, y, line, inside.width);
-            y += 1;
-        }
-        y += 1;
-        if let Some(lines) = said {
-            y += parts::warning(Rect { y, ..inside }, painter, &lines) + 1;
-        }
-        let mut cx = Draw {
-            theme: painter.theme,
-            glyphs: painter.glyphs,
-            now,
-            clock_ms: 0,
-            focused: true,
-            full_screen: false,
-            split: 0,
-            cursor: None,
-        };
-        self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
-        let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
-        self.pressed = parts::buttons(row, painter, &self.buttons(), self.button);
-        cx.cursor.filter(|_| self.button.is_none())
+        self.fields.draw(area, painter, now, &around)
     }
 }

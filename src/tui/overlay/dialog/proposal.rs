@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 
 use super::parts::{self, Button, Row};
@@ -15,11 +15,7 @@ use crate::pane::{Effect, PaneId};
 use crate::panes::proposals::changed_lines;
 use crate::proposal_requests::ProposalPaneRequest;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cut_middle, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, cut_middle, shown, wrap};
 use skills_api::{CheckResult, ProposalAction, ProposalView};
 
 /// Width of the dialog if there is enough space.
@@ -27,11 +23,10 @@ const WIDTH: u16 = 84;
 /// Rows below the text: a blank row, notes, a blank row, buttons, a caption.
 const FOOT_ROWS: u16 = 6;
 /// Width of the labels, in cells.
-const LABEL_WIDTH: usize = 11;
+const LABEL_WIDTH: u16 = 11;
 /// Displayed characters of a digest.
 const DIGEST_LETTERS: usize = 16;
 
-/// A command on a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProposalCommand {
     /// Approve or deny, opened by the key of approval.
@@ -42,7 +37,6 @@ pub enum ProposalCommand {
     RollBack,
 }
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Notes,
@@ -51,7 +45,6 @@ enum Focus {
     Button(usize),
 }
 
-/// The state of the dialog.
 pub struct ProposalDialog {
     pane: PaneId,
     view: Arc<ProposalView>,
@@ -68,7 +61,6 @@ pub struct ProposalDialog {
 
 impl ProposalDialog {
     /// Creates a dialog with the focus on the button that decides nothing.
-    #[must_use]
     pub fn new(pane: PaneId, view: Arc<ProposalView>, command: ProposalCommand) -> Self {
         Self {
             pane,
@@ -132,7 +124,6 @@ impl ProposalDialog {
         self.focus = parts::next_focus(&ring, self.focus, forward);
     }
 
-    /// Returns the focused button.
     fn button(&self) -> Option<usize> {
         match self.focus {
             Focus::Notes => None,
@@ -162,18 +153,13 @@ impl ProposalDialog {
             let letters: String = digest.to_string().chars().take(DIGEST_LETTERS).collect();
             format!("{letters}{}", painter.glyphs.ellipsis)
         };
-        let value = width.saturating_sub(LABEL_WIDTH as u16);
+        let value = width.saturating_sub(LABEL_WIDTH);
         let path = shown(&view.location.display().to_string());
         let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
         let mut lines = Vec::new();
         let mut row = |label: &str, text: String, role: Role| {
             let wrapped = wrap(&[Seg::new(text, role)], value);
-            for (at, segs) in wrapped.into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let mut line = vec![Seg::new(format!("{label:<LABEL_WIDTH$}"), Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
-            }
+            lines.extend(parts::labeled(label, LABEL_WIDTH, wrapped));
         };
         row("skill", shown(view.summary.skill_id.as_str()), Role::Strong);
         let what = match self.command {
@@ -204,16 +190,15 @@ impl ProposalDialog {
     /// Returns the keys outside of the notes.
     fn button_hints(&self) -> Vec<Hint> {
         let mut hints = match self.command {
-            ProposalCommand::RollBack => vec![Hint { action: Action::Execute, label: "roll back" }],
-            ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Hint { action: Action::ApproveNow, label: "approve" },
-                Hint { action: Action::DenyNow, label: "deny" },
-            ],
+            ProposalCommand::RollBack => vec![Hint::new(Action::Execute, "roll back")],
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                vec![Hint::new(Action::ApproveNow, "approve"), Hint::new(Action::DenyNow, "deny")]
+            }
         };
         hints.extend([
-            Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::PageDown, label: "scroll" },
-            Hint { action: Action::Back, label: "back" },
+            Hint::new(Action::NextPart, "next"),
+            Hint::new(Action::PageDown, "scroll"),
+            Hint::new(Action::Back, "back"),
         ]);
         hints
     }
@@ -225,11 +210,7 @@ impl Overlay for ProposalDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        parts::contexts(self.in_text())
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -273,29 +254,26 @@ impl Overlay for ProposalDialog {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(button) = self.buttons.iter().position(|button| button.contains(at)) {
-                    let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
-                    return self.press(action);
-                }
-                if self.notes_area.contains(at) {
-                    self.focus = Focus::Notes;
-                    self.notes.click(at);
-                }
-            }
-            _ => {}
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows);
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(button) = parts::button_at(&self.buttons, at) {
+            let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
+            return self.press(action);
+        }
+        if self.notes_area.contains(at) {
+            self.focus = Focus::Notes;
+            self.notes.click(at);
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
         if self.in_text() {
-            return vec![Hint { action: Action::LeaveField, label: "leave the notes" }];
+            return vec![Hint::new(Action::LeaveField, "leave the notes")];
         }
         self.button_hints()
     }

@@ -6,7 +6,7 @@ mod kind;
 
 use std::time::Instant;
 
-use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -17,14 +17,10 @@ use super::{CheckpointChoice, RunCommandKind};
 use crate::action::{Action, Context};
 use crate::form::{FormOutcome, FormState};
 use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
-use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{ago, lasting};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{Painter, RichLine, Seg, ago, cut_end, lasting, shown, wrap_to};
 use skills_api::{Code, Error};
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -32,7 +28,6 @@ use skills_store::RunRecord;
 /// Width of the dialog if there is enough space.
 const WIDTH: u16 = 72;
 
-/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Checkpoint,
@@ -42,7 +37,6 @@ enum Focus {
     Button(usize),
 }
 
-/// The state of the dialog.
 pub(super) struct RunCommandDialog {
     pane: PaneId,
     kind: RunCommandKind,
@@ -51,9 +45,8 @@ pub(super) struct RunCommandDialog {
     fields: Fields,
     focus: Focus,
     sent: bool,
-    /// Whether the command was executed.
     done: bool,
-    said: Option<String>,
+    message: Option<String>,
     /// Why the run no longer accepts the command.
     past: Option<String>,
     opened: (i64, Instant),
@@ -88,7 +81,7 @@ impl RunCommandDialog {
             focus,
             sent: false,
             done: false,
-            said: None,
+            message: None,
             past: None,
             opened,
             drawn: FrameAreas::default(),
@@ -174,14 +167,14 @@ impl RunCommandDialog {
             self.focus = Focus::Form;
             return Outcome::Stay;
         };
-        (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
+        (self.sent, self.message, self.focus) = (true, None, Focus::Button(0));
         let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
         Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Order { run, order, ticket })])
     }
 
     fn failed(&mut self, error: &Error) -> Outcome {
         self.sent = false;
-        self.said = Some(shown(&error.message));
+        self.message = Some(shown(&error.message));
         if error.code == Code::SkillChanged && self.fields.despite.is_none() {
             self.fields.despite = Some(false);
             self.focus = Focus::Despite;
@@ -284,26 +277,6 @@ impl RunCommandDialog {
             }
         }
     }
-
-    fn clicked(&mut self, at: Position) -> Outcome {
-        if let Some(index) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
-            let action = self.buttons().get(index).map(|button| button.action);
-            return action.map_or(Outcome::Stay, |action| self.press(action));
-        }
-        if !self.open() {
-            return Outcome::Stay;
-        }
-        if self.drawn.checkpoint.contains(at) {
-            self.focus = Focus::Checkpoint;
-        } else if self.drawn.despite.contains(at) {
-            self.focus = Focus::Despite;
-            self.fields.despite = self.fields.despite.map(|flag| !flag);
-        } else if self.fields.form.click(at).is_some() {
-            self.focus = Focus::Form;
-            self.check();
-        }
-        Outcome::Stay
-    }
 }
 
 impl Overlay for RunCommandDialog {
@@ -312,11 +285,7 @@ impl Overlay for RunCommandDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        if self.in_text() {
-            vec![Context::Form, Context::Field, Context::Dialog]
-        } else {
-            vec![Context::Dialog]
-        }
+        parts::contexts(self.in_text())
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -373,38 +342,54 @@ impl Overlay for RunCommandDialog {
         Some((self.pane, Effect::Keep(name, typed)))
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp if self.in_text() => self.fields.form.wheel(false),
-            MouseEventKind::ScrollDown if self.in_text() => self.fields.form.wheel(true),
-            MouseEventKind::ScrollUp => self.step(false, false),
-            MouseEventKind::ScrollDown => self.step(true, false),
-            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
-            _ => {}
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        if self.in_text() {
+            self.fields.form.wheel(rows > 0);
+        } else {
+            self.step(rows > 0, false);
+        }
+        Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        if let Some(index) = parts::button_at(&self.drawn.buttons, at) {
+            let action = self.buttons().get(index).map(|button| button.action);
+            return action.map_or(Outcome::Stay, |action| self.press(action));
+        }
+        if !self.open() {
+            return Outcome::Stay;
+        }
+        if self.drawn.checkpoint.contains(at) {
+            self.focus = Focus::Checkpoint;
+        } else if self.drawn.despite.contains(at) {
+            self.focus = Focus::Despite;
+            self.fields.despite = self.fields.despite.map(|flag| !flag);
+        } else if self.fields.form.click(at).is_some() {
+            self.focus = Focus::Form;
+            self.check();
         }
         Outcome::Stay
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let mut out = vec![Hint::new(Action::NextPart, "next")];
         let closing = if self.kind == RunCommandKind::Cancel { "keep running" } else { "cancel" };
         match self.focus {
-            Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
-            Focus::Despite => out.push(Hint { action: Action::Mark, label: "toggle" }),
+            Focus::Checkpoint => out.push(Hint::new(Action::Up, "choose")),
+            Focus::Despite => out.push(Hint::new(Action::Mark, "toggle")),
             Focus::Form => {}
-            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: closing }),
-            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
-            Focus::Button(_) => out.push(Hint { action: Action::Open, label: "select" }),
+            Focus::Button(0) if self.open() => out.push(Hint::new(Action::Open, closing)),
+            Focus::Button(0) => out.push(Hint::new(Action::Open, "close")),
+            Focus::Button(_) => out.push(Hint::new(Action::Open, "select")),
         }
         if self.open() {
-            out.push(Hint { action: Action::Execute, label: self.kind.labels(&self.run).1 });
+            out.push(Hint::new(Action::Execute, self.kind.labels(&self.run).1));
         }
         if self.in_text() {
-            out.push(Hint { action: Action::NewLine, label: "new line" });
-            out.push(Hint { action: Action::LeaveField, label: "leave field" });
+            out.push(Hint::new(Action::NewLine, "new line"));
+            out.push(Hint::new(Action::LeaveField, "leave field"));
         } else {
-            out.push(Hint { action: Action::Back, label: closing });
+            out.push(Hint::new(Action::Back, closing));
         }
         out
     }
@@ -419,11 +404,9 @@ impl Overlay for RunCommandDialog {
         let roomy = area.height >= 22;
         let air = u16::from(roomy);
         let head = self.head(inner, roomy, painter, now);
-        let said = self.past.clone().or_else(|| self.said.clone()).map(|said| {
-            let lines = wrap(&[Seg::new(said, Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text()).collect::<Vec<_>>()
-        });
-        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let message = self.past.as_ref().or(self.message.as_ref());
+        let message = message.map(|message| parts::message_lines(message, inner));
+        let message_rows = message.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
         let asks = self.past.is_none();
         let look = FormState {
             indent: 0,
@@ -433,7 +416,7 @@ impl Overlay for RunCommandDialog {
         };
         let choice = u16::from(asks && self.fields.checkpoint.is_some());
         let despite = u16::from(asks && self.fields.despite.is_some());
-        let fixed = head.len() as u16 + said_rows + choice + despite + 3 + 3 * air;
+        let fixed = head.len() as u16 + message_rows + choice + despite + 3 + 3 * air;
         let most = area.height.saturating_sub(fixed + 1).max(1);
         let form = if asks && !self.fields.form.is_empty() {
             self.fields.form_rows(inner, look).min(most)
@@ -450,7 +433,7 @@ impl Overlay for RunCommandDialog {
             painter.line(inside.x, y, line, inside.width);
             y += 1;
         }
-        if let Some(lines) = said {
+        if let Some(lines) = message {
             y += u16::from(roomy && !asks);
             y += parts::warning(Rect { y, ..inside }, painter, &lines) + u16::from(asks);
         }
@@ -467,18 +450,9 @@ impl Overlay for RunCommandDialog {
         }
         let mut cursor = None;
         if form > 0 {
-            let mut cx = Draw {
-                theme: painter.theme,
-                glyphs: painter.glyphs,
-                now,
-                clock_ms: 0,
-                focused: true,
-                full_screen: false,
-                split: 0,
-                cursor: None,
-            };
-            self.fields.form.draw(Rect { y, height: form, ..inside }, look, painter.buf, &mut cx);
-            cursor = cx.cursor.filter(|_| self.focus == Focus::Form);
+            let area = Rect { y, height: form, ..inside };
+            cursor = parts::form(&mut self.fields.form, area, look, painter, now);
+            cursor = cursor.filter(|_| self.focus == Focus::Form);
             y += form;
         }
         if let Some(flag) = self.fields.despite.filter(|_| asks) {

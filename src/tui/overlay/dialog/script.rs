@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
@@ -14,11 +14,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, PaneId};
 use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, shown, wrap};
 use skills_session::ScriptPreview;
 
 /// Width of the box where there is room.
@@ -26,7 +22,6 @@ const WIDTH: u16 = 84;
 /// Rows below the text: a blank row and the buttons.
 const FOOT_ROWS: u16 = 2;
 
-/// The dialog.
 pub struct ScriptDialog {
     pane: PaneId,
     call: ScriptCall,
@@ -40,7 +35,6 @@ pub struct ScriptDialog {
 
 impl ScriptDialog {
     /// Creates a dialog with the focus on "Cancel".
-    #[must_use]
     pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptPreview) -> Self {
         Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
     }
@@ -98,13 +92,7 @@ impl ScriptDialog {
         let mut lines = Vec::new();
         for (label, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
             let segs = [Seg::new(shown(&text), if label.is_empty() { Role::Muted } else { Role::Text })];
-            for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let label = format!("{label:<width$}", width = usize::from(LABEL));
-                let mut line = vec![Seg::new(label, Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
-            }
+            lines.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
         }
         lines
     }
@@ -133,31 +121,25 @@ impl Overlay for ScriptDialog {
         Outcome::Stay
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
-            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.buttons.iter().position(|button| button.contains(at)) {
-                    return self.press_at(index);
-                }
-            }
-            _ => {}
-        }
+    fn wheel(&mut self, rows: isize) -> Outcome {
+        self.scroll.roll(rows, self.rows);
         Outcome::Stay
+    }
+
+    fn click(&mut self, at: Position) -> Outcome {
+        parts::button_at(&self.buttons, at).map_or(Outcome::Stay, |index| self.press_at(index))
     }
 
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
-            Hint { action: Action::NextPart, label: "next" },
-            Hint { action: Action::Open, label: "select" },
-            Hint { action: Action::Execute, label: "run it" },
+            Hint::new(Action::NextPart, "next"),
+            Hint::new(Action::Open, "select"),
+            Hint::new(Action::Execute, "run it"),
         ];
         if self.rows > self.scroll.height {
-            hints.push(Hint { action: Action::PageDown, label: "scroll" });
+            hints.push(Hint::new(Action::PageDown, "scroll"));
         }
-        hints.push(Hint { action: Action::Back, label: "cancel" });
+        hints.push(Hint::new(Action::Back, "cancel"));
         hints
     }
 

@@ -18,9 +18,7 @@ use crate::form::{Form, FormOutcome};
 use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::{Painter, Title, cut_end, shown};
 use skills_api::{AttachRequest, ContractView, Error, ExecutionOptions};
 use skills_registry::Catalog;
 use skills_skill::{AttachTarget, Skill, SkillId};
@@ -38,7 +36,6 @@ pub(super) enum Focus {
     Preview,
 }
 
-/// The request that is composed.
 #[derive(Default)]
 pub(super) struct Compose {
     pub focus: Focus,

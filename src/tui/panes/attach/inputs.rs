@@ -10,10 +10,7 @@ use super::plan::Plan;
 use crate::form::{Form, FormState};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, shown, wrap_to};
 use skills_api::{ContractView, Error};
 use skills_skill::SkillId;
 

@@ -12,13 +12,8 @@ use crate::glyphs::Glyphs;
 use crate::pane::{Draw, Effect};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::format::counted;
 use crate::widgets::json_lines::fields;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cut_middle, shown};
-use crate::widgets::wrap::{cut_line, wrap_to};
+use crate::widgets::{Painter, RichLine, Seg, Title, counted, cut_line, cut_middle, shown, wrap_to};
 use skills_api::{AttachReason, AttachRequest, Attached, Error, RunDetail};
 use skills_model::RunState;
 use skills_store::{EventKind, NewEvent, RunId};
@@ -144,7 +139,6 @@ impl LastResult {
 pub(super) enum LastAttachment {
     /// It started a run.
     Done(Arc<Attached>),
-    /// It failed.
     Failed {
         /// The error code, as on the wire.
         code: String,
@@ -304,7 +298,6 @@ fn failed(
     out
 }
 
-/// Returns the name of a check.
 pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {

@@ -10,7 +10,7 @@ mod reference;
 mod skills;
 mod targets;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -20,10 +20,7 @@ use self::preview::Preview;
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::run_requests::RunResponse;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::until_older;
-use crate::widgets::rule::{BorderJunction, divider};
-use crate::widgets::text_width::shown;
+use crate::widgets::{Painter, column_divider, shown, until_older};
 use skills_api::Event;
 use skills_skill::SkillId;
 
@@ -41,7 +38,6 @@ pub struct Attach {
 
 impl Attach {
     /// Creates a pane without a selection.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -171,47 +167,39 @@ impl Attach {
         self.compose.clicked(at)
     }
 
-    fn rolled(&mut self, at: Position, down: bool) {
-        if self.preview.area.contains(at) {
-            self.preview.roll(if down { 3 } else { -3 });
-        } else {
-            self.compose.rolled(at, down);
-        }
-    }
-
     /// Returns the commands of the focused part.
     fn commands_of_focus(&self) -> Vec<Command> {
-        let attach = Command { blocked: self.blocked(), ..shown_key(Action::Execute, "attach") };
-        let next = shown_key(Action::NextPart, "next field");
-        let choose = shown_key(Action::Down, "choose");
+        let attach = Command { blocked: self.blocked(), ..Command::shown(Action::Execute, "attach") };
+        let next = Command::shown(Action::NextPart, "next field");
+        let choose = Command::shown(Action::Down, "choose");
         match self.compose.focus {
-            Focus::Skill => vec![next, choose, shown_key(Action::Open, "list"), attach],
+            Focus::Skill => vec![next, choose, Command::shown(Action::Open, "list"), attach],
             Focus::Target => vec![next, choose, attach],
             Focus::Reference => vec![
                 next,
                 choose,
-                shown_key(Action::Submit, "select"),
+                Command::shown(Action::Submit, "select"),
                 attach,
-                shown_key(Action::LeaveField, "leave field"),
-                hidden(Action::Clear, "clear"),
+                Command::shown(Action::LeaveField, "leave field"),
+                Command::hidden(Action::Clear, "clear"),
             ],
             Focus::Inputs => vec![
                 next,
                 attach,
-                shown_key(Action::NewLine, "new line"),
-                shown_key(Action::LeaveField, "leave field"),
-                hidden(Action::Submit, "next field"),
-                hidden(Action::Clear, "clear"),
+                Command::shown(Action::NewLine, "new line"),
+                Command::shown(Action::LeaveField, "leave field"),
+                Command::hidden(Action::Submit, "next field"),
+                Command::hidden(Action::Clear, "clear"),
             ],
-            Focus::Button => vec![next, attach, hidden(Action::Open, "attach")],
+            Focus::Button => vec![next, attach, Command::hidden(Action::Open, "attach")],
             Focus::Preview => {
                 let label = if self.preview.expanded { "shorten" } else { "complete" };
                 let nothing = !self.preview.expanded && !self.preview.shortened;
                 let why = nothing.then(|| "content is complete".to_owned());
                 vec![
-                    shown_key(Action::Down, "scroll"),
-                    Command { blocked: why, ..shown_key(Action::Open, label) },
-                    shown_key(Action::NextTab, "CLI, curl"),
+                    Command::shown(Action::Down, "scroll"),
+                    Command { blocked: why, ..Command::shown(Action::Open, label) },
+                    Command::shown(Action::NextTab, "CLI, curl"),
                     attach,
                 ]
             }
@@ -257,13 +245,13 @@ impl Pane for Attach {
         let mut out = self.commands_of_focus();
         if !self.in_text() {
             let why = self.last.run().is_none().then(|| "nothing attached yet".to_owned());
-            out.push(Command { blocked: why, ..shown_key(Action::ShowRun, "go to run") });
+            out.push(Command { blocked: why, ..Command::shown(Action::ShowRun, "go to run") });
             let none = self.preview.shown().is_none().then(|| "no preview yet".to_owned());
-            out.push(Command { blocked: none.clone(), ..shown_key(Action::Copy, "copy") });
-            out.push(Command { blocked: none, ..hidden(Action::CopyAs, "copy as") });
-            out.push(hidden(Action::FocusIntent, "edit the target"));
+            out.push(Command { blocked: none.clone(), ..Command::shown(Action::Copy, "copy") });
+            out.push(Command { blocked: none, ..Command::hidden(Action::CopyAs, "copy as") });
+            out.push(Command::hidden(Action::FocusIntent, "edit the target"));
         }
-        out.push(hidden(Action::PreviousPart, "previous field"));
+        out.push(Command::hidden(Action::PreviousPart, "previous field"));
         out
     }
 
@@ -294,20 +282,24 @@ impl Pane for Attach {
         self.with_preview(Vec::new())
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+    fn click(&mut self, at: Position) -> Vec<Effect> {
         if self.compose.skills.offered.is_empty() {
             return Vec::new();
         }
-        let at = Position::new(event.column, event.row);
-        let effects = match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
-            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                self.rolled(at, event.kind == MouseEventKind::ScrollDown);
-                Vec::new()
-            }
-            _ => Vec::new(),
-        };
+        let effects = self.clicked(at);
         self.with_preview(effects)
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.compose.skills.offered.is_empty() {
+            return Vec::new();
+        }
+        if self.preview.area.contains(at) {
+            self.preview.roll(rows);
+        } else {
+            self.compose.rolled(at, rows > 0);
+        }
+        self.with_preview(Vec::new())
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
@@ -340,16 +332,8 @@ impl Pane for Attach {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rule = self.draw_compose(Rect { width: left, ..area }, buf, cx);
         let rules = self.draw_preview(right, buf, cx);
-        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
-        for y in area.top() + 1..area.bottom() {
-            match (rule == Some(y), rules.contains(&y)) {
-                (true, true) => joints.push((y, BorderJunction::Cross { left: false, right: false })),
-                (true, false) => joints.push((y, BorderJunction::Left { heavy: false })),
-                (false, true) => joints.push((y, BorderJunction::Right { heavy: false })),
-                (false, false) => {}
-            }
-        }
-        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        let (x, heavy) = (area.x + left, cx.focused);
+        column_divider(&mut Painter::new(buf, cx), area, x, heavy, rule.as_slice(), &rules);
     }
 
     fn take_pending_effects(&mut self) -> Vec<Effect> {
@@ -375,12 +359,4 @@ impl Pane for Attach {
         let sent = self.last.is_sending() || matches!(self.last.outcome, Some(LastAttachment::Done(_)));
         (form.changed() && !sent).then(|| format!("The inputs for {name} in Attach would be lost."))
     }
-}
-
-fn shown_key(action: Action, label: &str) -> Command {
-    Command { action, label: label.to_owned(), blocked: None, footer: true }
-}
-
-fn hidden(action: Action, label: &str) -> Command {
-    Command { footer: false, ..shown_key(action, label) }
 }

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
+use crate::widgets::Painter;
 
 /// Minimum height for blank rows between parts.
 const ROOMY: u16 = 30;

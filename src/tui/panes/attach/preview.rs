@@ -12,14 +12,10 @@ use crate::action::Action;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, counted};
 use crate::widgets::json_text::{self, Layout};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, shown};
-use crate::widgets::wrap::{break_code, wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, break_code, byte_size, cells, counted, shown, wrap, wrap_to,
+};
 use skills_api::{AttachCheckResult, AttachPreview, AttachRequest, Error};
 use skills_skill::EffectMode;
 
@@ -30,7 +26,6 @@ const CONTENT_LEAST: usize = 3;
 
 /// A row of the preview.
 enum Row {
-    /// Text.
     Line(RichLine),
     /// A part's title on a rule, with a note.
     Rule(&'static str, RichLine),

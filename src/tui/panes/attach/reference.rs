@@ -15,10 +15,7 @@ use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
+use crate::widgets::{Painter, Scroll, age, cells, cut_end, cut_middle, shown};
 use skills_api::{Error, TargetChoice};
 use skills_skill::AttachTarget;
 
@@ -42,7 +39,6 @@ impl Reference {
         self.field.text().trim()
     }
 
-    /// Requests the references of a type.
     pub fn request(&mut self, target_type: AttachTarget) -> Effect {
         let generation = self.choices.ask(target_type);
         Effect::Run(RunRequest::Targets { target_type, text: String::new(), limit: CHOICES, generation })

@@ -10,12 +10,7 @@ use ratatui::style::Modifier;
 use super::plan::Plan;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::theme::Role;
-use crate::widgets::format::count;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, Title, count, cut_end, shown, wrap_to};
 use skills_registry::Catalog;
 use skills_skill::{Invocation, Skill, SkillId};
 

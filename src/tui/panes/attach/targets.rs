@@ -9,8 +9,7 @@ use super::plan::Plan;
 use crate::action::Action;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::cells;
+use crate::widgets::{Painter, cells};
 use skills_skill::{AttachTarget, Skill};
 
 /// The selected type of target.

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use crate::action::{Action, Command};
 use crate::overlay::Drafting;
 use crate::pane::Effect;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{CollisionReport, Error};
 use skills_config::quoted;
 use skills_discovery::{Collision, PairReport};
@@ -20,7 +20,6 @@ const MAX_PAIRS: usize = 64;
 
 type Pair = (SkillId, SkillId);
 
-/// The state of the map.
 #[derive(Debug, Default)]
 pub struct Map {
     /// Whether it is shown in place of the list.
@@ -38,7 +37,6 @@ pub struct Map {
     pub column: usize,
     /// The pair that was requested by name; shown until the cursor moves.
     pub chosen: Option<Pair>,
-    /// Whether the pair has the focus.
     pub in_pair: bool,
     /// Scroll of the pair.
     pub text: Scroll,
@@ -142,7 +140,6 @@ impl Map {
         if std::mem::replace(&mut self.is_asked, true) { Vec::new() } else { vec![Effect::Collisions] }
     }
 
-    /// Opens the map.
     pub fn open(&mut self) -> Vec<Effect> {
         self.is_open = true;
         if self.complete().is_some() { Vec::new() } else { self.ask() }
@@ -242,7 +239,6 @@ impl Map {
         Some((text.skill_id.clone(), text.description.clone()))
     }
 
-    /// Handles a click.
     pub fn click(&mut self, at: Position) -> Vec<Effect> {
         self.in_pair = self.pair_area.contains(at);
         let cell =
@@ -252,7 +248,6 @@ impl Map {
         if self.in_sight.is_empty() { self.zoom() } else { self.request_pair().into_iter().collect() }
     }
 
-    /// Handles the wheel.
     pub fn wheel(&mut self, at: Position, rows: isize) {
         if self.pair_area.contains(at) {
             self.text.offset = self.text.offset.saturating_add_signed(rows);

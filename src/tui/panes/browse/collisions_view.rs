@@ -7,12 +7,10 @@ use ratatui::style::Modifier;
 use super::collisions::Map;
 use crate::pane::Draw;
 use crate::theme::{BarStyle, Role};
-use crate::widgets::format::{count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{BorderJunction, Title, divider};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{cut_line, wrap};
+use crate::widgets::{
+    BorderJunction, Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_line, divider, shown,
+    wrap,
+};
 use skills_api::CollisionReport;
 use skills_discovery::{
     AdviceKind, Collision, GroupKind, MAX_CLUSTER, PairAdvice, PairReport, PairSide, ProbedClause,

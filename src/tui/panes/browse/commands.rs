@@ -3,7 +3,7 @@
 use super::detail::{Detail, Tab};
 use super::skill_list::{ShownBundle, SkillList};
 use crate::action::{Action, Command};
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_skill::Invocation;
 
 /// Returns the commands with the focus on the list.

@@ -13,13 +13,10 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::dag;
-use crate::widgets::format::counted;
 use crate::widgets::json_lines::on_one_line;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, cells, counted, cut_end, shown, wrap_to};
 use skills_api::{Code, ContractStep, ContractView};
+use skills_base::json_value::value_text;
 use skills_skill::SkillId;
 use skills_skill::contract::Field;
 
@@ -261,10 +258,6 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
         out.push(RichLine::default());
     }
     out
-}
-
-fn value_text(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> Node {

@@ -20,7 +20,6 @@ pub(super) fn choices(bundle: ShownBundle<'_>) -> Picker {
     Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) }
 }
 
-/// Copies what was chosen.
 pub(super) fn copy(bundle: ShownBundle<'_>, what: &str) -> Option<Effect> {
     let (entry, skill) = (bundle.entry, bundle.skill);
     match what {

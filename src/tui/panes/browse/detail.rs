@@ -13,10 +13,8 @@ use crate::action::Action;
 use crate::pane::{Effect, Message, RenderJob};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
 use crate::widgets::tree::{TreeRow, rows};
-use crate::widgets::wrap::break_code;
+use crate::widgets::{RichLine, Scroll, Seg, break_code};
 use skills_api::{ContractView, Error, FileContent, SkillDetail, SkillRivals};
 use skills_discovery::Rival;
 use skills_skill::{Finding, Skill, SkillId, safe_text};
@@ -72,7 +70,6 @@ pub struct Detail {
     pub text: Scroll,
     /// Scroll and cursor of the tree.
     pub tree: Scroll,
-    /// Scroll of the preview.
     pub preview: Scroll,
     /// Cursor in the findings.
     pub finding: usize,
@@ -145,8 +142,6 @@ impl Detail {
         }
     }
 
-    /// Returns the rows of the tree.
-    #[must_use]
     pub fn tree_rows(&self) -> Vec<TreeRow> {
         let Some(skill) = &self.skill else { return Vec::new() };
         let paths: Vec<&str> = skill.files.iter().map(|f| f.path.as_str()).collect();
@@ -154,7 +149,6 @@ impl Detail {
     }
 
     /// Returns the file under the cursor of the tree.
-    #[must_use]
     pub fn chosen_file(&self) -> Option<String> {
         let row = self.tree_rows().into_iter().nth(self.tree.cursor)?;
         row.file.map(|_| row.path)
@@ -257,7 +251,6 @@ impl Detail {
         }
     }
 
-    /// Returns the rivals of a skill.
     pub fn rivals_of(&self, id: &SkillId) -> &[Rival] {
         let rivals = self.rivals.get(id).and_then(|rivals| rivals.as_ref().ok());
         rivals.map_or(&[], |rivals| &rivals.report.rivals)
@@ -345,7 +338,6 @@ impl Detail {
         Some(row.file.is_none())
     }
 
-    /// Handles a click.
     pub fn click(&mut self, at: Position, selected: Option<&SkillId>) -> Vec<Effect> {
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(rect, _)| rect.contains(at)) {
             self.show(*tab);
@@ -364,7 +356,6 @@ impl Detail {
         Vec::new()
     }
 
-    /// Handles the wheel.
     pub fn wheel(&mut self, at: Position, rows: isize) {
         let scroll = match self.tab {
             Tab::Files if self.drawn.tree.contains(at) => {
@@ -410,14 +401,12 @@ impl Detail {
 }
 
 /// Returns the syntax of a file for highlighting, by its name.
-#[must_use]
 pub fn syntax_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
 }
 
 /// Returns the beginning of a text, wrapped and safe to draw: shown until it is rendered.
-#[must_use]
 pub fn raw(text: &str, width: u16) -> Arc<[RichLine]> {
     let mut out = Vec::new();
     for (index, line) in text.lines().take(RAW).enumerate() {

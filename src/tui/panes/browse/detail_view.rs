@@ -12,12 +12,7 @@ use super::skill_list::{ShownBundle, SkillList};
 use super::{contract_view, disclosure_view, files_view, items, rivals_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_middle, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, Title, cells, cut_middle, shown, wrap, wrap_to};
 use skills_api::{ClientViewState, ForeignBundle};
 use skills_skill::{Finding, RefusalReason, Severity};
 

@@ -6,17 +6,11 @@ use ratatui::layout::Rect;
 use super::skill_list::ShownBundle;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, counted, token_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::cut_line;
+use crate::widgets::{Painter, RichLine, Seg, Title, byte_size, counted, cut_line, shown, token_count};
 use skills_api::{LevelTokens, SkillDetail};
 use skills_registry::TrustSummary;
 
 /// Returns the rows of the strip in a part of that height.
-#[must_use]
 pub fn height(part: u16) -> u16 {
     match part {
         28.. => 7,

@@ -7,11 +7,7 @@ use super::skill_list::SkillList;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::SIGNALS;
-use crate::widgets::format::{count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_middle, shown};
+use crate::widgets::{Painter, RichLine, Seg, Title, cells, count, counted, cut_middle, shown};
 use skills_registry::{RootOrigin, RootState, ScanProgress};
 
 pub(super) fn draw(list: &SkillList, scan: &ScanProgress, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {

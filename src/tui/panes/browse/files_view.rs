@@ -7,11 +7,8 @@ use super::detail::{Detail, syntax_of};
 use super::detail_view::scrolled;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, counted};
 use crate::widgets::hex::hex;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
+use crate::widgets::{Painter, RichLine, Seg, byte_size, counted, shown};
 use skills_api::FileText;
 
 pub(super) fn draw(

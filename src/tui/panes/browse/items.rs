@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nucleo_matcher::Utf32String;
 
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_api::{ClientView, ClientViewState, ForeignBundle};
 use skills_registry::Catalog;
 use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warnings};
@@ -12,7 +12,6 @@ use skills_skill::{RefusalReason, Role, Skill, SkillId, Status, errors_and_warni
 /// Whether a bundle is a skill, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusionReason {
-    /// It is a skill.
     Skill,
     /// Another bundle has its id; index into the shadowed bundles.
     Shadowed(usize),
@@ -22,10 +21,8 @@ pub enum ExclusionReason {
     Elsewhere,
 }
 
-/// An entry of the list.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The skill.
     pub id: SkillId,
     /// The displayed id, safe to draw. Names may collide, ids do not.
     pub label: String,
@@ -35,7 +32,6 @@ pub struct Entry {
     pub hay: Utf32String,
     /// Sort key for the displayed text.
     pub key: String,
-    /// Role in an answer.
     pub role: Role,
     /// Its lifecycle status, if notable (`deprecated`).
     pub status: Option<String>,
@@ -54,7 +50,6 @@ pub struct Entry {
 }
 
 /// Returns all entries of a catalog, skills first, in catalog order.
-#[must_use]
 pub fn entries(catalog: &Catalog) -> Vec<Entry> {
     let mut out: Vec<Entry> =
         catalog.entries.iter().map(|e| of_skill(&e.skill, e.root, ExclusionReason::Skill)).collect();
@@ -91,7 +86,6 @@ pub fn entries(catalog: &Catalog) -> Vec<Entry> {
 
 /// Returns what the client finds in its folders but this catalog does not contain: outside of every root, or behind a
 /// link out of one.
-#[must_use]
 pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
     view.foreign.iter().map(|one| of_foreign(one, &view.name)).collect()
 }
@@ -122,7 +116,6 @@ fn of_foreign(bundle: &ForeignBundle, client: &str) -> Entry {
 
 impl Entry {
     /// Returns whether its skill can be read here.
-    #[must_use]
     pub fn is_readable(&self) -> bool {
         matches!(self.exclusion, ExclusionReason::Skill | ExclusionReason::Shadowed(_))
     }
@@ -164,7 +157,6 @@ fn refused_because(reason: &RefusalReason) -> String {
 }
 
 /// Returns for each bundle that a client does not list, why.
-#[must_use]
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let entries = view.entries.iter();
     entries.filter_map(|e| why_unseen(&e.state).map(|why| (e.skill_id.clone(), why))).collect()
@@ -191,7 +183,6 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
 }
 
 /// Describes in full how a client treats a bundle; `None` if it simply lists it.
-#[must_use]
 pub fn reason(state: &ClientViewState) -> Option<String> {
     match state {
         ClientViewState::Found => None,

@@ -1,6 +1,6 @@
 //! Keys of the Browse pane.
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -83,13 +83,35 @@ impl Pane for Browse {
         if self.list.filter.paste(text) { self.filtered() } else { Vec::new() }
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
-            MouseEventKind::ScrollUp => self.wheel(at, -3),
-            MouseEventKind::ScrollDown => self.wheel(at, 3),
-            _ => {}
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        if self.map.is_open {
+            return self.map.click(at);
+        }
+        if self.list.filter_area.contains(at) {
+            self.focus = Focus::Filter;
+            self.list.filter.click(at);
+        } else if self.list.area.contains(at) {
+            self.focus = Focus::List;
+            if self.list.click(at) {
+                if self.list.is_on_group() == Some(false) {
+                    return self.selection_changed();
+                }
+                self.list.fold();
+            }
+        } else if self.detail.drawn.area.contains(at) {
+            (self.focus, self.list.moved) = (Focus::Detail, true);
+            return self.detail.click(at, self.list.selected.as_ref());
+        }
+        Vec::new()
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.map.is_open {
+            self.map.wheel(at, rows);
+        } else if self.list.area.contains(at) {
+            self.list.roll(rows);
+        } else if self.detail.drawn.area.contains(at) {
+            self.detail.wheel(at, rows);
         }
         Vec::new()
     }
@@ -107,10 +129,6 @@ impl Pane for Browse {
         effects.append(&mut self.detail.wanted);
         effects.append(&mut self.map.wanted);
         effects
-    }
-
-    fn animated(&self) -> bool {
-        false
     }
 }
 
@@ -242,37 +260,5 @@ impl Browse {
             Focus::List | Focus::Filter => (skill.location.clone(), 1),
         };
         Some(Effect::Edit(path, line))
-    }
-
-    fn clicked(&mut self, at: Position) -> Vec<Effect> {
-        if self.map.is_open {
-            return self.map.click(at);
-        }
-        if self.list.filter_area.contains(at) {
-            self.focus = Focus::Filter;
-            self.list.filter.click(at);
-        } else if self.list.area.contains(at) {
-            self.focus = Focus::List;
-            if self.list.click(at) {
-                if self.list.is_on_group() == Some(false) {
-                    return self.selection_changed();
-                }
-                self.list.fold();
-            }
-        } else if self.detail.drawn.area.contains(at) {
-            (self.focus, self.list.moved) = (Focus::Detail, true);
-            return self.detail.click(at, self.list.selected.as_ref());
-        }
-        Vec::new()
-    }
-
-    fn wheel(&mut self, at: Position, rows: isize) {
-        if self.map.is_open {
-            self.map.wheel(at, rows);
-        } else if self.list.area.contains(at) {
-            self.list.roll(rows);
-        } else if self.detail.drawn.area.contains(at) {
-            self.detail.wheel(at, rows);
-        }
     }
 }

@@ -6,7 +6,7 @@ use strum::Display;
 
 use super::items::{Entry, ExclusionReason};
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_registry::Catalog;
 use skills_skill::{Role, SkillId};
 
@@ -14,14 +14,10 @@ use skills_skill::{Role, SkillId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum GroupBy {
-    /// By root.
     #[default]
     Root,
-    /// By domain.
     Domain,
-    /// By role.
     Role,
-    /// No grouping.
     None,
 }
 
@@ -29,7 +25,6 @@ pub enum GroupBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum SortBy {
-    /// Name.
     #[default]
     Name,
     /// L2 tokens, descending.
@@ -66,7 +61,6 @@ impl SortBy {
     }
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
     /// A group's heading.
@@ -88,7 +82,6 @@ pub enum Row {
 
 /// The parameters of the rows.
 pub struct RowOptions<'a> {
-    /// The grouping.
     pub group: GroupBy,
     /// Groups whose state is not the initial one: expanded ones collapsed, collapsed ones expanded.
     pub turned: &'a HashSet<String>,
@@ -97,7 +90,6 @@ pub struct RowOptions<'a> {
 }
 
 /// Returns the order of all entries under a sort order.
-#[must_use]
 pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Option<u32>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     let by_name = |a: usize, b: usize| entries[a].key.cmp(&entries[b].key);

@@ -12,15 +12,11 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::share;
-use crate::widgets::format::{count, counted, token_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::day;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{Title, pairs};
-use crate::widgets::text_width::{cells, cut_end, cut_middle, head, shown};
-use crate::widgets::wrap::cut_line;
+use crate::widgets::{
+    Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_line, cut_middle, day, head, pairs,
+    shown, token_count,
+};
 
-/// Columns of a row.
 struct Columns {
     name: u16,
     name_room: u16,

@@ -46,7 +46,6 @@ pub struct Browse {
     scan: ScanProgress,
     list: SkillList,
     detail: Detail,
-    /// The state of the collision map.
     map: collisions::Map,
     focus: Focus,
     visit: Option<SkillId>,
@@ -54,7 +53,6 @@ pub struct Browse {
 
 impl Browse {
     /// Creates an empty pane with the focus on the list.
-    #[must_use]
     pub fn new() -> Self {
         Self { list: SkillList::new(), ..Self::default() }
     }

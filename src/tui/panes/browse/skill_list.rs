@@ -12,13 +12,12 @@ use super::token_counts::TokenCounts;
 use crate::action::Action;
 use crate::field::Field;
 use crate::pane::Effect;
+use crate::widgets::Scroll;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::scroll::Scroll;
 use skills_api::{BudgetView, ClientView, ForeignBundle, LevelTokens};
 use skills_registry::{Catalog, Change};
 use skills_skill::{RejectedBundle, Skill, SkillId};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct SkillList {
     pub catalog: Arc<Catalog>,
@@ -234,7 +233,6 @@ impl SkillList {
         self.build();
     }
 
-    /// Applies the text of the filter.
     pub fn apply_filter(&mut self) {
         self.fuzzy.set(self.filter.text());
         self.moved = true;

@@ -6,8 +6,7 @@ use ratatui::layout::Rect;
 use super::detail::DrawnAreas;
 use super::{Browse, Focus, collisions_view, detail_view, empty_view, list_view};
 use crate::pane::Draw;
-use crate::widgets::painter::Painter;
-use crate::widgets::rule::{BorderJunction, divider};
+use crate::widgets::{Painter, column_divider};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -41,15 +40,14 @@ impl Browse {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let foot_left = list_view::draw(&mut self.list, self.focus, list, buf, cx);
         let foot_right = detail_view::draw(&mut self.detail, &self.list, focused, right, buf, cx);
-        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
-        for y in area.top() + 1..area.bottom() {
-            match (foot_left == Some(y), foot_right == Some(y)) {
-                (true, true) => joints.push((y, BorderJunction::Cross { left: false, right: false })),
-                (true, false) => joints.push((y, BorderJunction::Left { heavy: false })),
-                (false, true) => joints.push((y, BorderJunction::Right { heavy: false })),
-                (false, false) => {}
-            }
-        }
-        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        let (x, heavy) = (area.x + left, cx.focused);
+        column_divider(
+            &mut Painter::new(buf, cx),
+            area,
+            x,
+            heavy,
+            foot_left.as_slice(),
+            foot_right.as_slice(),
+        );
     }
 }

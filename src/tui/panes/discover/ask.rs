@@ -15,9 +15,7 @@ use skills_skill::Role;
 pub struct Options {
     /// How rules combine with the text score.
     pub policy: Policy,
-    /// Only skills of this role.
     pub role: Option<Role>,
-    /// Only skills of this domain.
     pub domain: Option<String>,
     /// Whether headings and bodies are searched.
     pub with_body: bool,
@@ -51,7 +49,6 @@ impl Options {
         };
     }
 
-    /// Toggles the policy.
     fn toggle_policy(&mut self) {
         self.policy = match self.policy {
             Policy::Blended => Policy::Strict,
@@ -60,7 +57,6 @@ impl Options {
     }
 
     /// Returns the request for the first page of results.
-    #[must_use]
     pub fn request(&self, intent: &str, typing: bool) -> Request {
         Request {
             intent: intent.to_owned(),
@@ -75,7 +71,6 @@ impl Options {
     }
 
     /// Returns the equivalent command line.
-    #[must_use]
     pub fn command_line(&self, intent: &str) -> String {
         let mut line = format!("skills discover {} --explain", quoted(intent));
         if self.policy == Policy::Strict {
@@ -94,14 +89,11 @@ impl Options {
     }
 }
 
-/// An answer with its request.
 #[derive(Debug, Clone)]
 pub struct RankedAnswer {
-    /// The request.
     pub intent: String,
     /// Whether its last word may be incomplete.
     pub typing: bool,
-    /// The answer.
     pub answer: Arc<Answer>,
 }
 
@@ -135,13 +127,11 @@ impl PendingRequests {
     }
 
     /// Returns the request of the answer that is shown, with the current options.
-    #[must_use]
     pub fn request(&self) -> Option<Request> {
         self.shown.as_ref().map(|shown| self.options.request(&shown.intent, shown.typing))
     }
 
     /// Returns how many skills are loaded, until all are: the verdict may still change.
-    #[must_use]
     pub fn reading(&self) -> Option<(usize, usize)> {
         if !self.scan.done && self.scan.parsed < self.scan.found {
             return Some((self.scan.parsed, self.scan.found));
@@ -168,7 +158,6 @@ impl PendingRequests {
     }
 
     /// Returns whether the last word of the last request may be incomplete.
-    #[must_use]
     pub fn is_typing(&self) -> bool {
         self.typing
     }
@@ -206,19 +195,16 @@ impl PendingRequests {
     }
 
     /// Returns the last successful answer.
-    #[must_use]
     pub fn shown(&self) -> Option<&RankedAnswer> {
         self.shown.as_ref()
     }
 
     /// Returns why the last request failed.
-    #[must_use]
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
 
     /// Returns whether a request is in progress.
-    #[must_use]
     pub fn pending(&self) -> bool {
         !self.open.is_empty()
     }

@@ -10,13 +10,12 @@ use crate::action::{Action, Command};
 use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
-use crate::widgets::format::count;
+use crate::widgets::count;
 use skills_api::WhyRequest;
 use skills_discovery::Fit;
 use skills_registry::Catalog;
 use skills_skill::Invocation;
 
-/// Returns the commands of the request.
 pub(super) fn of_request(history: &History) -> Vec<Command> {
     let earlier = (!history.has_earlier()).then(|| "no earlier request".to_owned());
     vec![
@@ -157,7 +156,6 @@ pub(super) fn copy_choices(list: &ResultList, line: String) -> Option<Vec<Effect
     Some(vec![Effect::Pick(Picker { what: PickerKind::CopyAs, title, choices, current: Some(0) })])
 }
 
-/// Copies what was chosen.
 pub(super) fn copy_as(what: &str, list: &ResultList, line: String) -> Option<Effect> {
     match what {
         "id" => list.selected().map(|id| Effect::Copy(id.to_string(), "id".to_owned())),

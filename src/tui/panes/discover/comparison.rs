@@ -1,7 +1,7 @@
 //! The lead over another result by words, with a short reason for each.
 
 use crate::widgets::breakdown::is_stop_word;
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::{cells, cut_end, shown};
 use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 
 /// Scores that differ by less are shown as equal.
@@ -17,7 +17,6 @@ pub struct Difference {
     pub label: String,
     /// The difference to the other hit; negative if that has more.
     pub value: f64,
-    /// The reason.
     pub reason: Reason,
 }
 
@@ -33,7 +32,6 @@ pub struct Reason {
 impl Reason {
     /// Formats the reason in at most `available` cells, truncating the other skill's name; a name that would be truncated
     /// to a few letters is replaced by *other*.
-    #[must_use]
     pub fn text(self, other: &str, available: u16, ellipsis: &str) -> String {
         const OTHER: &str = "other";
         let Some(after) = self.after else { return cut_end(self.before, available, ellipsis).into_owned() };
@@ -48,7 +46,6 @@ impl Reason {
 /// A comparison of the selected hit with another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'a> {
-    /// The other hit.
     pub other: &'a Hit,
     /// Score of the selected hit minus that of the other hit.
     pub lead: f64,
@@ -57,14 +54,12 @@ pub struct Comparison<'a> {
 }
 
 /// Returns the hit to compare with: for the first of the list the second, for every other one the first.
-#[must_use]
 pub fn nearest<'a>(answer: &'a Answer, selected: &Hit) -> Option<&'a Hit> {
     answer.results.iter().find(|hit| hit.skill_id != selected.skill_id)
 }
 
 /// Compares two hits in at most `max` rows; the smallest differences are summed in the last one, and stop words of the
 /// request in one.
-#[must_use]
 pub fn compare<'a>(selected: &Hit, other: &'a Hit, words: &[QueryWord], max: usize) -> Comparison<'a> {
     fn of<'r>(row: &'r WordRow, words: &[QueryWord]) -> &'r str {
         if is_stop_word(row, words) { STOP_WORDS } else { &row.label }

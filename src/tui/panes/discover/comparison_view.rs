@@ -11,11 +11,7 @@ use super::why_view::{draw_description, draw_differences};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{CellRange, stacked};
-use crate::widgets::format::{plain_score, signed};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, shown};
+use crate::widgets::{Painter, Seg, Title, cells, plain_score, shown, signed};
 use skills_discovery::Hit;
 
 pub(super) fn draw(

@@ -13,25 +13,21 @@ pub struct History {
 
 impl History {
     /// Creates a history from stored entries, oldest first.
-    #[must_use]
     pub fn from_entries(entries: Vec<String>) -> Self {
         Self { entries, ..Self::default() }
     }
 
     /// Returns the entries to store, oldest first.
-    #[must_use]
     pub fn entries(&self) -> &[String] {
         &self.entries
     }
 
     /// Returns whether there is an earlier entry.
-    #[must_use]
     pub fn has_earlier(&self) -> bool {
         self.at.map_or(!self.entries.is_empty(), |at| at > 0)
     }
 
     /// Returns whether an entry is being recalled.
-    #[must_use]
     pub fn walking(&self) -> bool {
         self.at.is_some()
     }

@@ -15,11 +15,7 @@ use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, elapsed_micros, score};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, RichLine, Seg, cells, count, elapsed_micros, head, score, shown, wrap_to};
 use skills_discovery::{Answer, Correction, Fit, Hit, QueryWord};
 
 /// Minimum height for a verdict of two rows.
@@ -174,7 +170,6 @@ pub(super) fn status_lines(
     rows
 }
 
-/// Draws the lines of [`status_lines`].
 pub(super) fn draw_status(asking: &PendingRequests, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     let Some(shown_answer) = asking.shown() else { return };
     let answer = &shown_answer.answer;
@@ -226,7 +221,6 @@ pub(super) fn verdict_lines(
     lines
 }
 
-/// Draws the lines of [`verdict_lines`].
 pub(super) fn draw_verdict(
     asking: &PendingRequests,
     lines: &[RichLine],

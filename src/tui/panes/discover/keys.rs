@@ -1,6 +1,6 @@
 //! Keys, clicks and the wheel in Discover.
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -70,13 +70,32 @@ impl Pane for Discover {
         self.edited(changed)
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
-            MouseEventKind::ScrollUp => self.wheel(at, -3),
-            MouseEventKind::ScrollDown => self.wheel(at, 3),
-            _ => {}
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        let writing = self.focus == Focus::Intent;
+        if self.form.area.contains(at) {
+            self.focus = Focus::Intent;
+            self.form.field.click(at);
+            return Vec::new();
+        }
+        if self.list.filter_area.contains(at) {
+            self.focus = Focus::Filter;
+            self.list.filter.click(at);
+        } else if self.list.area.contains(at) {
+            self.focus = Focus::Results;
+            self.list.click(at);
+        } else if self.why_area.contains(at) {
+            self.focus = Focus::Why;
+        } else {
+            return Vec::new();
+        }
+        if writing { self.finish() } else { Vec::new() }
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.list.area.contains(at) {
+            self.list.roll(rows);
+        } else if self.why_area.contains(at) {
+            self.list.roll_why(rows);
         }
         Vec::new()
     }
@@ -101,10 +120,6 @@ impl Pane for Discover {
 
     fn persistent_texts(&self) -> Vec<String> {
         self.form.history.entries().to_vec()
-    }
-
-    fn animated(&self) -> bool {
-        false
     }
 }
 
@@ -209,34 +224,5 @@ impl Discover {
         let at = parts.iter().position(|p| *p == focus).unwrap_or(0);
         self.focus = parts[(at + steps) % parts.len()];
         if at == 0 { self.finish() } else { Vec::new() }
-    }
-
-    fn clicked(&mut self, at: Position) -> Vec<Effect> {
-        let writing = self.focus == Focus::Intent;
-        if self.form.area.contains(at) {
-            self.focus = Focus::Intent;
-            self.form.field.click(at);
-            return Vec::new();
-        }
-        if self.list.filter_area.contains(at) {
-            self.focus = Focus::Filter;
-            self.list.filter.click(at);
-        } else if self.list.area.contains(at) {
-            self.focus = Focus::Results;
-            self.list.click(at);
-        } else if self.why_area.contains(at) {
-            self.focus = Focus::Why;
-        } else {
-            return Vec::new();
-        }
-        if writing { self.finish() } else { Vec::new() }
-    }
-
-    fn wheel(&mut self, at: Position, rows: isize) {
-        if self.list.area.contains(at) {
-            self.list.roll(rows);
-        } else if self.why_area.contains(at) {
-            self.list.roll_why(rows);
-        }
     }
 }

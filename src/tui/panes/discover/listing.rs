@@ -14,7 +14,6 @@ const MAX_PAGES: usize = 24;
 /// A request for a part of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// A page of a list.
     Page {
         /// The number of the list.
         list: u64,
@@ -32,7 +31,6 @@ pub enum Lookup {
     Skill {
         /// The number of the list at the time of the request.
         list: u64,
-        /// The skill.
         id: SkillId,
     },
 }
@@ -81,32 +79,25 @@ impl Listing {
         self.number
     }
 
-    /// Returns the list's number.
-    #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the filter of the list.
-    #[must_use]
     pub fn filter(&self) -> &str {
         &self.filter
     }
 
     /// Returns the first page.
-    #[must_use]
     pub fn first(&self) -> Option<&Arc<Answer>> {
         self.first.as_ref()
     }
 
     /// Returns the number of results.
-    #[must_use]
     pub fn total(&self) -> usize {
         self.first.as_ref().map_or(0, |first| first.results.len() + first.below_limit)
     }
 
     /// Returns a result if its page is loaded.
-    #[must_use]
     pub fn hit(&self, place: usize) -> Option<&Hit> {
         let first = self.first.as_ref()?;
         if let Some(hit) = first.results.get(place) {
@@ -116,7 +107,6 @@ impl Listing {
     }
 
     /// Returns the rank of a result among all, from 1.
-    #[must_use]
     pub fn rank(&self, place: usize) -> Option<usize> {
         if self.filter.trim().is_empty() { Some(place + 1) } else { self.hit(place)?.rank }
     }

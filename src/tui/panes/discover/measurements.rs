@@ -59,7 +59,6 @@ impl Measurements {
         self.levels.get(id)
     }
 
-    /// Returns the details of a skill.
     pub fn detail(&mut self, id: &SkillId) -> Option<Arc<SkillDetail>> {
         self.request(ResultRequest::Detail(id.clone()));
         self.details.get(id).cloned()

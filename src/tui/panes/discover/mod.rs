@@ -41,7 +41,6 @@ enum Focus {
     #[default]
     Intent,
     Results,
-    /// The filter of the results.
     Filter,
     Why,
 }
@@ -60,14 +59,11 @@ pub struct Discover {
 
 impl Discover {
     /// Creates an empty pane with the focus on the request.
-    #[must_use]
     pub fn new(history: History) -> Self {
         let form = RequestForm { history, ..RequestForm::default() };
         Self { form, list: ResultList::new(), ..Self::default() }
     }
 
-    /// Returns the history, to be stored.
-    #[must_use]
     pub fn history(&self) -> &History {
         &self.form.history
     }

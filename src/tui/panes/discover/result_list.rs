@@ -13,7 +13,7 @@ use super::rows::{self, Item, OpenedSkill, Outcome, Row};
 use crate::action::Action;
 use crate::field::Field;
 use crate::pane::{Effect, PaneId, Target};
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::Error;
 use skills_discovery::{Answer, Hit};
 use skills_registry::Catalog;
@@ -22,7 +22,6 @@ use skills_skill::SkillId;
 /// What the user moved the cursor to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// A skill, and its path.
     Skill(SkillId, Option<PathBuf>),
     /// An index in the list whose page is being loaded.
     CellRange(usize),
@@ -164,7 +163,6 @@ impl ResultList {
         true
     }
 
-    /// Handles a click on the list.
     pub fn click(&mut self, at: Position) {
         if let Some((_, item)) = self.visible.iter().find(|(rect, _)| rect.contains(at)) {
             self.choose(*item);

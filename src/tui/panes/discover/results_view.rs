@@ -14,13 +14,11 @@ use super::view::{RANKING_DISCLAIMER, disclaimer};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{CellRange, stacked};
-use crate::widgets::format::{count, counted, plain_score, score};
 use crate::widgets::highlight::{excerpt_from, marked, marks_from};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{
+    Painter, RichLine, Seg, Title, cells, count, counted, cut_end, cut_middle, plain_score, score, shown,
+    wrap_to,
+};
 use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
 use skills_registry::Catalog;
 use skills_skill::AttachTarget;

@@ -23,7 +23,6 @@ pub enum Item {
 /// A skill that was opened by its name and has no row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedSkill {
-    /// The skill.
     pub id: SkillId,
     /// Why it is not a result.
     pub outcome: Outcome,
@@ -42,7 +41,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Creates it from the answer about this skill alone.
-    #[must_use]
     pub fn of(answer: &Answer) -> Self {
         match (answer.excluded.first(), answer.attachable.first()) {
             (Some(excluded), _) => Self::Excluded(excluded.clone()),
@@ -52,17 +50,14 @@ impl Outcome {
     }
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
     /// A heading with the number of items below it.
     Heading(&'static str, usize),
-    /// An item.
     Item(Item),
 }
 
 /// Returns all rows of a list, without blank ones; with `unfolded`, copies are listed one by one.
-#[must_use]
 pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     let Some(answer) = listing.first() else { return Vec::new() };
     let total = listing.total();
@@ -97,7 +92,6 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
 }
 
 /// Returns the indices of the rows that the cursor can be on.
-#[must_use]
 pub fn items(rows: &[Row]) -> Vec<usize> {
     rows.iter().enumerate().filter(|(_, row)| matches!(row, Row::Item(_))).map(|(at, _)| at).collect()
 }
@@ -122,7 +116,6 @@ const MIN_VISIBLE_RESULTS: usize = 10;
 
 impl Density {
     /// Returns the number of lines of description.
-    #[must_use]
     pub fn description(self) -> usize {
         match self {
             Self::Dense | Self::Tight => 0,
@@ -132,13 +125,11 @@ impl Density {
     }
 
     /// Returns whether a blank row follows a hit.
-    #[must_use]
     pub fn gap(self) -> bool {
         self >= Self::Airy
     }
 
     /// Returns the most detailed density in which the first hits fit; the rest may require scrolling.
-    #[must_use]
     pub fn choose(rows: &[Row], width: u16, height: u16) -> Self {
         let all = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_)))).count();
         let hits = all.min(MIN_VISIBLE_RESULTS);

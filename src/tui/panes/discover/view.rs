@@ -9,8 +9,7 @@ use super::why_view::WhyLayout;
 use super::{Discover, Focus, comparison_view, intent_view, results_view, why_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rule::{BorderJunction, Title, divider};
+use crate::widgets::{BorderJunction, Painter, Title, divider};
 use skills_discovery::Fit;
 
 /// Below this width the parts share one column.

@@ -15,13 +15,11 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
 use crate::widgets::breakdown;
-use crate::widgets::format::{byte_size, count, counted, plain_score, signed, token_count};
 use crate::widgets::highlight::marked;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{
+    Painter, RichLine, Seg, Title, byte_size, cells, count, counted, cut_end, cut_middle, plain_score, shown,
+    signed, token_count, wrap_to,
+};
 use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState, VerdictReason};
 
 /// How the explanation is laid out.

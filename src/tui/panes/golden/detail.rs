@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::{TABS, Tab};
 use crate::golden_requests::GoldenPaneRequest;
 use crate::pane::Effect;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{Error, GoldenExplanation, GoldenQuery};
 
 /// The state of the part.
@@ -24,7 +24,6 @@ pub(super) struct QueryDetail {
     pub wanted: Vec<Effect>,
     /// Areas of the last frame.
     pub area: Rect,
-    /// Names of the tabs.
     pub tabs: Vec<(Rect, Tab)>,
     /// Rows of the tab of skills with their index.
     pub skills: Vec<(Rect, usize)>,

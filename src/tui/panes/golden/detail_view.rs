@@ -12,12 +12,9 @@ use super::{TABS, Tab};
 use crate::golden_requests::GoldenMeasurement;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
 use crate::theme::Role;
-use crate::widgets::format::{plain_score, signed, signed_count};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{
+    Painter, RichLine, Seg, Title, cells, cut_end, plain_score, shown, signed, signed_count, wrap, wrap_to,
+};
 use skills_api::{
     Confusion, Error, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision, rejection_of,
 };

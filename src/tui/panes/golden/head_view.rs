@@ -8,12 +8,7 @@ use ratatui::layout::Rect;
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::day;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::cells;
+use crate::widgets::{Painter, RichLine, Seg, Title, cells, counted, day};
 use skills_discovery::GoldenFigures;
 
 /// Minimum size for metrics of two rows with their history.
@@ -30,7 +25,6 @@ struct Figure {
     value: fn(&GoldenFigures) -> Option<f64>,
     /// Decimals; 0 for a count.
     decimals: usize,
-    /// Whether a higher value is better.
     is_higher_better: bool,
 }
 

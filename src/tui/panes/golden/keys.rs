@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -194,13 +194,33 @@ impl Pane for Golden {
         Vec::new()
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.click(at),
-            MouseEventKind::ScrollUp => self.wheel(at, -3),
-            MouseEventKind::ScrollDown => self.wheel(at, 3),
-            _ => {}
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        self.is_removing = false;
+        let tab = self.detail.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, tab)| *tab);
+        if self.list.filter_area.contains(at) {
+            self.focus = Focus::Filter;
+            self.list.filter.click(at);
+        } else if let Some(tab) = tab {
+            self.set_tab(tab);
+        } else if self.list.area.contains(at) {
+            self.focus = Focus::List;
+            if self.list.row_at(at).is_some_and(|row| self.list.select(row)) {
+                self.detail.scroll.offset = 0;
+            }
+        } else if self.detail.area.contains(at) {
+            self.focus = Focus::Detail;
+            if let Some((_, skill)) = self.detail.skills.iter().find(|(area, _)| area.contains(at)) {
+                self.detail.scroll.cursor = *skill;
+            }
+        }
+        Vec::new()
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.list.area.contains(at) {
+            self.list.roll(rows);
+        } else if self.detail.area.contains(at) {
+            self.detail.move_by(rows, self.skill_count());
         }
         Vec::new()
     }
@@ -338,34 +358,5 @@ impl Golden {
 
     fn skill_count(&self) -> usize {
         self.list.measured.as_ref().map_or(0, |measured| measured.report.by_skill.len())
-    }
-
-    fn click(&mut self, at: Position) {
-        self.is_removing = false;
-        let tab = self.detail.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, tab)| *tab);
-        if self.list.filter_area.contains(at) {
-            self.focus = Focus::Filter;
-            self.list.filter.click(at);
-        } else if let Some(tab) = tab {
-            self.set_tab(tab);
-        } else if self.list.area.contains(at) {
-            self.focus = Focus::List;
-            if self.list.row_at(at).is_some_and(|row| self.list.select(row)) {
-                self.detail.scroll.offset = 0;
-            }
-        } else if self.detail.area.contains(at) {
-            self.focus = Focus::Detail;
-            if let Some((_, skill)) = self.detail.skills.iter().find(|(area, _)| area.contains(at)) {
-                self.detail.scroll.cursor = *skill;
-            }
-        }
-    }
-
-    fn wheel(&mut self, at: Position, by: isize) {
-        if self.list.area.contains(at) {
-            self.list.roll(by);
-        } else if self.detail.area.contains(at) {
-            self.detail.move_by(by, self.skill_count());
-        }
     }
 }

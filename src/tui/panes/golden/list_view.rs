@@ -8,10 +8,7 @@ use super::query_list::QueryList;
 use super::rows::Row;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, plain_score, signed};
-use crate::widgets::painter::Painter;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, shown};
+use crate::widgets::{Painter, Title, cells, count, plain_score, shown, signed};
 use skills_api::{GoldenResult, GoldenState};
 
 /// Columns of a row: first cell and width; 0 if there is no space.

@@ -25,7 +25,6 @@ use skills_registry::Catalog;
 enum Focus {
     #[default]
     List,
-    /// The filter of the queries.
     Filter,
     Detail,
 }
@@ -105,7 +104,6 @@ impl Freshness {
 
 impl Golden {
     /// Creates a pane without a measurement.
-    #[must_use]
     pub fn new() -> Self {
         let list = QueryList { is_followed: true, ..QueryList::default() };
         Self { freshness: Freshness { is_stale: true, ..Freshness::default() }, list, ..Self::default() }

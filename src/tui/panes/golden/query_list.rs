@@ -7,10 +7,9 @@ use ratatui::layout::{Position, Rect};
 use super::rows::{self, Row, rows};
 use crate::field::Field;
 use crate::golden_requests::GoldenMeasurement;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{GoldenResult, GoldenSource};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct QueryList {
     pub measured: Option<Arc<GoldenMeasurement>>,
@@ -89,7 +88,6 @@ impl QueryList {
         self.select(rows::moved(&self.rows, self.scroll.cursor, by))
     }
 
-    /// Returns the row at a position.
     pub fn row_at(&self, at: Position) -> Option<usize> {
         self.visible.iter().find(|(area, _)| area.contains(at)).map(|(_, row)| *row)
     }

@@ -2,7 +2,6 @@
 
 use skills_api::{GoldenResult, GoldenState};
 
-/// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
     /// The title of a group.

@@ -7,11 +7,7 @@ use super::{Focus, Golden, detail_view, head_view, list_view};
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{BorderJunction, Title, divider};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{BorderJunction, Painter, RichLine, Seg, Title, divider, shown, wrap, wrap_to};
 use skills_api::Error;
 
 /// Below this width the parts share one column.

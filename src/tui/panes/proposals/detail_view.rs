@@ -10,14 +10,9 @@ use super::list_view::{gain, sign, state_label};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{age, ago};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_middle, shown};
-use crate::widgets::wrap::{cut_line, wrap};
+use crate::widgets::{
+    Painter, RichLine, Scroll, Seg, Title, age, ago, cells, count, counted, cut_line, cut_middle, shown, wrap,
+};
 use skills_api::{
     CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalSummary, ProposalView,
 };
@@ -27,7 +22,6 @@ use skills_discovery::{ChangedQuery, GoldenChange};
 const TWO_COLUMNS_WIDTH: u16 = 78;
 /// Minimum width for changed queries next to the metrics.
 const BESIDE_WIDTH: u16 = 72;
-/// Rows of the decision.
 const DECISION_ROWS: u16 = 4;
 /// Maximum number of skills named among the changed queries.
 const MAX_RIVALS: usize = 6;

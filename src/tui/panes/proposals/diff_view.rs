@@ -5,9 +5,7 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap;
+use crate::widgets::{RichLine, Seg, shown, wrap};
 use skills_api::{Hunk, HunkLine};
 
 /// Width of line number and sign, in cells.
@@ -15,7 +13,6 @@ const MARGIN: u16 = 6;
 /// Maximum size of a changed part whose words are compared, in bytes.
 const MAX_COMPARED_BYTES: usize = 20_000;
 
-/// A row of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffRow {
     /// A row over the full width.
@@ -25,7 +22,6 @@ pub enum DiffRow {
 }
 
 /// Returns the width of each column of a diff in two columns.
-#[must_use]
 pub fn column_width(width: u16) -> u16 {
     width.saturating_sub(1) / 2
 }
@@ -54,8 +50,6 @@ fn parts(hunk: &Hunk) -> Vec<HunkPart<'_>> {
     parts
 }
 
-/// Returns the rows of a diff at a width.
-#[must_use]
 pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     for (at, hunk) in hunks.iter().enumerate() {
@@ -160,7 +154,6 @@ fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
 }
 
 /// Returns the changes of a diff in one column, or those of reverting it.
-#[must_use]
 pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine> {
     let mut changes = Vec::new();
     for hunk in hunks {
@@ -189,7 +182,6 @@ pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine
 }
 
 /// Counts the words that a diff adds and removes.
-#[must_use]
 pub fn changed_words(hunks: &[Hunk]) -> (usize, usize) {
     let (mut added, mut removed) = (0, 0);
     for part in hunks.iter().flat_map(parts) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -11,11 +11,8 @@ use crate::action::{Action, Command, Context};
 use crate::overlay::{Drafting, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_api::{ProposalState, ProposalView};
-
-/// Rows per step of the wheel.
-const WHEEL_ROWS: isize = 3;
 
 impl Pane for Proposals {
     fn id(&self) -> PaneId {
@@ -167,8 +164,31 @@ impl Pane for Proposals {
         if self.list.filter.paste(text) { self.filtered() } else { Vec::new() }
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        self.click(event)
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        if self.list.filter_area.contains(at) {
+            self.focus = Focus::Filter;
+            self.list.filter.click(at);
+            return Vec::new();
+        }
+        let row = self.list.visible.iter().find(|(row, _)| row.contains(at)).map(|(_, row)| *row);
+        if let Some(row) = row {
+            self.focus = Focus::List;
+            let is_other = self.list.select(row);
+            self.text.reset_if(is_other);
+            return self.request_selected();
+        }
+        if self.text.area.contains(at) {
+            self.focus = Focus::Detail;
+        }
+        Vec::new()
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.text.area.contains(at) {
+            self.text.roll(rows);
+            return Vec::new();
+        }
+        self.move_by(rows.signum())
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
@@ -181,10 +201,6 @@ impl Pane for Proposals {
 
     fn take_pending_effects(&mut self) -> Vec<Effect> {
         Vec::new()
-    }
-
-    fn animated(&self) -> bool {
-        false
     }
 
     fn next_poll(&self, now: Instant) -> Option<Instant> {
@@ -202,40 +218,6 @@ impl Pane for Proposals {
 }
 
 impl Proposals {
-    fn click(&mut self, event: MouseEvent) -> Vec<Effect> {
-        let at = Position::new(event.column, event.row);
-        let in_detail = self.text.area.contains(at);
-        match event.kind {
-            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                let down = event.kind == MouseEventKind::ScrollDown;
-                if in_detail {
-                    self.text.roll(if down { WHEEL_ROWS } else { -WHEEL_ROWS });
-                    return Vec::new();
-                }
-                self.move_by(if down { 1 } else { -1 })
-            }
-            MouseEventKind::Down(MouseButton::Left) => {
-                if self.list.filter_area.contains(at) {
-                    self.focus = Focus::Filter;
-                    self.list.filter.click(at);
-                    return Vec::new();
-                }
-                let row = self.list.visible.iter().find(|(row, _)| row.contains(at)).map(|(_, row)| *row);
-                if let Some(row) = row {
-                    self.focus = Focus::List;
-                    let is_other = self.list.select(row);
-                    self.text.reset_if(is_other);
-                    return self.request_selected();
-                }
-                if in_detail {
-                    self.focus = Focus::Detail;
-                }
-                Vec::new()
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// Moves the cursor by a number of proposals.
     fn move_by(&mut self, by: isize) -> Vec<Effect> {
         let Some(is_other) = self.list.move_by(by) else { return Vec::new() };

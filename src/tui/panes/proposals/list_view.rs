@@ -8,12 +8,7 @@ use super::{Focus, Row};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::count;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::{age, day};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::shown;
+use crate::widgets::{Painter, RichLine, Seg, Title, age, count, day, shown};
 use skills_api::{ProposalState, ProposalSummary, ProposalView};
 
 /// Rows of the versions, including their title.
@@ -22,7 +17,6 @@ const VERSION_ROWS: u16 = 7;
 const GAIN_WIDTH: u16 = 7;
 const AGE_WIDTH: u16 = 6;
 
-/// Returns glyph and role of a state.
 pub(super) fn sign(state: ProposalState, glyphs: &Glyphs) -> (&'static str, Role) {
     match state {
         ProposalState::Waiting => (glyphs.waiting, Role::Waiting),

@@ -39,7 +39,6 @@ enum Focus {
     Detail,
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Row {
     Blank,
@@ -68,7 +67,6 @@ impl Proposals {
     const ID: PaneId = PaneId::Proposals;
 
     /// Creates an empty pane with the focus on the list.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

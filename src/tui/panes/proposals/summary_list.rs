@@ -6,10 +6,9 @@ use ratatui::layout::Rect;
 
 use super::{GROUPS, Row};
 use crate::field::Field;
-use crate::widgets::scroll::Scroll;
+use crate::widgets::Scroll;
 use skills_api::{ProposalList, ProposalSummary};
 
-/// The state of the list.
 #[derive(Default)]
 pub(super) struct SummaryList {
     pub list: Option<Arc<ProposalList>>,

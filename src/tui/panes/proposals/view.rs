@@ -6,16 +6,11 @@ use ratatui::layout::Rect;
 use super::{Focus, Proposals, detail_view, list_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::rule::{BorderJunction, Title, divider};
-use crate::widgets::text_width::shown;
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, Title, column_divider, shown, wrap_to};
 use skills_api::Error;
 
 /// Below this width the parts share one column.
 const FOLD_WIDTH: u16 = 90;
-/// Width of the list.
 const LIST_WIDTH: u16 = 38;
 
 impl Proposals {
@@ -38,17 +33,15 @@ impl Proposals {
         self.draw_list(Rect { width: left, ..area }, buf, cx);
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rules = self.draw_detail(right, buf, cx);
-        let mut joints = vec![(area.y, BorderJunction::Top { heavy: cx.focused })];
-        let versions = self.list.versions_rule;
-        joints.extend(
-            versions.filter(|y| !rules.contains(y)).map(|y| (y, BorderJunction::Left { heavy: false })),
+        let (x, heavy) = (area.x + left, cx.focused);
+        column_divider(
+            &mut Painter::new(buf, cx),
+            area,
+            x,
+            heavy,
+            self.list.versions_rule.as_slice(),
+            &rules,
         );
-        joints.extend(rules.into_iter().map(|y| {
-            let is_cross = versions == Some(y);
-            let cross = BorderJunction::Cross { left: false, right: false };
-            (y, if is_cross { cross } else { BorderJunction::Right { heavy: false } })
-        }));
-        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
     fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

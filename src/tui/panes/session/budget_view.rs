@@ -3,9 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::theme::Role;
-use crate::widgets::format::count;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::{cells, shown};
+use crate::widgets::{Painter, cells, count, shown};
 use skills_api::{ComposedView, HiddenSkills};
 use skills_session::{BudgetResult, Fill, Unit};
 

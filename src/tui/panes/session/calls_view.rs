@@ -6,11 +6,7 @@ use ratatui::layout::Rect;
 use super::context_view::turn;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::RichLine;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::cells;
-use crate::widgets::wrap::cut_line;
+use crate::widgets::{Painter, RichLine, Title, cells, cut_line};
 use skills_api::SessionView;
 
 pub(super) fn draw(session: &SessionView, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {

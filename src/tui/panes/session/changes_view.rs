@@ -8,10 +8,7 @@ use ratatui::layout::Rect;
 use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cut_end, shown};
+use crate::widgets::{Painter, Title, byte_size, count, counted, cut_end, shown};
 use skills_api::{DiffLine, SinceLast};
 use skills_session::Form;
 

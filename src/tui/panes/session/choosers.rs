@@ -3,9 +3,8 @@
 use super::state::SessionState;
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::session_export::short_id;
-use crate::widgets::format::{byte_size, counted};
-use crate::widgets::relative_time::moment;
 use crate::widgets::text_width::shown as safe;
+use crate::widgets::{byte_size, counted, moment};
 use skills_api::{AgentView, SessionSummary, SessionView};
 
 /// The choice of a new session with the settings of the current one.
@@ -103,7 +102,6 @@ pub(super) fn to_copy(id: &str) -> Effect {
     pick(PickerKind::CopyAs, "Copy the session as", choices, None)
 }
 
-/// Copies what was chosen.
 pub(super) fn copy_as(session: &SessionView, what: &str) -> Effect {
     let id = &session.session_id;
     let (text, what) = match what {

@@ -14,12 +14,7 @@ use crate::action::Action;
 use crate::glyphs::UNICODE;
 use crate::pane::{Draw, Effect, RenderJob};
 use crate::theme::Role;
-use crate::widgets::format::counted;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::RichLine;
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::cells;
-use crate::widgets::wrap::cut_line;
+use crate::widgets::{Painter, RichLine, Scroll, cells, counted, cut_line};
 use skills_api::ComposedView;
 
 /// The largest offset; drawing knows the length and clamps it.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use super::Fold;
 use crate::glyphs::UNICODE;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, count, token_count};
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::cells;
-use crate::widgets::wrap::break_code;
+use crate::widgets::{RichLine, Seg, break_code, byte_size, cells, count, token_count};
 use skills_api::{ComposedView, DiffLine, LevelSize};
 use skills_session::{ComposedPart, Entry, PartKind, Turn};
 use skills_skill::safe_text;
@@ -21,7 +18,6 @@ const FOLDED_ROWS: usize = 3;
 pub(super) struct Line {
     /// Its disclosure level; 0 for rules and prompts.
     pub level: usize,
-    /// The text.
     pub text: RichLine,
     /// The note at the right.
     pub note: String,

@@ -5,11 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::pane::Effect;
 use crate::session_requests::{Newest, SessionRequest};
-use crate::widgets::format::counted;
-use crate::widgets::text_width::shown;
+use crate::widgets::{counted, shown};
 use skills_api::SessionView;
 
-/// Poll interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What others changed.
@@ -17,7 +15,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) enum Change {
     /// The session, described briefly.
     Session(String),
-    /// Only the files of its skills.
     Files,
 }
 

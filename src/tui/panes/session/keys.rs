@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use serde_json::json;
@@ -13,9 +13,6 @@ use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::session_requests::SessionRequest;
 use skills_api::LoadedFrom;
-
-/// Rows per step of the wheel.
-const WHEEL: isize = 3;
 
 impl Pane for SessionPane {
     fn id(&self) -> PaneId {
@@ -51,19 +48,33 @@ impl Pane for SessionPane {
         Vec::new()
     }
 
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                let by = if event.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
-                if self.context.area.contains(at) {
-                    self.context.roll(by);
-                }
-                Vec::new()
-            }
-            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
-            _ => Vec::new(),
+    fn click(&mut self, at: Position) -> Vec<Effect> {
+        if let Some((_, tab)) = self.context.tabs.iter().find(|(place, _)| place.contains(at)) {
+            let tab = *tab;
+            self.focus = Focus::Composed;
+            return self.turn(tab);
         }
+        if let Some((_, row)) = self.rows.iter().find(|(place, _)| place.contains(at)) {
+            self.state.cursor = *row;
+            self.focus = Focus::Active;
+            return self.cursor_moved();
+        }
+        if let Some(fold) = self.context.fold_at(at) {
+            self.focus = Focus::Composed;
+            self.context.toggle(fold);
+        } else if self.context.area.contains(at) {
+            self.focus = Focus::Composed;
+        } else if self.active_area.contains(at) {
+            self.focus = Focus::Active;
+        }
+        Vec::new()
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) -> Vec<Effect> {
+        if self.context.area.contains(at) {
+            self.context.roll(rows);
+        }
+        Vec::new()
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
@@ -83,10 +94,6 @@ impl Pane for SessionPane {
             self.context.wanted.extend(latest);
         }
         std::mem::take(&mut self.context.wanted)
-    }
-
-    fn animated(&self) -> bool {
-        false
     }
 
     fn unsaved(&self) -> Option<String> {
@@ -216,27 +223,5 @@ impl SessionPane {
             _ => (self.state.id()?.to_owned(), "the session's id".to_owned()),
         };
         Some(vec![Effect::Copy(text, what)])
-    }
-
-    fn clicked(&mut self, at: Position) -> Vec<Effect> {
-        if let Some((_, tab)) = self.context.tabs.iter().find(|(place, _)| place.contains(at)) {
-            let tab = *tab;
-            self.focus = Focus::Composed;
-            return self.turn(tab);
-        }
-        if let Some((_, row)) = self.rows.iter().find(|(place, _)| place.contains(at)) {
-            self.state.cursor = *row;
-            self.focus = Focus::Active;
-            return self.cursor_moved();
-        }
-        if let Some(fold) = self.context.fold_at(at) {
-            self.focus = Focus::Composed;
-            self.context.toggle(fold);
-        } else if self.context.area.contains(at) {
-            self.focus = Focus::Composed;
-        } else if self.active_area.contains(at) {
-            self.focus = Focus::Active;
-        }
-        Vec::new()
     }
 }

@@ -51,9 +51,7 @@ const TABS: [(Tab, &str); 4] = [
 /// A section of the composed text that can be collapsed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fold {
-    /// All entries of the catalog.
     Catalog,
-    /// The body of a skill.
     Body(String),
     /// An entry of the transcript.
     Entry(u64),
@@ -75,7 +73,6 @@ pub struct SessionPane {
 
 impl SessionPane {
     /// Creates a pane that requests a session once it is shown.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

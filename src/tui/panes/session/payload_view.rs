@@ -9,11 +9,7 @@ use super::context_view::{fitted, transcript};
 use super::state::SessionState;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::format::{byte_size, count, counted};
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::Seg;
-use crate::widgets::text_width::{cells, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{Painter, Seg, byte_size, cells, count, counted, shown, wrap_to};
 use skills_session::{MessageRole, Turn};
 
 /// Width of a title next to its note, in cells.

@@ -12,8 +12,7 @@ use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind, name_of_script};
 use crate::pane::{Effect, PickerKind};
 use crate::session_export::Format;
 use crate::session_requests::{SessionRequest, SessionResponse};
-use crate::widgets::format::byte_size;
-use crate::widgets::text_width::shown;
+use crate::widgets::{byte_size, shown};
 use skills_api::{
     Code, ComposedView, LevelsView, LoadedFrom, SessionView, SettingsChange, SkillDetail, SkillDrift,
 };
@@ -45,7 +44,6 @@ pub(super) struct SessionState {
     pub levels: Option<Arc<LevelsView>>,
     /// The skill whose levels could not be loaded, and why.
     pub no_levels: Option<(String, String)>,
-    /// Whether a session was requested.
     pub requested: bool,
     /// A skill to load once a session is open.
     waiting_load: Option<String>,
@@ -223,7 +221,6 @@ impl SessionState {
         Effect::Session(SessionRequest::New(settings))
     }
 
-    /// Returns the settings of this session for a new one.
     fn like(&self) -> SettingsChange {
         let Some(session) = &self.session else { return SettingsChange::default() };
         let settings = session.settings.clone();

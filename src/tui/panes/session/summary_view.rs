@@ -9,13 +9,9 @@ use super::{budget_view, changes_view};
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
-use crate::widgets::format::{count, counted, token_count, tokens};
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::moment;
-use crate::widgets::rich::Seg;
-use crate::widgets::rule::Title;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap_to;
+use crate::widgets::{
+    Painter, Seg, Title, cells, count, counted, cut_end, moment, shown, token_count, tokens, wrap_to,
+};
 use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, SkillDrift};
 use skills_session::PartKind;
 use skills_skill::tokens::TokenCount;

@@ -8,11 +8,7 @@ use super::context::ModelContext;
 use super::{Focus, SessionPane, TABS, Tab, calls_view, levels_view, payload_view, summary_view};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::painter::Painter;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::rule::{BorderJunction, Title, divider};
-use crate::widgets::text_width::{cells, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{BorderJunction, Painter, RichLine, Seg, Title, cells, divider, shown, wrap};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

@@ -2,21 +2,15 @@
 
 use ratatui::layout::{Position, Rect};
 
-use super::super::parts::{LABEL, tail};
+use super::super::parts::{self, LABEL, tail};
 use super::super::run_command::payload;
 use super::texts::Texts;
 use crate::overlay::row_at;
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
-use crate::widgets::format::count;
 use crate::widgets::json_lines;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::Scroll;
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::{wrap, wrap_to};
+use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, count, cut_end, shown, wrap, wrap_to};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, distinguish, is_same};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::{RunId, RunRecord, failure_kind};
@@ -82,7 +76,6 @@ pub(super) struct Tally {
 /// Maximum width of a column of values that is aligned: a wider one would leave no space for the error.
 const MAX_ALIGNED: u16 = 16;
 
-/// The runs of the dialog.
 pub(super) struct RunRows {
     command: CommandName,
     pub rows: Vec<Row>,
@@ -149,7 +142,6 @@ impl RunRows {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
-    /// Returns the command for a run.
     pub fn order(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
         let row = &self.rows[at];
         Some(match self.command {
@@ -352,13 +344,7 @@ impl RunRows {
             _ => None,
         };
         let labeled = |label: &str, segs: Vec<Seg>, out: &mut Vec<RichLine>| {
-            let indent = usize::from(LABEL);
-            for (at, line) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let mut segs = vec![Seg::new(format!("{label:<indent$}"), Role::Muted)];
-                segs.extend(line);
-                out.push(RichLine::from_segs(segs));
-            }
+            out.extend(parts::labeled(label, LABEL, wrap(&segs, width.saturating_sub(LABEL))));
         };
         let id = tail(&row.run.id.0).to_uppercase();
         if let Some((text, role)) = said {

@@ -5,11 +5,10 @@ use ratatui::layout::{Position, Rect};
 use super::super::parts;
 use super::super::run_command::payload;
 use crate::field::Field;
-use crate::widgets::painter::Painter;
+use crate::widgets::Painter;
 use skills_model::{CommandName, Gate};
 use skills_store::RunRecord;
 
-/// A text field.
 pub(super) struct Text {
     pub label: &'static str,
     hint: &'static str,

@@ -7,22 +7,19 @@ use serde_json::{Map, Value};
 use super::super::parts;
 use crate::field::Field;
 use crate::form::Text;
-use crate::widgets::painter::Painter;
-use crate::widgets::text_width::shown;
+use crate::widgets::{Painter, shown};
 use skills_api::DecisionPreview;
 
 /// Names of the fields in the draft.
 const NOTES: &str = "notes";
 const APPROVER: &str = "approver";
 
-/// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Approver,
     Notes,
 }
 
-/// The fields.
 pub(super) struct Fields {
     approver: Field,
     pub notes: Text,

@@ -3,9 +3,7 @@
 use super::super::parts::Button;
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::relative_time::{age, time_of_day, until_younger};
-use crate::widgets::rich::Seg;
-use crate::widgets::text_width::shown;
+use crate::widgets::{Seg, age, shown, time_of_day, until_younger};
 use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Choice, Expiry, Verdict};
 use skills_store::{RunId, RunQuery};
@@ -20,10 +18,8 @@ pub(super) enum SendState {
     Past(String),
 }
 
-/// A gate in the dialog.
 pub(super) struct PendingGate {
     pub sheet: DecisionPreview,
-    /// The title of its run.
     pub title: Option<String>,
     /// Whether the decision applies to this gate too.
     pub marked: bool,
@@ -71,7 +67,6 @@ fn then(expiry: Expiry) -> &'static str {
     }
 }
 
-/// The gates of the dialog.
 pub(super) struct Gates {
     pub all: Vec<PendingGate>,
     /// Index of the gate whose inputs are shown.

@@ -8,12 +8,7 @@ use super::gates::{Gates, PendingGate, SendState, outlook};
 use crate::overlay::row_at;
 use crate::theme::Role;
 use crate::widgets::json_lines::fields;
-use crate::widgets::painter::Painter;
-use crate::widgets::relative_time::age;
-use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::scroll::{Scroll, rows_above_note};
-use crate::widgets::text_width::{cells, cut_end, shown};
-use crate::widgets::wrap::wrap;
+use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, cut_end, rows_above_note, shown, wrap};
 use skills_api::{DecisionPreview, Differences, is_same};
 
 /// Maximum number of rows of the list of gates: what would be executed must be visible below it.
@@ -290,9 +285,8 @@ fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut 
         out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionPreview::CHANGED, Role::Muted)])));
         return;
     }
-    for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-        out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
-    }
+    let lines = fields(&sheet.inputs, width.saturating_sub(LABEL));
+    out.extend(parts::labeled("inputs", LABEL, lines.into_iter().map(|line| line.segs)).map(Line::Plain));
     let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
     let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
         (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
@@ -332,9 +326,8 @@ struct ListRow {
 }
 
 fn warned(text: &str, width: u16) -> Vec<Line> {
-    let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
-    let texts = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain_text());
-    texts.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+    let texts = parts::message_lines(&shown(text), width);
+    texts.into_iter().enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
 }
 
 fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
@@ -345,7 +338,6 @@ fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
 }
 
 fn labeled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
-    for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
-        out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
-    }
+    let lines = wrap(&segs, width.saturating_sub(LABEL));
+    out.extend(parts::labeled(label, LABEL, lines).map(Line::Plain));
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::super::choice::Choice;
 use super::super::{CheckpointChoice, RunCommandKind};
 use crate::form::{Form, FormState};
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_api::{Error, InputFields, RunCommand};
 use skills_model::{Choice as Ending, RunState, Verdict};
 use skills_skill::contract::{Field, FieldType};
@@ -22,7 +22,6 @@ const NOTE: &str = "note";
 /// Name of the field for a result if the capability declares no outputs.
 const RESULT: &str = "result";
 
-/// The fields of a command.
 #[derive(Default)]
 pub(super) struct Fields {
     /// The choice of a checkpoint, if there is one.

@@ -1,7 +1,7 @@
 //! What the commands of a run are called, and what they do.
 
 use super::super::RunCommandKind;
-use crate::widgets::text_width::shown;
+use crate::widgets::shown;
 use skills_model::{CommandName, Gate};
 use skills_store::RunRecord;
 
