@@ -112,7 +112,9 @@ async fn answered(
             false => (None, None),
         };
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
-        if let Some(permit) = permit {
+        // A body of unknown length was counted while it was read.
+        let is_large = bytes.len() as u64 > LARGE_BODY_BYTES;
+        if let Some(permit) = permit.filter(|_| is_large) {
             // Held until it is parsed even if the caller is gone, and until the call ends.
             let parsing = move || {
                 let arguments = ensure_few_values(&bytes).map_err(Into::into).and_then(|()| parsed(&bytes));

@@ -36,6 +36,8 @@ const MAX_ID_BYTES: usize = 256;
 const BUSY: i32 = -32_000;
 /// Timeout for reading a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The method that keeps its connection to receive notifications.
+const LISTEN: &str = "subscriptions/listen";
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
 /// The body is JSON but not a valid message.
@@ -75,6 +77,8 @@ pub async fn read(request: Request, next: Next) -> Response {
     if !is_message {
         return next.run(Request::from_parts(parts, Body::from(bytes))).await;
     }
+    // A body of unknown length was counted while it was read.
+    let permit = permit.filter(|_| bytes.len() as u64 > LARGE_BODY_BYTES);
     let is_large = permit.is_some();
     let reading = {
         let bytes = bytes.clone();
@@ -96,7 +100,7 @@ pub async fn read(request: Request, next: Next) -> Response {
             let Some(method) = method else { return next.run(request).await };
             // A tool call may take as long as a run.
             let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
-            let is_stream = method.name == "subscriptions/listen";
+            let is_stream = method.name == LISTEN;
             // A call of a session continues when its caller disconnects.
             let continues = !is_stream && request.headers().contains_key(SESSION);
             let (is_call, keeps_body) = (method.name != "initialize", is_large && method.keeps_body);
@@ -263,6 +267,11 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
                     let message = format!("`initialize` has more than {MAX_INITIALIZE_BYTES} bytes (16 KiB)");
                     return Err((INVALID_REQUEST, id, message));
                 }
+                // A request that listens is kept as long as its connection.
+                if name == Some(LISTEN) && bytes.len() as u64 > LARGE_BODY_BYTES {
+                    let message = format!("`{LISTEN}` has more than {LARGE_BODY_BYTES} bytes (64 KiB)");
+                    return Err((INVALID_REQUEST, id, message));
+                }
                 let is_long = |text: &str| text.len() > MAX_ID_BYTES;
                 if let ClientJsonRpcMessage::Request(request) = &parsed {
                     if matches!(&request.id, RequestId::String(id) if is_long(id)) {
@@ -407,5 +416,11 @@ mod tests {
         assert_eq!(code(&ping(json!(short), json!(short))), None);
         assert_eq!(code(&ping(json!(long), json!(1))), Some((INVALID_REQUEST, Value::Null)));
         assert_eq!(code(&ping(json!(7), json!(long))), Some((INVALID_REQUEST, json!(7))));
+        let listen = |padding: usize| {
+            let params = json!({ "notifications": {}, "_meta": { "padding": "x".repeat(padding) } });
+            json!({ "jsonrpc": "2.0", "id": 7, "method": LISTEN, "params": params }).to_string()
+        };
+        assert_eq!(code(&listen(1000)), None);
+        assert_eq!(code(&listen(LARGE_BODY_BYTES as usize)), Some((INVALID_REQUEST, json!(7))));
     }
 }

@@ -75,6 +75,36 @@ async fn lengths_of_the_schema_are_enforced_and_errors_are_short() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn listening_streams_of_unknown_length_do_not_count_as_large_bodies() {
+    let (test_server, [reader, ..]) = keyed().await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+        "notifications": { "resourcesListChanged": true },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }})
+    .to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nx-api-key: {reader}\r\naccept: application/json, text/event-stream\r\n\
+         content-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: subscriptions/listen\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        test_server.address,
+        body.len()
+    );
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = test_server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        tokio::time::timeout(WAIT_TIMEOUT, stream.read_exact(&mut head)).await.expect("a response").unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn key_allows_its_scopes_and_its_name_is_recorded() {
     let (test_server, [reader, runner, decider]) = keyed().await;
     for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {
