@@ -144,7 +144,7 @@ pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
 /// Returns whether requests should be routed here: not while skills are still read, and not after the service was
 /// requested to shut down.
 async fn ready(app: Arc<App>) -> Response {
-    let found = app.service.core.diagnostics().await;
+    let found = app.service.core.load_state().await;
     let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
     let store = app.service.core.ensure_store().await;
     let status = match (app.end.is_cancelled(), scan && index, &found) {

@@ -42,7 +42,11 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
     let answered = async {
-        let permit = response_permit(&caller, operation.waits || operation.follows).await?;
+        // Health checks are open: their callers share one principal, and must not keep each other waiting.
+        let permit = match operation.scope {
+            None => None,
+            Some(_) => response_permit(&caller, operation.waits || operation.follows).await?,
+        };
         let response = answered(&app, operation, &mut caller, parts, body).await?;
         let Some(length) = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES)
         else {

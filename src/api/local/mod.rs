@@ -49,8 +49,8 @@ use super::{
     AgentView, BudgetFit, BudgetFitRequest, BudgetView, Check, Client, ClientView, Code, CollisionFilter,
     CollisionReport, ComposedView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
     FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter,
-    GovernanceList, LevelTokens, LevelsView, Limiter, LintFilter, LintReport, ListFilter, MetricsReport,
-    ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
+    GovernanceList, LevelTokens, LevelsView, Limiter, LintFilter, LintReport, ListFilter, LoadState,
+    MetricsReport, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
     ProposalRequest, ProposalView, RateLimit, SessionAccess, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, SkillDetail, SkillList, SkillRivals, ToolAnswer, health_checks,
     in_place,
@@ -353,6 +353,10 @@ impl Client for Local {
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {
         self.counter.diagnose().await
+    }
+
+    async fn load_state(&self) -> Result<LoadState, Error> {
+        Ok(self.counter.load_state())
     }
 
     async fn ensure_store(&self) -> Result<(), Error> {
