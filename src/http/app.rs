@@ -25,7 +25,9 @@ use skills_api::Origin;
 use super::{
     Authenticator, cors, dispatch, middleware, not_found, openapi, page, request_checks, revocation, serving,
 };
-use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
+use skills_api::operations::{
+    Caller, Method, Operation, Scope, Service, limited_call, operations, response_permit,
+};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
 
@@ -174,6 +176,7 @@ fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -
     body
 }
 
+/// Under the same limits of the caller as an operation, although it is none.
 async fn prometheus(app: Arc<App>, request: Request) -> Response {
     let caller = request.extensions().get::<Caller>().cloned();
     let counted = async {
@@ -181,15 +184,15 @@ async fn prometheus(app: Arc<App>, request: Request) -> Response {
             .as_ref()
             .ok_or_else(|| Error::new(Code::InternalError, "missing authentication context"))?;
         if !caller.may(Scope::Read) {
-            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`"));
+            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`").into());
         }
-        app.service.core.metrics_text().await
+        let permit = response_permit(caller, false).await?;
+        let core = Arc::clone(&app.service.core);
+        let counts = limited_call(caller, async move { core.metrics_text().await }).await?;
+        dispatch::hold_until_sent(text(METRICS_CONTENT_TYPE, counts), permit, caller, true).await
     };
-    match counted.await {
-        Ok(counts) => text(METRICS_CONTENT_TYPE, counts),
-        Err(error) => {
-            let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
-            ErrorResponse::from(error).answer(trace, PROMETHEUS)
-        }
-    }
+    counted.await.unwrap_or_else(|refusal: ErrorResponse| {
+        let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
+        refusal.answer(trace, PROMETHEUS)
+    })
 }

@@ -18,7 +18,7 @@ use super::cached_response::{SharedResult, Tagged};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Writing, Written, ensure_few_values,
+    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, Writing, Written, ensure_few_values,
     from_query, large_body_permit, large_response_permit, large_wait_permit, response_permit,
 };
 use skills_api::{Code, Error};
@@ -48,19 +48,7 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
             Some(_) => response_permit(&caller, operation.waits || operation.follows).await?,
         };
         let response = answered(&app, operation, &mut caller, parts, body).await?;
-        let Some(length) = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES)
-        else {
-            return Ok(response);
-        };
-        let large = match length {
-            ..=LARGE_RESPONSE_BYTES => None,
-            _ => match large_response_permit(&caller).await {
-                // The result of a change is not withheld, so that it is not repeated.
-                Err(_) if !operation.hints.read_only => None,
-                permit => permit?,
-            },
-        };
-        hold_until_sent(response, length, permit.map(|permit| (permit, large))).await
+        hold_until_sent(response, permit, &caller, operation.hints.read_only).await
     };
     let mut response = match answered.await {
         Ok(response) => response,
@@ -72,13 +60,24 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
     response
 }
 
-/// Holds the permits of a large response until it is sent.
-async fn hold_until_sent(
+/// Holds the permit of a response until it is sent, if it is large.
+pub(super) async fn hold_until_sent(
     response: Response,
-    length: u64,
-    permit: Option<impl Send + 'static>,
+    permit: Option<Permit>,
+    caller: &Caller,
+    read_only: bool,
 ) -> Result<Response, ErrorResponse> {
-    let Some(permit) = permit else { return Ok(response) };
+    let length = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES);
+    let Some((length, permit)) = length.zip(permit) else { return Ok(response) };
+    let large = match length {
+        ..=LARGE_RESPONSE_BYTES => None,
+        _ => match large_response_permit(caller).await {
+            // The result of a change is not withheld, so that it is not repeated.
+            Err(_) if !read_only => None,
+            permit => permit?,
+        },
+    };
+    let permit = (permit, large);
     let (mut parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.map_err(|_| broken())?;
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

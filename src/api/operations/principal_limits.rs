@@ -154,6 +154,18 @@ pub async fn call_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
     CALLS.permit(caller).await
 }
 
+/// Runs a call that is not an operation to its end, even if its caller is gone.
+///
+/// # Errors
+/// Returns the errors of the call, `rate_limited` if too many requests of the principal wait, and `internal_error` if it
+/// panics.
+pub async fn limited_call<T: Send + 'static>(
+    caller: &Caller,
+    call: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    run(call_permit(caller).await?, false, call).await
+}
+
 /// Returns the permit of an event stream, to be held until the stream ends.
 ///
 /// # Errors
