@@ -81,11 +81,14 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     }
     let readiness = Arc::clone(app);
     let counts = Arc::clone(app);
-    let page = |_: Request| async { page::answer() };
+    let page = |request: Request| async move { page::answer(request.headers()) };
     let own: [(&str, MethodRouter); 6] = [
         (LIVEZ, on(MethodFilter::GET, || async { text("text/plain; charset=utf-8", "ok\n") })),
         (READYZ, on(MethodFilter::GET, move || ready(readiness))),
-        (DOCUMENT, on(MethodFilter::GET, || async { text("application/json", openapi::document_text()) })),
+        (
+            DOCUMENT,
+            on(MethodFilter::GET, |request: Request| async move { openapi::answer(request.headers()) }),
+        ),
         (PAGE, on(MethodFilter::GET, page)),
         (HOME, on(MethodFilter::GET, page)),
         (PROMETHEUS, on(MethodFilter::GET, move |request: Request| prometheus(counts, request))),
