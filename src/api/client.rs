@@ -9,9 +9,9 @@ use super::{
     BudgetFit, BudgetFitRequest, CallerView, ClientView, CollisionFilter, CollisionReport, Connection,
     Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
     GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
-    LintFilter, LintReport, ListFilter, MetricsReport, OperatorClient, ProposalAction, ProposalActionOptions,
-    ProposalActionResult, ProposalFilter, ProposalList, ProposalRequest, ProposalView, RunClient,
-    SkillDetail, SkillList, SkillRivals,
+    LintFilter, LintReport, ListFilter, LoadState, MetricsReport, OperatorClient, ProposalAction,
+    ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList, ProposalRequest, ProposalView,
+    RunClient, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalog;
@@ -168,6 +168,15 @@ pub trait Client: Send + Sync + 'static {
 
     /// Returns counts per operation and matcher, and the state of roots, cache and memory.
     async fn diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// Returns what is loaded, which a local core knows without reading its store.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::diagnostics`].
+    async fn load_state(&self) -> Result<LoadState, Error> {
+        let Diagnostics { version, skills, scan, index, .. } = self.diagnostics().await?;
+        Ok(LoadState { version, skills, scan, index })
+    }
 
     /// Checks that runs can be recorded, according to the last write and the last probe of the store.
     ///

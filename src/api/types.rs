@@ -422,6 +422,19 @@ pub struct OperationCount {
     pub max_us: u64,
 }
 
+/// What is loaded, from memory: the answer to a health check does not depend on how busy the store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadState {
+    /// This program's version.
+    pub version: String,
+    /// Number of skills that are not shadowed or refused.
+    pub skills: usize,
+    /// Progress of the scan.
+    pub scan: ScanProgress,
+    /// Progress of the index.
+    pub index: IndexProgress,
+}
+
 /// Diagnostics of the core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diagnostics {

@@ -25,7 +25,9 @@ use skills_api::Origin;
 use super::{
     Authenticator, cors, dispatch, middleware, not_found, openapi, page, request_checks, revocation, serving,
 };
-use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
+use skills_api::operations::{
+    Caller, Method, Operation, Scope, Service, limited_call, operations, response_permit,
+};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
 
@@ -79,11 +81,14 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     }
     let readiness = Arc::clone(app);
     let counts = Arc::clone(app);
-    let page = |_: Request| async { page::answer() };
+    let page = |request: Request| async move { page::answer(request.headers()) };
     let own: [(&str, MethodRouter); 6] = [
         (LIVEZ, on(MethodFilter::GET, || async { text("text/plain; charset=utf-8", "ok\n") })),
         (READYZ, on(MethodFilter::GET, move || ready(readiness))),
-        (DOCUMENT, on(MethodFilter::GET, || async { text("application/json", openapi::document_text()) })),
+        (
+            DOCUMENT,
+            on(MethodFilter::GET, |request: Request| async move { openapi::answer(request.headers()) }),
+        ),
         (PAGE, on(MethodFilter::GET, page)),
         (HOME, on(MethodFilter::GET, page)),
         (PROMETHEUS, on(MethodFilter::GET, move |request: Request| prometheus(counts, request))),
@@ -144,7 +149,7 @@ pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
 /// Returns whether requests should be routed here: not while skills are still read, and not after the service was
 /// requested to shut down.
 async fn ready(app: Arc<App>) -> Response {
-    let found = app.service.core.diagnostics().await;
+    let found = app.service.core.load_state().await;
     let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
     let store = app.service.core.ensure_store().await;
     let status = match (app.end.is_cancelled(), scan && index, &found) {
@@ -174,6 +179,7 @@ fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -
     body
 }
 
+/// Under the same limits of the caller as an operation, although it is none.
 async fn prometheus(app: Arc<App>, request: Request) -> Response {
     let caller = request.extensions().get::<Caller>().cloned();
     let counted = async {
@@ -181,15 +187,15 @@ async fn prometheus(app: Arc<App>, request: Request) -> Response {
             .as_ref()
             .ok_or_else(|| Error::new(Code::InternalError, "missing authentication context"))?;
         if !caller.may(Scope::Read) {
-            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`"));
+            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`").into());
         }
-        app.service.core.metrics_text().await
+        let permit = response_permit(caller, false).await?;
+        let core = Arc::clone(&app.service.core);
+        let counts = limited_call(caller, async move { core.metrics_text().await }).await?;
+        dispatch::hold_until_sent(text(METRICS_CONTENT_TYPE, counts), permit, caller, true).await
     };
-    match counted.await {
-        Ok(counts) => text(METRICS_CONTENT_TYPE, counts),
-        Err(error) => {
-            let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
-            ErrorResponse::from(error).answer(trace, PROMETHEUS)
-        }
-    }
+    counted.await.unwrap_or_else(|refusal: ErrorResponse| {
+        let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
+        refusal.answer(trace, PROMETHEUS)
+    })
 }

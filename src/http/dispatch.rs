@@ -18,7 +18,7 @@ use super::cached_response::{SharedResult, Tagged};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Writing, Written, ensure_few_values,
+    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, Writing, Written, ensure_few_values,
     from_query, large_body_permit, large_response_permit, large_wait_permit, response_permit,
 };
 use skills_api::{Code, Error};
@@ -42,21 +42,13 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
     let answered = async {
-        let permit = response_permit(&caller, operation.waits || operation.follows).await?;
+        // Health checks are open: their callers share one principal, and must not keep each other waiting.
+        let permit = match operation.scope {
+            None => None,
+            Some(_) => response_permit(&caller, operation.waits || operation.follows).await?,
+        };
         let response = answered(&app, operation, &mut caller, parts, body).await?;
-        let Some(length) = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES)
-        else {
-            return Ok(response);
-        };
-        let large = match length {
-            ..=LARGE_RESPONSE_BYTES => None,
-            _ => match large_response_permit(&caller).await {
-                // The result of a change is not withheld, so that it is not repeated.
-                Err(_) if !operation.hints.read_only => None,
-                permit => permit?,
-            },
-        };
-        hold_until_sent(response, length, permit.map(|permit| (permit, large))).await
+        hold_until_sent(response, permit, &caller, operation.hints.read_only).await
     };
     let mut response = match answered.await {
         Ok(response) => response,
@@ -68,13 +60,24 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
     response
 }
 
-/// Holds the permits of a large response until it is sent.
-async fn hold_until_sent(
+/// Holds the permit of a response until it is sent, if it is large.
+pub(super) async fn hold_until_sent(
     response: Response,
-    length: u64,
-    permit: Option<impl Send + 'static>,
+    permit: Option<Permit>,
+    caller: &Caller,
+    read_only: bool,
 ) -> Result<Response, ErrorResponse> {
-    let Some(permit) = permit else { return Ok(response) };
+    let length = response.body().size_hint().exact().filter(|length| *length > LARGE_BODY_BYTES);
+    let Some((length, permit)) = length.zip(permit) else { return Ok(response) };
+    let large = match length {
+        ..=LARGE_RESPONSE_BYTES => None,
+        _ => match large_response_permit(caller).await {
+            // The result of a change is not withheld, so that it is not repeated.
+            Err(_) if !read_only => None,
+            permit => permit?,
+        },
+    };
+    let permit = (permit, large);
     let (mut parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.map_err(|_| broken())?;
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -112,7 +115,9 @@ async fn answered(
             false => (None, None),
         };
         let bytes = read_body(body, &parts.headers, app.patience.body, operation.max_body).await?;
-        if let Some(permit) = permit {
+        // A body of unknown length was counted while it was read.
+        let is_large = bytes.len() as u64 > LARGE_BODY_BYTES;
+        if let Some(permit) = permit.filter(|_| is_large) {
             // Held until it is parsed even if the caller is gone, and until the call ends.
             let parsing = move || {
                 let arguments = ensure_few_values(&bytes).map_err(Into::into).and_then(|()| parsed(&bytes));

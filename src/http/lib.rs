@@ -4,6 +4,7 @@
 mod app;
 mod cached_response;
 mod codes;
+mod constant;
 mod cors;
 mod dispatch;
 mod feed;

@@ -4,11 +4,12 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ, text};
+use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ};
+use super::constant::ConstantDocument;
 use super::openapi::{by_status, document, subjects};
 use super::{codes, openapi};
 use skills_api::operations::{Operation, operations};
@@ -20,9 +21,10 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
                       form-action 'none'; frame-ancestors 'none'";
 
 /// Returns the page as a response.
-pub(super) fn answer() -> Response {
+pub(super) fn answer(request_headers: &HeaderMap) -> Response {
     static PAGE: LazyLock<String> = LazyLock::new(page);
-    let mut response = text("text/html; charset=utf-8", PAGE.as_str());
+    static DOCUMENT: ConstantDocument = ConstantDocument::new("text/html; charset=utf-8", || PAGE.as_str());
+    let mut response = DOCUMENT.answer(request_headers);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response
 }

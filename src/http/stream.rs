@@ -102,7 +102,7 @@ pub(super) async fn follow(
     };
     ready.push_back(named("ready", &json!({ "log": log, "after": after, "newest": newest })));
     if run.is_none() {
-        let found = core.diagnostics().await?;
+        let found = core.load_state().await?;
         ready.push_back(named("scan", &json!(found.scan)));
         ready.push_back(named("index", &json!(found.index)));
     }
@@ -269,7 +269,7 @@ impl Following {
         if let Ok(catalog) = self.core.catalog().await {
             self.ready.push_back(named("catalogue", &json!({ "generation": catalog.generation })));
         }
-        if let Ok(found) = self.core.diagnostics().await {
+        if let Ok(found) = self.core.load_state().await {
             self.ready.push_back(named("scan", &json!(found.scan)));
             self.ready.push_back(named("index", &json!(found.index)));
         }

@@ -19,7 +19,7 @@ use super::jsonrpc;
 use skills_api::operations::{Caller, MAX_AUTHENTICATION_AGE, Permit, stream_permit};
 
 /// The header with the session id.
-const SESSION: &str = "mcp-session-id";
+pub(super) const SESSION: &str = "mcp-session-id";
 /// JSON-RPC code of a server that accepts no more sessions.
 const UNAVAILABLE: i32 = -32_000;
 /// JSON-RPC code of an internal error.
@@ -313,7 +313,8 @@ impl Drop for PendingSession {
     }
 }
 
-/// A request or a stream of a session; until it is dropped, the session does not time out.
+/// A request or a stream of a session; until it is dropped, the session does not time out. A request keeps its id until
+/// its call and its response have ended: of two calls with the same id, the protocol library would never free one.
 struct InUse {
     connections: Arc<Connections>,
     id: String,
@@ -335,7 +336,11 @@ impl Drop for InUse {
 }
 
 /// Accepts a request if its session belongs to the caller, or if it creates one within the limits.
-pub async fn admit(State(connections): State<Arc<Connections>>, request: Request, next: Next) -> Response {
+pub async fn admit(
+    State(connections): State<Arc<Connections>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let caller = request.extensions().get::<Caller>().cloned();
     let method = request.extensions().get::<jsonrpc::Method>().cloned();
     let (method, request_id) = method.map(|method| (method.name, method.id)).unzip();
@@ -343,6 +348,11 @@ pub async fn admit(State(connections): State<Arc<Connections>>, request: Request
         Some(id) => match connections.enter(&id, caller.as_ref(), request_id.flatten()) {
             Ok(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
             Ok(in_use) => {
+                let in_use = Arc::new(in_use);
+                // The protocol keeps the extensions until the call ends, but those of a first message for the session.
+                if method.as_deref().is_some_and(|method| method != "initialize") {
+                    request.extensions_mut().insert(Arc::clone(&in_use));
+                }
                 // A client that only listens would hold its connection without counting elsewhere.
                 let permit = match caller.filter(|_| request.method() == Method::GET) {
                     Some(caller) => stream_permit(&caller).await,
@@ -400,7 +410,7 @@ async fn begin(
 }
 
 async fn handle_message(
-    in_use: InUse,
+    in_use: Arc<InUse>,
     permit: Option<Permit>,
     method: Option<&str>,
     request: Request,

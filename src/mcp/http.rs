@@ -1,6 +1,7 @@
 //! The server over streamable HTTP, mounted into the HTTP adapter.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -48,6 +49,8 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(limits.idle);
+    // Only canceled calls are completed without a response, and nobody reads their messages.
+    sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
     let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
     let connections = Connections::new(sessions, limits, ending);

@@ -2,7 +2,9 @@
 //! (<https://www.jsonrpc.org/specification>), or is rejected with a JSON-RPC error before the protocol's own parser.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
@@ -10,22 +12,31 @@ use axum::extract::Request;
 use axum::http::{self, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use futures::{StreamExt as _, stream};
-use rmcp::model::ClientJsonRpcMessage;
+use futures::{Stream, StreamExt as _, stream};
+use rmcp::model::{ClientJsonRpcMessage, GetMeta as _, ProgressToken, RequestId};
 use serde_json::{Value, json};
 use skills_api::operations::{
     Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, large_wait_permit, operation,
     response_permit, stream_permit,
 };
 use skills_api::{Error, in_place};
+use tokio::runtime::Handle;
+use tokio::task::JoinError;
+use tracing::Instrument as _;
+
+use super::connections::{INTERNAL_ERROR, SESSION};
 
 /// Maximum size of a request in bytes.
 pub const MAX_BODY_BYTES: usize = 2 << 20;
 /// Maximum size of the first message of a session, which the session keeps.
 const MAX_INITIALIZE_BYTES: usize = 16 << 10;
+/// Maximum length of ids and progress tokens in bytes: the session keeps them until the call ends.
+const MAX_ID_BYTES: usize = 256;
 /// JSON-RPC code of a server that is busy.
 const BUSY: i32 = -32_000;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The method that keeps its connection to receive notifications.
+const LISTEN: &str = "subscriptions/listen";
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
 /// The body is JSON but not a valid message.
@@ -65,6 +76,8 @@ pub async fn read(request: Request, next: Next) -> Response {
     if !is_message {
         return next.run(Request::from_parts(parts, Body::from(bytes))).await;
     }
+    // A body of unknown length was counted while it was read.
+    let permit = permit.filter(|_| bytes.len() as u64 > LARGE_BODY_BYTES);
     let is_large = permit.is_some();
     let reading = {
         let bytes = bytes.clone();
@@ -74,16 +87,7 @@ pub async fn read(request: Request, next: Next) -> Response {
     let (method, body_permit) = if is_large {
         match tokio::task::spawn_blocking(reading).await {
             Ok(read) => read,
-            Err(error) => {
-                tracing::error!("parsing a message: {error}");
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                return refused(
-                    status,
-                    super::connections::INTERNAL_ERROR,
-                    &Value::Null,
-                    "internal error; see the log",
-                );
-            }
+            Err(error) => return broken(&error),
         }
     } else {
         reading()
@@ -95,7 +99,9 @@ pub async fn read(request: Request, next: Next) -> Response {
             let Some(method) = method else { return next.run(request).await };
             // A tool call may take as long as a run.
             let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
-            let is_stream = method.name == "subscriptions/listen";
+            let is_stream = method.name == LISTEN;
+            // A call of a session continues when its caller disconnects.
+            let continues = !is_stream && request.headers().contains_key(SESSION);
             let (is_call, keeps_body) = (method.name != "initialize", is_large && method.keeps_body);
             request.extensions_mut().insert(method);
             let large = LargeResult::default();
@@ -122,7 +128,13 @@ pub async fn read(request: Request, next: Next) -> Response {
                             .extensions_mut()
                             .insert(CallPermits { _response: permit.clone(), _body: body });
                     }
-                    hold_until_sent(next.run(request).await, permit, large)
+                    let answering =
+                        async move { hold_until_sent(next.run(request).await, permit, large, continues) };
+                    if !continues {
+                        return answering.await;
+                    }
+                    // In a separate task: the protocol would keep a call that is only partly passed on.
+                    tokio::spawn(answering.in_current_span()).await.unwrap_or_else(|error| broken(&error))
                 }
                 Err(error) => busy(&error),
             }
@@ -155,7 +167,14 @@ impl LargeResult {
     }
 }
 
-fn hold_until_sent(response: Response, permit: Option<Arc<Permit>>, large: LargeResult) -> Response {
+/// Holds the permits of a response until it is sent. With `continues`, a response whose client is gone is read to its
+/// end, so that the request is in progress until the protocol has ended it.
+fn hold_until_sent(
+    response: Response,
+    permit: Option<Arc<Permit>>,
+    large: LargeResult,
+    continues: bool,
+) -> Response {
     // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
         return response;
@@ -172,7 +191,44 @@ fn hold_until_sent(response: Response, permit: Option<Arc<Permit>>, large: Large
     });
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();
-    Response::from_parts(parts, Body::from_stream(pieces))
+    let body = if continues {
+        Body::from_stream(ReadToEnd { pieces: Some(Box::pin(pieces)) })
+    } else {
+        Body::from_stream(pieces)
+    };
+    Response::from_parts(parts, body)
+}
+
+/// A stream that is read to its end even if it is dropped before.
+struct ReadToEnd<S: Stream + Send + 'static> {
+    pieces: Option<Pin<Box<S>>>,
+}
+
+impl<S: Stream + Send + 'static> Stream for ReadToEnd<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let Some(pieces) = &mut self.pieces else { return Poll::Ready(None) };
+        let piece = ready!(pieces.as_mut().poll_next(cx));
+        if piece.is_none() {
+            self.pieces = None;
+        }
+        Poll::Ready(piece)
+    }
+}
+
+impl<S: Stream + Send + 'static> Drop for ReadToEnd<S> {
+    fn drop(&mut self) {
+        if let (Some(pieces), Ok(runtime)) = (self.pieces.take(), Handle::try_current()) {
+            runtime.spawn(pieces.for_each(|_| async {}));
+        }
+    }
+}
+
+fn broken(error: &JoinError) -> Response {
+    tracing::error!("a message: {error}");
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    refused(status, INTERNAL_ERROR, &Value::Null, "internal error; see the log")
 }
 
 pub(super) fn busy(error: &Error) -> Response {
@@ -209,6 +265,23 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
                 if name == Some("initialize") && bytes.len() > MAX_INITIALIZE_BYTES {
                     let message = format!("`initialize` has more than {MAX_INITIALIZE_BYTES} bytes (16 KiB)");
                     return Err((INVALID_REQUEST, id, message));
+                }
+                // A request that listens is kept as long as its connection.
+                if name == Some(LISTEN) && bytes.len() as u64 > LARGE_BODY_BYTES {
+                    let message = format!("`{LISTEN}` has more than {LARGE_BODY_BYTES} bytes (64 KiB)");
+                    return Err((INVALID_REQUEST, id, message));
+                }
+                let is_long = |text: &str| text.len() > MAX_ID_BYTES;
+                if let ClientJsonRpcMessage::Request(request) = &parsed {
+                    if matches!(&request.id, RequestId::String(id) if is_long(id)) {
+                        let message = format!("`id` has more than {MAX_ID_BYTES} bytes");
+                        return Err((INVALID_REQUEST, Value::Null, message));
+                    }
+                    let token = request.request.get_meta().get_progress_token();
+                    if matches!(token, Some(ProgressToken(RequestId::String(token))) if is_long(&token)) {
+                        let message = format!("`progressToken` has more than {MAX_ID_BYTES} bytes");
+                        return Err((INVALID_REQUEST, id, message));
+                    }
                 }
                 // As the protocol reads it: `1e2` is the id 100.
                 let id = match parsed {
@@ -295,7 +368,7 @@ mod tests {
             }
             Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
         });
-        let response = hold_until_sent(Response::new(Body::from_stream(body)), None, large);
+        let response = hold_until_sent(Response::new(Body::from_stream(body)), None, large, false);
         let mut pieces = response.into_body().into_data_stream();
         tokio::spawn(async move {
             assert!(pieces.next().await.is_some());
@@ -330,5 +403,23 @@ mod tests {
         assert_eq!(code(&initialize("client")), None);
         assert_eq!(code(&initialize(&"n".repeat(MAX_INITIALIZE_BYTES))), Some((INVALID_REQUEST, json!(7))));
         assert_eq!(code(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
+    }
+
+    #[test]
+    fn what_the_protocol_keeps_is_short() {
+        let ping = |id: Value, token: Value| {
+            let meta = json!({ "progressToken": token });
+            json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": { "_meta": meta } }).to_string()
+        };
+        let (short, long) = ("x".repeat(MAX_ID_BYTES), "x".repeat(MAX_ID_BYTES + 1));
+        assert_eq!(code(&ping(json!(short), json!(short))), None);
+        assert_eq!(code(&ping(json!(long), json!(1))), Some((INVALID_REQUEST, Value::Null)));
+        assert_eq!(code(&ping(json!(7), json!(long))), Some((INVALID_REQUEST, json!(7))));
+        let listen = |padding: usize| {
+            let params = json!({ "notifications": {}, "_meta": { "padding": "x".repeat(padding) } });
+            json!({ "jsonrpc": "2.0", "id": 7, "method": LISTEN, "params": params }).to_string()
+        };
+        assert_eq!(code(&listen(1000)), None);
+        assert_eq!(code(&listen(LARGE_BODY_BYTES as usize)), Some((INVALID_REQUEST, json!(7))));
     }
 }

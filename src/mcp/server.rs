@@ -167,7 +167,7 @@ async fn through(core: &SharedClient, needs: CoreParts) {
     // Subscribe first, so that no event between the query and the wait is lost.
     let mut news = core.events();
     loop {
-        match core.diagnostics().await {
+        match core.load_state().await {
             Ok(found) if found.scan.done && (needs == CoreParts::Catalog || found.index.done) => return,
             Ok(_) => {}
             Err(error) => {

@@ -206,6 +206,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         runs_of_a_dead_worker_are_claimable_immediately,
         due_runs_are_returned,
         purge_deletes_recorded_data_and_keeps_results,
+        partial_approval_is_repeated_by_its_approver_only,
         several_approvals_open_a_gate_together,
         a_denial_ends_a_gate_that_needs_several,
         annotations_are_merged_and_recorded,

@@ -8,6 +8,31 @@ fn endorse(by: &str, need: u32) -> (Command, Option<DecisionRecord>) {
     (Command::Endorse { decision, by: by.into(), need }, Some(record))
 }
 
+/// An approval that was not enough decides nothing: only the person who made it repeats it, until the gate is denied.
+pub async fn partial_approval_is_repeated_by_its_approver_only(store: &dyn Store, _: &Time) {
+    let late = |by: &str| {
+        let Command::Decide(approval) = decision(Verdict::Approve) else { unreachable!() };
+        let record = DecisionRecord { approver: Some(by.into()), notes: None };
+        (Command::RepeatDecision(approval), Some(record))
+    };
+    for end in [Command::Cancel, decision(Verdict::Deny)] {
+        let run = waiting(store, if end == Command::Cancel { 1 } else { 2 }).await;
+        let (command, by) = endorse("ana", 2);
+        store.command(&run, command, by.clone(), None, None).await.unwrap();
+        store.command(&run, end.clone(), by, None, None).await.unwrap();
+        assert_eq!(state(store, &run.0).await, RunState::Canceled);
+        let (command, by) = late("kim");
+        let other = store.command(&run, command, by, None, None).await.unwrap_err();
+        assert!(matches!(other, StoreError::AlreadyDecided { .. }), "{other:?}");
+        let (command, by) = late("ana");
+        let own = store.command(&run, command, by, None, None).await;
+        match end {
+            Command::Cancel => assert!(matches!(own.unwrap().effect, CommandEffect::Repeated(Some(_)))),
+            _ => assert!(matches!(own.unwrap_err(), StoreError::AlreadyDecided { .. })),
+        }
+    }
+}
+
 pub async fn several_approvals_open_a_gate_together(store: &dyn Store, time: &Time) {
     let run = waiting(store, 1).await;
     let before = store.run(&run).await.unwrap().unwrap();

@@ -136,6 +136,10 @@ impl Client for FixedClockClient {
         self.0.diagnostics().await
     }
 
+    async fn load_state(&self) -> Result<skills_api::LoadState, Error> {
+        self.0.load_state().await
+    }
+
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
         self.0.reset_diagnostics().await
     }

@@ -10,7 +10,7 @@ use super::indexer::Shared;
 use super::operations::Operations;
 use super::ranking::Ranking;
 use super::runs::{RunOverview, RunStore, Runs, StorePlace};
-use crate::{Code, Counting, Diagnostics, Error, Limiter, MetricsReport, RateLimit};
+use crate::{Code, Counting, Diagnostics, Error, Limiter, LoadState, MetricsReport, RateLimit};
 use skills_base::sync::MutexExt as _;
 use skills_base::telemetry::Metrics;
 use skills_config::Config;
@@ -134,6 +134,16 @@ impl Counter {
     pub(super) async fn text(&self) -> Result<String, Error> {
         self.refresh_gauges().await;
         self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    /// Returns what is loaded.
+    pub(super) fn load_state(&self) -> LoadState {
+        LoadState {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            skills: self.registry.snapshot().entries.len(),
+            scan: self.registry.progress(),
+            index: self.shared.index_progress(),
+        }
     }
 
     /// Returns the diagnostics of the core.

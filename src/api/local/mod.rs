@@ -49,8 +49,8 @@ use super::{
     AgentView, BudgetFit, BudgetFitRequest, BudgetView, Check, Client, ClientView, Code, CollisionFilter,
     CollisionReport, ComposedView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
     FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter,
-    GovernanceList, LevelTokens, LevelsView, Limiter, LintFilter, LintReport, ListFilter, MetricsReport,
-    ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
+    GovernanceList, LevelTokens, LevelsView, Limiter, LintFilter, LintReport, ListFilter, LoadState,
+    MetricsReport, ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalFilter, ProposalList,
     ProposalRequest, ProposalView, RateLimit, SessionAccess, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, SkillDetail, SkillList, SkillRivals, ToolAnswer, health_checks,
     in_place,
@@ -154,10 +154,9 @@ impl Local {
     /// # Errors
     /// Never fails today; the result type is that of all operations.
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
-        let catalog = self.skills.registry.snapshot();
         let mut checks = health_checks::settings(&self.skills.config);
         checks.extend(self.temporary_cache.as_ref().map(|_| health_checks::temporary_cache()));
-        checks.extend(health_checks::roots(&catalog, self.skills.config.watch));
+        checks.extend(health_checks::roots(&self.skills.registry.snapshot(), self.skills.config.watch));
         // One request that every matcher has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
@@ -341,6 +340,10 @@ impl Client for Local {
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {
         self.counter.diagnose().await
+    }
+
+    async fn load_state(&self) -> Result<LoadState, Error> {
+        Ok(self.counter.load_state())
     }
 
     async fn ensure_store(&self) -> Result<(), Error> {

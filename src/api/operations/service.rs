@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Reports whether the service is alive, can write to its store, and has loaded its skills.",
             |context: CallContext, _: Nothing| async move {
                 context.service.core.ensure_store().await.map_err(without_place)?;
-                let found = context.service.core.diagnostics().await?;
+                let found = context.service.core.load_state().await?;
                 Ok(Liveness {
                     status: "ok".to_owned(),
                     version: found.version,

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Code, Error, LintFinding, lint, trust};
+use skills_authoring::write_back::replace_real_file;
+use skills_base::files::{self, OpenError};
 use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
@@ -211,9 +213,9 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     // A folder that was created meanwhile is replaced only if it is empty.
     fs::rename(&draft, &folder).map_err(refused)?;
     let golden = match golden {
-        Some((file, text, count)) => {
-            replace(&file, &text).map_err(refused)?;
-            Some((file, count))
+        Some((golden, count)) => {
+            golden.write().map_err(refused)?;
+            Some((golden.file, count))
         }
         None => None,
     };
@@ -259,8 +261,26 @@ fn linted(bundle: &Path) -> Vec<LintFinding> {
     findings
 }
 
+/// A golden queries file and its new text.
+struct GoldenFile {
+    file: PathBuf,
+    /// The real path and the text of a file that exists.
+    before: Option<(PathBuf, String)>,
+    text: String,
+}
+
+impl GoldenFile {
+    fn write(&self) -> std::io::Result<()> {
+        match &self.before {
+            Some((real, before)) => replace_real_file(real, before.as_bytes(), self.text.as_bytes())
+                .map_err(|error| std::io::Error::other(error.to_string())),
+            None => create(&self.file, &self.text),
+        }
+    }
+}
+
 /// Returns the golden queries file with the queries of this skill added, and their number.
-fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usize)>, String> {
+fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>, String> {
     let Some(queries) = &spec.queries else { return Ok(None) };
     let queries = if queries.is_empty() { template::usual_queries(spec) } else { queries.clone() };
     let queries: BTreeSet<String> =
@@ -269,10 +289,15 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
         return Ok(None);
     }
     let file = parent.join(GOLDEN);
-    let before = match read_regular_text(&file, MAX_GOLDEN) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(format!("{} cannot be read: {error}", file.display())),
+    // Not a link out of the folder: what it points to is another's file.
+    let real = match files::resolve_named(&file) {
+        Ok(real) => Some(real),
+        Err(OpenError::NotFound { .. }) => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    let before = match &real {
+        Some(real) => files::read_text(real, MAX_GOLDEN).map_err(|error| error.to_string())?,
+        None => String::new(),
     };
     let mut text = before.clone();
     if !text.is_empty() {
@@ -286,7 +311,10 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
     let known =
         if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
     match golden_yaml(&text) {
-        Ok(cases) if cases.len() == known + queries.len() => Ok(Some((file, text, queries.len()))),
+        Ok(cases) if cases.len() == known + queries.len() => {
+            let edit = GoldenFile { file, before: real.map(|real| (real, before)), text };
+            Ok(Some((edit, queries.len())))
+        }
         Ok(_) => Err(format!("{} is not a list; add the queries manually", file.display())),
         Err(error) => Err(format!("{}: {error}", file.display())),
     }
@@ -318,32 +346,12 @@ fn write(path: &Path, file: &NewFile) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::File::options().write(true).create_new(true).open(path)?.write_all(file.text.as_bytes())?;
+    create(path, &file.text)?;
     if file.executable { skills_base::private_files::set_mode(path, 0o755) } else { Ok(()) }
 }
 
-/// Replaces a file atomically.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    let mut file = tempfile::Builder::new().prefix(".golden-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    match fs::metadata(path) {
-        Ok(before) => file.as_file().set_permissions(before.permissions())?,
-        Err(_) => readable(file.as_file())?,
-    }
-    file.persist(path)?;
-    Ok(())
-}
-
-#[cfg(unix)]
-fn readable(file: &fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &fs::File) -> std::io::Result<()> {
-    Ok(())
+fn create(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::File::options().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(all(test, unix))]

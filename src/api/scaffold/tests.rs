@@ -128,6 +128,26 @@ fn golden_queries_are_appended_or_omitted() {
 }
 
 #[test]
+fn golden_queries_are_not_written_through_a_link_out_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, outside) = (dir.path().join("root"), dir.path().join("outside.yaml"));
+    fs::create_dir(&root).unwrap();
+    let text = "- query: secret\n  expect: none\n";
+    fs::write(&outside, text).unwrap();
+    let file = root.join(GOLDEN);
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+    for _ in 0..2 {
+        let made = scaffold(&spec("one"), &root).unwrap();
+        assert!(made.golden.is_none() && made.golden_note.is_some());
+        assert!(file.is_symlink());
+        fs::remove_dir_all(root.join("one")).unwrap();
+        // The second time the link is broken.
+        let _ = fs::remove_file(&outside);
+    }
+    assert!(!outside.exists());
+}
+
+#[test]
 fn contradictory_arguments_are_rejected_before_writing() {
     let dir = tempfile::tempdir().unwrap();
     let wrong = [

@@ -6,12 +6,15 @@ mod schemas;
 
 use std::sync::LazyLock;
 
+use axum::http::HeaderMap;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::errors::by_status;
 use self::schemas::{Direction, Schemas};
 use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ};
+use super::constant::ConstantDocument;
 use super::problem::{PROBLEM, Problem};
 use skills_api::METRICS_CONTENT_TYPE;
 use skills_api::operations::{Operation, Route, Scope, operations, simplify};
@@ -26,6 +29,12 @@ pub fn document() -> &'static Value {
 pub fn document_text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document()));
     &TEXT
+}
+
+/// Returns the response with the document.
+pub(super) fn answer(request_headers: &HeaderMap) -> Response {
+    static DOCUMENT: ConstantDocument = ConstantDocument::new("application/json", document_text);
+    DOCUMENT.answer(request_headers)
 }
 
 fn generate() -> Value {

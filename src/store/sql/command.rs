@@ -49,9 +49,9 @@ pub(crate) async fn command<T: Tx>(
         let decisions = earlier.iter().map(|decided| &decided.decision);
         *decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
         if !decision.answers(before.gate.as_ref())
-            && let Some(first) = earlier.iter().rev().find(|decided| decided.decision == *decision)
+            && let Some(first) = repeats(tx, run, decision, order.record.as_ref(), &earlier).await?
         {
-            return Ok(repeated(before, Some(first.clone())));
+            return Ok(repeated(before, Some(first)));
         }
     }
     let next = transition(&run_snapshot(&before, replays), &command)
@@ -248,6 +248,27 @@ fn already_decided(
         Some(first) => StoreError::AlreadyDecided { first: Box::new(first.clone()), refusal },
         None => refusal.into(),
     }
+}
+
+/// Returns the earlier decision that this one repeats. A later decision on the same gate supersedes it, and one of
+/// several approvals that were not enough is repeated only by the person who made it.
+async fn repeats<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    decision: &Decision,
+    by: Option<&DecisionRecord>,
+    earlier: &[RecordedDecision],
+) -> Result<Option<RecordedDecision>, StoreError> {
+    let newest = earlier.iter().rev().find(|decided| decided.decision.same_gate(decision));
+    let Some(newest) = newest.filter(|newest| newest.decision == *decision) else { return Ok(None) };
+    if decision.verdict == Verdict::Deny || read::opened(tx, run, decision).await? {
+        return Ok(Some(newest.clone()));
+    }
+    let approver = by.and_then(|record| record.approver.as_deref());
+    let own = |decided: &&RecordedDecision| {
+        decided.decision == *decision && decided.by.approver.as_deref() == approver
+    };
+    Ok(earlier.iter().rev().find(own).cloned())
 }
 
 /// Moves the head, and lets the steps that come after it run again: their records are kept and marked as superseded.

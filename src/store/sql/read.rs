@@ -14,10 +14,10 @@ use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
 use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
-    ClockReading, DecisionRecord, Due, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId, RunPage,
-    RunQuery, RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
+    ClockReading, DecisionRecord, Due, EventKind, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId,
+    RunPage, RunQuery, RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
 };
-use skills_model::RunState;
+use skills_model::{Decision, RunState};
 
 /// Size in bytes of data from which a page of events ends: payloads and logs may have megabytes each.
 const EVENT_PAGE_BYTES: usize = 256 << 10;
@@ -111,6 +111,20 @@ pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Recorded
         })
     };
     rows.into_iter().map(decided).collect()
+}
+
+/// Returns whether an approval has opened the gate of this decision.
+pub(crate) async fn opened<T: Tx>(tx: &T, run: &RunId, decision: &Decision) -> Result<bool, StoreError> {
+    let sql = "SELECT data FROM events WHERE run = ?1 AND kind = ?2 AND step = ?3";
+    let kind = EventKind::GateApproved.to_string();
+    let rows = tx.query("read approvals", sql, values![run, kind, decision.step.as_str()]).await?;
+    for row in rows {
+        let data: Json = row.json(0)?;
+        if data["inputs_digest"] == decision.inputs_digest.as_str() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>, StoreError> {

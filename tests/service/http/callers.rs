@@ -10,7 +10,9 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skills_api::operations::{Caller, Principal, Scope, complete_result_permit, large_response_permit};
+use skills_api::operations::{
+    Caller, Principal, Scope, call_permit, complete_result_permit, large_response_permit,
+};
 use skills_api::{Code, CoreParts, Error, Origin, RateLimit, new_key};
 use skills_http::{Authenticator, ServiceKeys, Settings};
 use skills_mcp::SessionLimits;
@@ -72,6 +74,65 @@ async fn lengths_of_the_schema_are_enforced_and_errors_are_short() {
         test_server.post("/v1/skills/discover", &json!({ (name): 1, "intent": "/0".repeat(9_000) })).await;
     assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
     assert!(refused.body.len() < 30_000, "{} bytes", refused.body.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_for_the_limits_of_their_caller_and_health_checks_do_not() {
+    let (test_server, [reader, ..]) = keyed().await;
+    let metrics = async || {
+        test_server.ask("GET", "/v1/metrics/prometheus", &[("x-api-key", reader.as_str())], "").await.status
+    };
+    assert_eq!(metrics().await, 200);
+    // As many as may run and wait.
+    let (mut running, mut waiting) = (Vec::new(), Vec::new());
+    for name in ["reader", "anyone"] {
+        let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
+        let caller = Arc::new(Caller { principal: Some(principal), ..Caller::anyone() });
+        loop {
+            let caller = Arc::clone(&caller);
+            let mut permit = Box::pin(async move { call_permit(&caller).await });
+            match futures::poll!(&mut permit) {
+                Poll::Ready(Ok(permit)) => running.push(permit),
+                Poll::Ready(Err(error)) => {
+                    assert_eq!(error.code, Code::RateLimited);
+                    break;
+                }
+                Poll::Pending => waiting.push(permit),
+            }
+        }
+    }
+    assert_eq!(metrics().await, 429);
+    assert_eq!(test_server.get("/v1/health").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listening_streams_of_unknown_length_do_not_count_as_large_bodies() {
+    let (test_server, [reader, ..]) = keyed().await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+        "notifications": { "resourcesListChanged": true },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }})
+    .to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\nx-api-key: {reader}\r\naccept: application/json, text/event-stream\r\n\
+         content-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: subscriptions/listen\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        test_server.address,
+        body.len()
+    );
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = test_server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        tokio::time::timeout(WAIT_TIMEOUT, stream.read_exact(&mut head)).await.expect("a response").unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        streams.push(stream);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

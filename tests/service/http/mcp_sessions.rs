@@ -227,6 +227,34 @@ async fn request_id_in_progress_is_not_accepted_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn id_of_an_abandoned_call_is_in_progress_until_the_call_ends() {
+    let test_server = open(SessionLimits::default()).await;
+    let session = initialize_with(&test_server, "", json!({ "elicitation": {} })).await.unwrap();
+    complete(&test_server, "", &session).await;
+    let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+    for id in [7, 8] {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+        }});
+        let (stream, elicitation) = elicited(&test_server, "", &session, &call).await;
+        drop(stream);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(post(&test_server, "", &session, &ping(id)).await.status, 409);
+        let end = if id == 7 {
+            json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "decline" } })
+        } else {
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+        };
+        assert_eq!(post(&test_server, "", &session, &end.to_string()).await.status, 202);
+        let started = Instant::now();
+        while post(&test_server, "", &session, &ping(id)).await.status == 409 {
+            assert!(started.elapsed() < WAIT_TIMEOUT, "the id is not free");
+        }
+        assert_eq!(post(&test_server, "", &session, &ping(id)).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn abandoned_call_with_a_large_body_counts_until_it_ends() {
     let names = [("ana", &[Scope::Read, Scope::Run, Scope::Decide][..])];
     let (test_server, [ana]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
