@@ -394,7 +394,7 @@ mod tests {
         };
         let length = 3 * PIECE_BYTES + 1;
         let response = Response::new(Body::from(vec![b'x'; length]));
-        let response = hold_until_sent(response, length as u64, permit).await.unwrap();
+        let response = hold_until_sent(response, permit, &caller, true).await.unwrap();
         assert_eq!(response.headers()[header::CONTENT_LENGTH], length.to_string());
         let mut pieces = response.into_body().into_data_stream();
         let mut sent = 0;

@@ -49,7 +49,7 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(limits.idle);
-    // Only canceled calls are completed without a response, and nobody reads their messages.
+    // Only canceled calls are completed without a response, and their messages are not read.
     sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
     let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);

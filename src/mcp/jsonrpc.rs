@@ -192,7 +192,7 @@ fn hold_until_sent(
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();
     let body = if continues {
-        Body::from_stream(ReadToEnd { pieces: Some(Box::pin(pieces)) })
+        Body::from_stream(ReadToEnd { chunks: Some(Box::pin(pieces)) })
     } else {
         Body::from_stream(pieces)
     };
@@ -201,26 +201,26 @@ fn hold_until_sent(
 
 /// A stream that is read to its end even if it is dropped before.
 struct ReadToEnd<S: Stream + Send + 'static> {
-    pieces: Option<Pin<Box<S>>>,
+    chunks: Option<Pin<Box<S>>>,
 }
 
 impl<S: Stream + Send + 'static> Stream for ReadToEnd<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        let Some(pieces) = &mut self.pieces else { return Poll::Ready(None) };
-        let piece = ready!(pieces.as_mut().poll_next(cx));
-        if piece.is_none() {
-            self.pieces = None;
+        let Some(chunks) = &mut self.chunks else { return Poll::Ready(None) };
+        let chunk = ready!(chunks.as_mut().poll_next(cx));
+        if chunk.is_none() {
+            self.chunks = None;
         }
-        Poll::Ready(piece)
+        Poll::Ready(chunk)
     }
 }
 
 impl<S: Stream + Send + 'static> Drop for ReadToEnd<S> {
     fn drop(&mut self) {
-        if let (Some(pieces), Ok(runtime)) = (self.pieces.take(), Handle::try_current()) {
-            runtime.spawn(pieces.for_each(|_| async {}));
+        if let (Some(chunks), Ok(runtime)) = (self.chunks.take(), Handle::try_current()) {
+            runtime.spawn(chunks.for_each(|_| async {}));
         }
     }
 }
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_keeps_is_short() {
+    fn ids_and_progress_tokens_are_short() {
         let ping = |id: Value, token: Value| {
             let meta = json!({ "progressToken": token });
             json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": { "_meta": meta } }).to_string()

@@ -14,9 +14,8 @@ pub fn supported_subscriptions() -> SubscriptionFilter {
     SubscriptionFilter::builder().prompts_list_changed().resources_list_changed().build()
 }
 
-/// Notifies a client with a handshake of every change until it disconnects.
-pub async fn forward(core: &SharedClient, peer: Peer<RoleServer>) {
-    let mut news = core.events();
+/// Notifies a client with a handshake of every change among these events until it disconnects.
+pub async fn forward(core: &SharedClient, mut news: Receiver<Event>, peer: Peer<RoleServer>) {
     // The first scan is not a change: requests wait for it.
     wait_for(core, CoreParts::Catalog).await;
     while changed(&mut news).await && !peer.is_transport_closed() {

@@ -23,7 +23,7 @@ use super::compact::EXPLAIN;
 use super::next_steps::NextSteps;
 use super::{answer, call, notifications, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations, with_permit};
-use skills_api::{Code, CoreParts, Error, SharedClient, new_trace_id};
+use skills_api::{Code, CoreParts, Error, Event, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
 /// How long a call waits for the first scan of the skills.
@@ -83,6 +83,8 @@ pub(super) struct Inner {
     places: Semaphore,
     /// Notifies the client of changes.
     forwarding: OnceLock<JoinSet<()>>,
+    /// Events since the connection was made, for that task: a change right after the first response is one too.
+    events: Mutex<Option<broadcast::Receiver<Event>>>,
 }
 
 impl Server {
@@ -92,7 +94,9 @@ impl Server {
         let places = Semaphore::new(MAX_CONCURRENT_CALLS as usize);
         let (scanned, indexed) = (OnceCell::new(), OnceCell::new());
         let forwarding = OnceLock::new();
-        Self { inner: Arc::new(Inner { service, settings, session, scanned, indexed, places, forwarding }) }
+        let events = Mutex::new(Some(service.core.events()));
+        let inner = Inner { service, settings, session, scanned, indexed, places, forwarding, events };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -341,8 +345,10 @@ impl ServerHandler for Server {
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
         // A client may repeat the notification. The task does not own the server, so it ends with the session.
         let core = Arc::clone(self.core());
+        let events = self.inner.events.lock().await.take();
         self.inner.forwarding.get_or_init(|| {
-            JoinSet::from_iter([async move { notifications::forward(&core, cx.peer).await }])
+            let events = events.unwrap_or_else(|| core.events());
+            JoinSet::from_iter([async move { notifications::forward(&core, events, cx.peer).await }])
         });
     }
 

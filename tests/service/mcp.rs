@@ -311,15 +311,20 @@ async fn user_invocable_skills_are_prompts() {
         "description: Greets somebody by name, for the tests of this program.\nargument-hint: \"[name]\"",
         "Say hello to $0.\n",
     );
-    client.receive("the news", |heard| (heard == ClientEvent::Resources).then_some(())).await;
-    // The end of the first scan is an event too, so that the first event may be too early.
-    let prompts = loop {
-        client.receive("the news", |heard| (heard == ClientEvent::Prompts).then_some(())).await;
-        let prompts = client.peer.list_all_prompts().await.unwrap();
-        if !prompts.is_empty() {
-            break prompts;
+    // The end of the first scan is an event too, and the client handles notifications concurrently.
+    let (mut has_resources, mut prompts) = (false, Vec::new());
+    while !has_resources || prompts.is_empty() {
+        let is_prompts = client.receive("the news", |heard| match heard {
+            ClientEvent::Resources => Some(false),
+            ClientEvent::Prompts => Some(true),
+            _ => None,
+        });
+        if is_prompts.await {
+            prompts = client.peer.list_all_prompts().await.unwrap();
+        } else {
+            has_resources = true;
         }
-    };
+    }
     assert_eq!(prompts[0].name, "greet");
     let Value::Object(arguments) = json!({ "arguments": "Ana" }) else { unreachable!() };
     let mut request = GetPromptRequestParams::new("greet");
