@@ -265,12 +265,17 @@ impl Reading {
         self.words
             .iter()
             .enumerate()
-            .map(|(i, w)| QueryWord {
+            .map(|(i, w)| {
+                QueryWord {
                 start: w.word.start,
                 end: w.word.end,
                 stop: w.word.stop,
                 known: known(i),
-                correction: w.correction.clone(),
+                // The same letters without their capitals are not a correction.
+                correction: w.correction.clone().filter(|correction| {
+                    !matches!(correction, Correction::Typo(other) if *other == self.written(i).to_lowercase())
+                }),
+            }
             })
             .collect()
     }
