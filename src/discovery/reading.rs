@@ -244,11 +244,9 @@ impl Reading {
         *other != written && american_spelling(&written).as_ref() != Some(other)
     }
 
-    /// Returns the number of written words, such as `docker-compose`, among these words in order, of which all parts
-    /// are counted by `counts`.
-    pub fn written_words(&self, words: &[usize], counts: impl Fn(usize) -> bool) -> usize {
-        let parts = words.chunk_by(|before, word| self.is_one_word(*before, *word));
-        parts.filter(|parts| parts.iter().all(|part| counts(*part))).count()
+    /// Groups words in order by the written words, such as `docker-compose`, of which they are parts.
+    pub fn written_words<'w>(&self, words: &'w [usize]) -> impl Iterator<Item = &'w [usize]> {
+        words.chunk_by(|before, word| self.is_one_word(*before, *word))
     }
 
     /// Returns whether two words are parts of one written word.
@@ -285,6 +283,15 @@ impl Reading {
 mod tests {
     use super::super::weights::Weights;
     use super::*;
+
+    #[test]
+    fn parts_of_a_written_word_are_grouped() {
+        let words = Words::new(Weights::shipped().unwrap().stop_words);
+        let reading = Reading::new("PayPal, docker-compose.yml and CVE-2021-44228 dentist", &words);
+        let all: Vec<usize> = (0..reading.words.len()).collect();
+        let groups: Vec<usize> = reading.written_words(&all).map(<[usize]>::len).collect();
+        assert_eq!(groups, [2, 3, 1, 3, 1]);
+    }
 
     #[test]
     fn names_are_unknown_words_capitalized_inside_a_sentence() {

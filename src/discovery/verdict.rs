@@ -219,11 +219,19 @@ pub(crate) fn verdict(
     });
     // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
     // characters of a script without spaces is not one word of several.
-    let written = reading.written_words(&content, |_| true);
-    let completely_matched = reading.written_words(&content, |at| evidence.matched.contains(&at));
-    let by_chance = !evidence.exact && !spoken && completely_matched < written.min(2);
+    let is_matched = |parts: &&[usize]| parts.iter().any(|at| evidence.matched.contains(at));
+    let written = reading.written_words(&content).count();
+    let matched_words = reading.written_words(&content).filter(is_matched).count();
+    let by_chance = !evidence.exact && !spoken && matched_words < written.min(2);
     // Another vulnerability of the same year is not `CVE-2021-44228`.
-    let is_fragment = !spoken && !evidence.matched.is_empty() && completely_matched == 0;
+    let is_missing_number = |at: &usize| {
+        let text = &reading.words[*at].word.text;
+        text.len() > 2 && text.bytes().all(|b| b.is_ascii_digit()) && !evidence.found.contains(at)
+    };
+    let is_other_identifier = !spoken
+        && reading
+            .written_words(&content)
+            .any(|parts| is_matched(&parts) && parts.iter().any(is_missing_number));
     let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
     // A preference of the policy changes the order, not whether a skill fits.
     let base = base + evidence.preferred;
@@ -259,7 +267,7 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
-    } else if is_by_pairs || is_excluded || is_fragment {
+    } else if is_by_pairs || is_excluded || is_other_identifier {
         (Fit::Low, VerdictReason::Fits)
     } else if !spoken
         && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))
@@ -615,11 +623,10 @@ mod tests {
     }
 
     #[test]
-    fn a_written_word_of_several_parts_is_one_word() {
+    fn another_identifier_gives_low_confidence() {
         let skill = |n: usize| Document::new(format!("s{n}"), format!("s{n}"), format!("Draws map {n}."));
         let mut skills: Vec<Document> = (0..50).map(skill).collect();
         for (name, text) in [
-            ("paypal-integration", "Integrates PayPal payments and PayPal refunds."),
             ("nopac-cve-2021-42278", "Exploits CVE-2021-42278."),
             ("meetings", "Summarize a meeting, summarize notes, summarize a call, summarize minutes."),
         ] {
@@ -627,10 +634,6 @@ mod tests {
         }
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(skills, &[]);
-        let (own, lower) = (ask(&router, "PayPal dentist"), ask(&router, "paypal dentist"));
-        assert_eq!(own.fit, lower.fit);
-        assert!((own.results[0].score - lower.results[0].score).abs() < 1e-6);
-        assert_eq!(ask(&router, "PayPal refunds").fit, Fit::High);
         assert!(ask(&router, "CVE-2021-44228").fit < ask(&router, "CVE-2021-42278").fit);
         assert_eq!(ask(&router, &"summarize the meeting".replace('z', "s")).fit, Fit::High);
     }

@@ -73,9 +73,8 @@ impl Matcher for TypoMatcher {
     }
 }
 
-/// Reads a word that capitals split as one: `PayPal` if skills contain it joined, `WaCAG` if a part is unknown and the
-/// joined text is a word or resembles one, or if a part has one or two letters and the joined text resembles a word of
-/// the index.
+/// Reads `WaCAG` as one word if a part is unknown and the joined text is a word or resembles one, or if a part has one
+/// or two letters and the joined text resembles a word of the index.
 fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
     let mut joined = 0;
     let mut at = 0;
@@ -87,20 +86,17 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let joinable = parts > 1 && joined_text.chars().all(|c| c.is_ascii_alphabetic());
         let odd = run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
         let fragment = run.iter().any(|w| !w.word.stop && w.word.text.len() <= 2);
-        let stem = if joinable { cx.words.stem(&joined_text) } else { String::new() };
-        // `PayPal` is a word, but `StockPrice` is two where skills have these far more often.
-        let fewest = run.iter().filter(|w| !w.word.stop).map(|w| cx.documents(&w.word.stem)).min();
-        let is_word = joinable && 2 * cx.documents(&stem) >= fewest.unwrap_or_default().max(1);
-        if joinable && (is_word || odd || fragment) {
+        if joinable && (odd || fragment) {
             let (first, last) = (&run[0].word, &run[parts - 1].word);
             let word = Word {
                 start: first.start,
                 end: last.end,
-                stem,
+                stem: cx.words.stem(&joined_text),
                 stop: cx.words.is_stop(&joined_text),
                 text: joined_text.clone(),
             };
-            let known = is_word || (odd && cx.in_embedding(&joined_text));
+            let known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
+            let known = known && odd;
             let correction = known.then_some(Correction::Typo(joined_text));
             let read = ReadWord { correction, ..ReadWord::new(word) };
             let originals = reading.replace_words(at..at + parts, [read]);
