@@ -352,7 +352,7 @@ impl WhyReport {
             let shows = say(&cut, "does not show", "do not show", "would not show");
             parts.push(format!("{shows} all of its description"));
         }
-        if !unknown.is_empty() && (is_start || parts.is_empty() && unknown.len() == all.len()) {
+        if !unknown.is_empty() {
             let offers = say(&unknown, "offers", "offer", "would offer");
             let is_first = is_start && !is_assumed && parts.is_empty();
             let it_is = if is_first { "It is" } else { "it is" };

@@ -289,7 +289,7 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>,
         return Ok(None);
     }
     let file = parent.join(GOLDEN);
-    // Not a link out of the folder: what it points to is another's file.
+    // A link out of the folder is refused, as in `golden add`.
     let real = match files::resolve_named(&file) {
         Ok(real) => Some(real),
         Err(OpenError::NotFound { .. }) => None,

@@ -152,6 +152,7 @@ fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // https://sqlite.org/vfs.html#standard_unix_vfses; without locks, a log can only be read in exclusive mode.
     let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
+    schema::restrict(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     let version = schema_version(&connection)?;

@@ -376,7 +376,7 @@ fn reading(path: &Path, place: &str, immutable: bool) -> Result<Connection, Stor
     opened
         .and_then(|connection| {
             schema::enable_statement_cache(&connection);
-            schema::set_busy_timeout(&connection).map(|()| connection)
+            schema::restrict(&connection).map(|()| connection)
         })
         .map_err(|e| failed(format!("open {place} for reading"), &e))
 }

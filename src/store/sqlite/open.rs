@@ -419,7 +419,7 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
     // Never create it: a file that vanished since the check must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(action(), &e))?;
-    schema::set_busy_timeout(&connection).map_err(|e| failed(action(), &e))?;
+    schema::restrict(&connection).map_err(|e| failed(action(), &e))?;
     if connection.is_readonly("main").map_err(|e| failed(action(), &e))? {
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,

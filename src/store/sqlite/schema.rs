@@ -155,14 +155,22 @@ const APPLICATION_ID: i64 = 0x536b_5762;
 /// Pages of 4 KiB in the write-ahead log before it is checkpointed into the database: 16 MiB.
 const WAL_PAGES: i64 = 4096;
 
-/// Sets how long a connection waits for another one that writes.
-pub(super) fn set_busy_timeout(connection: &Connection) -> rusqlite::Result<()> {
+/// Configures any connection: how long it waits for another one that writes, and that only the statements of this
+/// program are executed. A store has no triggers and views; those of a manipulated file could record an approval.
+pub(super) fn restrict(connection: &Connection) -> rusqlite::Result<()> {
+    for option in [
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    ] {
+        connection.set_db_config(option, false)?;
+    }
     connection.busy_timeout(std::time::Duration::from_secs(10))
 }
 
 /// Configures a writing connection: durable at each commit, with concurrent readers.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    set_busy_timeout(connection)?;
+    restrict(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -267,4 +275,27 @@ pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), St
 /// Returns whether an error means that the file itself is damaged (rather than busy, full or locked).
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_and_views_of_a_file_are_not_executed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("runs.db");
+        let script = "
+            CREATE TABLE events (kind TEXT); CREATE TABLE decisions (decision TEXT);
+            CREATE TRIGGER approve AFTER INSERT ON events BEGIN INSERT INTO decisions VALUES ('approve'); END;
+            CREATE VIEW runs AS SELECT kind FROM events;
+            INSERT INTO events VALUES ('gate.waiting');";
+        Connection::open(&file).unwrap().execute_batch(script).unwrap();
+        let connection = Connection::open(&file).unwrap();
+        restrict(&connection).unwrap();
+        connection.execute("INSERT INTO events VALUES ('gate.waiting')", []).unwrap();
+        let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        assert_eq!(number("SELECT count(*) FROM decisions").unwrap(), 1, "only that of the other connection");
+        assert!(number("SELECT count(*) FROM runs").unwrap_err().to_string().contains("prohibited"));
+    }
 }
