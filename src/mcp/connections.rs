@@ -349,7 +349,7 @@ pub async fn admit(
             Ok(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
             Ok(in_use) => {
                 let in_use = Arc::new(in_use);
-                // The protocol keeps the extensions until the call ends, but those of a first message for the session.
+                // The library drops the extensions when the call ends, but those of `initialize` only with the session.
                 if method.as_deref().is_some_and(|method| method != "initialize") {
                     request.extensions_mut().insert(Arc::clone(&in_use));
                 }

@@ -10,6 +10,7 @@ use super::RootOrigin;
 use super::tree::{ScannedRoot, Tree};
 use super::walk::{main_file, passes_skipped};
 use skills_base::files::{MAX_DEPTH, open_regular};
+use skills_base::number::counted;
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, SkillId, is_main_file};
 
@@ -110,12 +111,9 @@ pub(super) fn misnamed(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
             .count();
         if skills > 0 {
             let place = Path::new(&spec.label).with_file_name(&name);
-            let plural = if skills == 1 { "" } else { "s" };
-            let message = format!(
-                "{} with {skills} skill{plural} is not read; clients read {}",
-                place.display(),
-                spec.label
-            );
+            let skills = counted(skills, "skill");
+            let message =
+                format!("{} with {skills} is not read; clients read {}", place.display(), spec.label);
             let help = format!("Rename the folder to {expected}, or move the skills there.");
             found.push(rejected(&path, &name, message, Some(help)));
         }
