@@ -43,6 +43,12 @@ pub struct ExclusionPhrases {
     /// Phrases that end an exclusion: what follows is not excluded.
     #[serde(default)]
     pub ends: Vec<String>,
+    /// Phrases at the start of a segment behind an exclusion that refer elsewhere: it belongs to the exclusion.
+    #[serde(default)]
+    pub redirects: Vec<String>,
+    /// Longer phrases that begin like one of `redirects` and state what the skill is for.
+    #[serde(default)]
+    pub purposes: Vec<String>,
     /// Words before a phrase inside a segment that turn it into a condition.
     #[serde(deserialize_with = "word_list")]
     pub conditions: Vec<String>,
@@ -160,6 +166,8 @@ pub(crate) struct Lexicon {
     pub exclusion_joins: FastSet<String>,
     pub exclusion_compounds: Vec<Pattern>,
     pub exclusion_ends: Vec<Pattern>,
+    pub exclusion_redirects: Vec<Pattern>,
+    pub exclusion_purposes: Vec<Pattern>,
     pub exclusion_conditions: FastSet<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
@@ -196,6 +204,8 @@ impl Lexicon {
             exclusion_joins: set(&phrases.exclusions.joins),
             exclusion_compounds: patterns(&phrases.exclusions.compounds),
             exclusion_ends: patterns(&phrases.exclusions.ends),
+            exclusion_redirects: patterns(&phrases.exclusions.redirects),
+            exclusion_purposes: patterns(&phrases.exclusions.purposes),
             exclusion_conditions: set(&phrases.exclusions.conditions),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
             english_words: set(&phrases.english_words),

@@ -12,6 +12,8 @@ use skills_skill::slice;
 const HEAD_WORDS: usize = 2;
 /// Number of content words of a head among which the main verb is searched.
 const VERB_WITHIN: usize = 4;
+/// Maximum number of words between the cue of an exclusion and the colon before its list.
+const MAX_HEADING_WORDS: usize = 3;
 /// Maximum number of stems of a clause.
 const CLAUSE_STEMS: usize = 6;
 
@@ -380,7 +382,11 @@ fn exclude(
     out: &mut Vec<ExclusionClause>,
 ) -> usize {
     let mut subject = rest.start;
-    let end = clause_end(description, rest);
+    let subject_end = clause_end(description, rest.clone());
+    let mut end = subject_end;
+    while let Some(next) = redirect_end(description, end..rest.end, lexicon) {
+        end = next;
+    }
     let all = tokens(slice(description, subject..end), subject);
     loop {
         let tokens = &all[all.partition_point(|token| token.start < subject)..];
@@ -389,7 +395,13 @@ fn exclude(
         }
         let stop = (0..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, tokens, *at).is_some());
         let to = stop.map_or(end, |at| tokens[at].start);
-        out.push(ExclusionClause { clause: from..to, subject: subject..to });
+        out.push(ExclusionClause { clause: from..to, subject: subject..to.min(subject_end).max(subject) });
+        if let Some(next) = stop.filter(|at| tokens[*at].text == "without")
+            && let Some(at) = next_item(description, subject..to, tokens[next].end..subject_end)
+        {
+            (from, subject) = (at, at);
+            continue;
+        }
         // What brackets take out of a clause ends with them: "not for maps (except of towns) or plans".
         let closing = clause_end(description, to..end);
         if !slice(description, closing..end).starts_with([')', ']']) {
@@ -399,8 +411,32 @@ fn exclude(
     }
 }
 
+/// Returns where the segment ends that follows an exclusion at the start of `rest` and refers elsewhere: "Not for maps —
+/// use atlas for those"; `None` if it states anything else.
+fn redirect_end(text: &str, rest: Range<usize>, lexicon: &Lexicon) -> Option<usize> {
+    let mark = slice(text, rest.clone()).chars().next().filter(|c| !matches!(c, '(' | ')' | '[' | ']'))?;
+    let from = rest.start + mark.len_utf8();
+    let end = clause_end(text, from..rest.end);
+    let tokens = tokens(slice(text, from..end), from);
+    let redirect = longest(&lexicon.exclusion_redirects, &tokens, 0)?;
+    let purposes = [&lexicon.exclusion_purposes, &lexicon.trigger_cues];
+    let is_purpose =
+        |patterns: &Vec<Pattern>| longest(patterns, &tokens, 0).is_some_and(|length| length > redirect);
+    (!purposes.into_iter().any(is_purpose)).then_some(end)
+}
+
+/// Returns where a list of excluded things continues behind "without …", which takes the rest of its item out of the
+/// exclusion: at a colon, or at a comma if that item is not the last one. `item` ends before "without", `rest` is behind it.
+fn next_item(text: &str, item: Range<usize>, rest: Range<usize>) -> Option<usize> {
+    let last = slice(text, item).rsplit_once(',').map(|(_, last)| last.trim_start());
+    let is_open = last.is_some_and(|last| !last.starts_with("or ") && !last.starts_with("and "));
+    let (at, mark) =
+        slice(text, rest.clone()).char_indices().find(|(_, c)| matches!(c, ',' | ':' | '(' | ')'))?;
+    (mark == ':' || mark == ',' && is_open).then_some(rest.start + at)
+}
+
 /// Returns where a clause ends that continues at the start of `rest`: at a semicolon, a dash or a closing bracket
-/// outside of the brackets that open within it.
+/// outside of the brackets that open within it. Semicolons and dashes within a list behind a colon do not end it.
 fn clause_end(text: &str, rest: Range<usize>) -> usize {
     let mut open: Vec<usize> = Vec::new();
     // The items of a folded list: "Do not use for: - maps - plans".
@@ -409,6 +445,7 @@ fn clause_end(text: &str, rest: Range<usize>) -> usize {
         is_list |= c == '-' && slice(text, rest.start..at).trim_end().trim_end_matches('*').ends_with(':');
         match c {
             '-' if is_list => {}
+            ';' if open.is_empty() && is_item(text, rest.start..at, at + 1..rest.end) => {}
             '(' | '[' => open.push(at),
             ')' | ']' if open.pop().is_none() => return at,
             ')' | ']' => {}
@@ -417,6 +454,18 @@ fn clause_end(text: &str, rest: Range<usize>) -> usize {
         }
     }
     open.first().copied().unwrap_or(rest.end)
+}
+
+/// Returns whether what follows a semicolon is an item of a list behind a colon: "Not for: maps; plans of towns".
+/// `before` is the clause up to the semicolon.
+fn is_item(text: &str, before: Range<usize>, after: Range<usize>) -> bool {
+    let before = slice(text, before);
+    let heading = before.split_once(": ").or_else(|| before.split_once(":** "));
+    let next = tokens(slice(text, after), 0).into_iter().next();
+    heading.is_some_and(|(heading, _)| heading.split_whitespace().count() <= MAX_HEADING_WORDS)
+        && next.is_some_and(|next| {
+            !matches!(&*next.text, "use" | "only" | "but" | "instead" | "triggers" | "works")
+        })
 }
 
 /// Returns whether a line is an item of the list that an exclusion with a colon at its end introduces, or follows one.
@@ -532,10 +581,13 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> Option<Range<usize>>
     let is_proper = target.starts_with(char::is_uppercase);
     let target = target.to_lowercase();
     let target = target.trim_end_matches("directly").trim_end_matches("instead").trim_end();
+    // "For a dark theme, use navy" advises.
+    let is_advice =
+        matches!(&*tokens.get(1)?.text, "a" | "an") && last[1].text != "see" && !target.contains("skill");
     let is_own = target.contains("this skill") || target.split_whitespace().any(is_file);
     let is_named = (!target.contains(char::is_whitespace) && !is_proper)
         || target.split_whitespace().any(|word| word.contains('-') || word.starts_with("skill"));
-    (is_named && !is_own).then_some(first.end..last[0].end)
+    (is_named && !is_own && !is_advice).then_some(first.end..last[0].end)
 }
 
 /// Returns whether a word is a path or the name of a file.
@@ -716,6 +768,19 @@ mod tests {
                 "maps and towns are out of scope for it.",
             ),
             ("Draws plans. When NOT to use: maps, towns.", "When NOT to use: maps, towns."),
+            ("Draws. Not for: maps; plans of towns; globes.", "Not for: maps; plans of towns; globes."),
+            ("Draws. Do not use it for: maps; towns. Fast.", "Do not use it for: maps; towns."),
+            ("Draws. Not for: maps; use it for plans.", "Not for: maps"),
+            ("Draws. Not for maps — use atlas for those.", "Not for maps — use atlas for those."),
+            ("Draws. NOT for maps - use the atlas skill.", "NOT for maps - use the atlas skill."),
+            ("Draws. Not for maps; that is atlas. Fast.", "Not for maps; that is atlas."),
+            (
+                "Draws. Not for maps (those are geography — see atlas).",
+                "Not for maps (those are geography — see atlas).",
+            ),
+            ("Draws. Not for maps — applies to plans.", "Not for maps"),
+            ("Draws. Not for maps; use when a plan is needed.", "Not for maps"),
+            ("Draws. Not for maps; use it to plan.", "Not for maps"),
         ] {
             assert_eq!(excluded(text), [expected], "{text}");
         }
@@ -763,6 +828,16 @@ mod tests {
             ["Not for maps (", ", plans (of any) or globes."]
         );
         assert_eq!(
+            excluded(
+                "Not for roads, maps without a legend, globes, or towns without streets, lanes or squares."
+            ),
+            ["Not for roads, maps", ", globes, or towns"]
+        );
+        assert_eq!(
+            excluded("Not for plans without a value to find: maps, towns."),
+            ["Not for plans", ": maps, towns."]
+        );
+        assert_eq!(
             excluded("Not for maps, but also not for towns."),
             ["Not for maps,", "also not for towns."]
         );
@@ -777,6 +852,7 @@ mod tests {
             "Do not use hooks yet? Rewrites classes.",
             "Don't panic: restores deleted files.",
             "For dynamic sites, use Playwright.",
+            "For a dark theme, use navy.",
             "Teaches when to use effects and when not to use effects.",
             "Do not forget deductions.",
             "Don't hesitate to mention the piano.",
@@ -809,6 +885,7 @@ mod tests {
             ("Makes tables. Never use for maps.", "for maps."),
             ("Makes tables. For hotels in Rome, see hotel-finder.", "hotels in Rome"),
             ("Makes tables. Hotels in Rome are out of scope.", "Hotels in Rome"),
+            ("Makes tables. Not for hotels; use atlas for those.", "hotels"),
         ] {
             let clauses = exclusion_clauses(text, &lexicon);
             let subjects: Vec<&str> = clauses.into_iter().map(|one| text[one.subject].trim()).collect();
