@@ -58,7 +58,7 @@ impl From<StoreError> for Error {
 /// Returns the code of a file that is not written.
 pub(crate) fn write_error_code(error: &WriteError) -> Code {
     match error {
-        WriteError::NoField | WriteError::NotExact => Code::InvalidConfiguration,
+        WriteError::NoField | WriteError::NotExact(..) => Code::InvalidConfiguration,
         WriteError::Changed(_) => Code::SkillChanged,
         WriteError::Io(_) => Code::InternalError,
     }

@@ -12,9 +12,12 @@ pub enum WriteError {
     /// The file has no frontmatter to which the field can be added, or a value that is not understood.
     #[error("there is no frontmatter that can be read; add one with `description` manually")]
     NoField,
-    /// The result would not parse to the intended description.
-    #[error("the description cannot be changed without affecting other content; edit the file manually")]
-    NotExact,
+    /// The result would not parse to the intended text: the file with the line of the field, if it is found, and its key.
+    #[error(
+        "{0}: `{1}` is written in a form that cannot be replaced without changing other content; \
+        edit the file manually so that a line of the frontmatter is `{1}: TEXT`"
+    )]
+    NotExact(String, &'static str),
     /// The file differs from what was read.
     #[error("{0} has changed since it was read; read it again before writing")]
     Changed(String),
@@ -105,6 +108,7 @@ fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<Str
             })
     };
     let lines = lines_of(source, key.name());
+    let key_indent = indent_of_keys(source);
     let candidates: Vec<String> = match (lines, key) {
         (Some(lines), Key::WhenToUse) if text.is_empty() => vec![replaced(lines, "")],
         (Some(_), _) => {
@@ -129,10 +133,32 @@ fn with_field(location: &Path, source: &str, key: Key, text: &str) -> Result<Str
                 .map_or(yaml.start, |lines| lines.end);
             let styles = [styled(text, &Style::Plain, line_end), styled(text, &Style::Double, line_end)];
             let written = styles.into_iter().flatten();
-            written.map(|text| replaced(end..end, &format!("{}: {text}{line_end}", key.name()))).collect()
+            let name = key.name();
+            written.map(|text| replaced(end..end, &format!("{key_indent}{name}: {text}{line_end}"))).collect()
         }
     };
-    candidates.into_iter().find(fits).ok_or(WriteError::NotExact)
+    let not_exact = || {
+        let file = location.file_name().unwrap_or_default().display();
+        let line = line_of(source, key.name()).map(|line| format!(":{line}")).unwrap_or_default();
+        WriteError::NotExact(format!("{file}{line}"), key.name())
+    };
+    candidates.into_iter().find(fits).ok_or_else(not_exact)
+}
+
+/// Returns the line of a frontmatter field in any form, from 1: also of one in quotes or within braces.
+fn line_of(source: &str, key: &str) -> Option<usize> {
+    let yaml = frontmatter_range(source);
+    let at = source.get(yaml.clone())?.find(key)?;
+    let before = source.get(..yaml.start + at)?;
+    Some(before.matches('\n').count() + 1)
+}
+
+/// Returns the indentation of the top-level keys: that of the first one.
+fn indent_of_keys(source: &str) -> &str {
+    let yaml = source.get(frontmatter_range(source)).unwrap_or_default();
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let first = yaml.lines().find(is_content).unwrap_or_default();
+    first.get(..first.len() - first.trim_start_matches(' ').len()).unwrap_or_default()
 }
 
 /// Returns the field, the other fields, and the body. A missing field is empty.
@@ -169,12 +195,17 @@ fn lines_of(source: &str, key: &str) -> Option<Range<usize>> {
         at += line.len();
         (start, line)
     });
-    let is_key = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+    let indent = indent_of_keys(source);
+    let is_key = |line: &str| {
+        let name = line.strip_prefix(indent).and_then(|line| line.strip_prefix(key));
+        name.is_some_and(|rest| rest.starts_with(':'))
+    };
     let (start, first) = lines.by_ref().find(|(_, line)| is_key(line))?;
     let mut end = start + first.len();
     for (start, line) in lines {
         let blank = line.trim().is_empty();
-        if !blank && !line.starts_with([' ', '\t']) {
+        let is_deeper = line.strip_prefix(indent).is_some_and(|rest| rest.starts_with([' ', '\t']));
+        if !blank && !is_deeper {
             break;
         }
         if !blank {
@@ -187,7 +218,8 @@ fn lines_of(source: &str, key: &str) -> Option<Range<usize>> {
 /// Returns the byte range of a field's value, and its style. A trailing comment is not part of it.
 fn value_of(source: &str, key: Key) -> Option<(Range<usize>, Style)> {
     let lines = lines_of(source, key.name())?;
-    let after_key = lines.start + key.name().len() + ":".len();
+    let key_indent = indent_of_keys(source);
+    let after_key = lines.start + key_indent.len() + key.name().len() + ":".len();
     let written = source.get(after_key..lines.end)?;
     // A value can begin on the next line.
     let value_start = lines.end - written.trim_start().len();
@@ -197,9 +229,9 @@ fn value_of(source: &str, key: Key) -> Option<(Range<usize>, Style)> {
     }
     // The indentation of the first line that has one.
     let indent_of = |text: &str| {
-        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("  ");
-        let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or("  ");
-        if indent.is_empty() { "  ".to_owned() } else { indent.to_owned() }
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or_default();
+        if indent.len() > key_indent.len() { indent.to_owned() } else { format!("{key_indent}  ") }
     };
     let (length, style) = match value.chars().next() {
         Some('"') => (closing(value, '"')?, Style::Double),
@@ -378,10 +410,28 @@ mod tests {
         }
         assert_eq!(write("Body\n\nText.\n", "New."), Err(WriteError::NoField));
         // The key is there in another form.
-        assert_eq!(
-            write("---\nname: a\n\"description\": Old.\n---\nBody\n", "New."),
-            Err(WriteError::NotExact)
-        );
+        let refused = write("---\nname: a\n\"description\": Old.\n---\nBody\n", "New.");
+        assert_eq!(refused, Err(WriteError::NotExact("SKILL.md:3".to_owned(), "description")));
+    }
+
+    #[test]
+    fn keys_that_are_all_indented_are_replaced_and_added() {
+        for (source, expected) in [
+            (
+                "---\n  name: a\n  description: Old.\n  tags: [x]\n---\nBody\n",
+                "---\n  name: a\n  description: New.\n  tags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\n# note\n  name: a\n  description: >-\n    Old\n    text.\n  tags: [x]\n---\nBody\n",
+                "---\n# note\n  name: a\n  description: >-\n    New.\n  tags: [x]\n---\nBody\n",
+            ),
+            (
+                "---\n  name: a\n  metadata:\n    description: x\n---\nBody\n",
+                "---\n  name: a\n  description: New.\n  metadata:\n    description: x\n---\nBody\n",
+            ),
+        ] {
+            assert_eq!(write(source, "New.").as_deref(), Ok(expected), "{source:?}");
+        }
     }
 
     #[test]
