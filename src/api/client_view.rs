@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use super::client_order::english;
 use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, Found, Missed, SKILL_FILE, places};
 use super::client_settings::{ClientSettings, Level, Selected};
+use super::why::{defect, rejection_cause};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
 use skills_base::files;
 use skills_base::sync::MutexExt as _;
@@ -24,7 +25,9 @@ use skills_skill::client::{
     Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
     read,
 };
-use skills_skill::{MAX_BYTES, RefusalReason, RejectedBundle, Skill, SkillId};
+use skills_skill::{
+    Finding, MAX_BYTES, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, read_bundle_at,
+};
 
 /// A bundle of the catalog in a client's view.
 pub struct ClientBundle {
@@ -234,12 +237,15 @@ pub fn sight<'a>(
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
     let mut add_foreign = |one: &Candidate<'_>| {
         if one.id.is_none() && !one.bundled && seen_files.insert(one.found.real.clone()) {
+            let (error, rejected) = error_in(one, &places);
             foreign.push(ForeignBundle {
                 name: one.read.name.clone(),
                 location: one.found.file.clone(),
                 description: one.read.description.clone(),
                 state: one.state.clone(),
                 setting: one.setting.clone(),
+                error,
+                rejected,
                 assumed: one.assumed,
             });
         }
@@ -294,6 +300,24 @@ pub fn sight<'a>(
     };
     let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
     ClientCatalog { rows, bundles, foreign, others, assumed_folders }
+}
+
+/// Returns the error of a file that the catalog does not contain, and whether a catalog would reject the file for it.
+/// A file that the client reads as written is not read again, and one behind a link out of the folder never.
+fn error_in(one: &Candidate<'_>, places: &[ClientFolder]) -> (Option<Finding>, bool) {
+    let is_read = one.state == ClientViewState::Found && !one.read.description.trim().is_empty();
+    let is_outside = places.get(one.place).is_none_or(|place| place.left_by(&one.found.real));
+    if is_read || is_outside {
+        return (None, false);
+    }
+    let file = &one.found.file;
+    let read = RealPaths::of(file, one.found.real.clone()).map(|real| read_bundle_at(file, real));
+    match read {
+        Ok(Ok(skill)) => (defect(&skill.findings).cloned(), false),
+        Ok(Err(refusal)) => (rejection_cause(&refusal).cloned(), true),
+        // The file no longer exists.
+        Err(_) => (None, false),
+    }
 }
 
 /// Returns why a skill is not listed beside the other one at this path; `is_same` if both are the same file.

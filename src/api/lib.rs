@@ -164,5 +164,5 @@ pub use visibility::{
 };
 pub use why::{
     CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyHit, WhyRanking, WhyReport,
-    WhyRequest, WhyTerm, instead_of_description, rejection_of, why,
+    WhyRequest, WhyTerm, finding_text, instead_of_description, rejection_of, why,
 };

@@ -360,7 +360,7 @@ impl AssumedFolder {
 }
 
 /// A bundle in a client's folders that this catalog does not contain: it is in no root, or behind a link out of one.
-/// Only its frontmatter is read.
+/// Only its frontmatter and its errors are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ForeignBundle {
     /// The name that the client gives it.
@@ -375,6 +375,13 @@ pub struct ForeignBundle {
     /// The setting of the client that applies to it, with its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
+    /// The error for which a catalog with its folder as a root would reject or repair the file. Not determined for a link
+    /// out of the client's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Finding>,
+    /// Whether such a catalog would reject the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
     /// Whether it is in no folder of the client and is shown as if it were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,

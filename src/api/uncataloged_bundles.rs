@@ -30,16 +30,20 @@ pub(super) fn uncataloged_bundles<'v>(
     bundles.map(with_id).collect()
 }
 
-/// Returns the description that clients read behind a link that the catalog does not follow; `None` if none of these
-/// clients lists it. Some clients truncate it: the longest one is returned.
-pub(super) fn linked_description<'v>(
+/// Returns what clients read behind a link that the catalog does not follow: the file, under the path of the link (the
+/// link, if the file is deeper), and its description; `None` if none of these clients lists it. Some clients truncate the
+/// description: the longest one is returned.
+pub(super) fn linked_bundle<'v>(
     views: impl IntoIterator<Item = &'v ClientView>,
-    refusal: &RejectedBundle,
-) -> Option<&'v str> {
+    refusal: &'v RejectedBundle,
+) -> Option<(&'v Path, &'v str)> {
     let is_link = refusal.reason == RefusalReason::LeavesRoot;
     let views = views.into_iter().filter(|_| is_link);
     let read = views.filter_map(|view| view.listed(&refusal.id, &refusal.location));
-    read.map(|(listed, _)| listed.description.as_str()).max_by_key(|text| text.len())
+    let (listed, _) = read.max_by_key(|(listed, _)| listed.description.len())?;
+    let link = refusal.location.as_path();
+    let file = listed.location.as_deref().filter(|file| file.parent() == Some(link));
+    Some((file.unwrap_or(link), &listed.description))
 }
 
 /// Returns whether a user means the bundle at `location` by an id, a path, the name of its folder, or the name of a

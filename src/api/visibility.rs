@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::client_view::shadowed_by;
-use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
+use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
 use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
@@ -131,6 +131,10 @@ pub struct VisibilityCell {
     /// How the client repairs the file, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<String>,
+    /// The path under which the client lists the file, if it is not the skill's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "skills_base::paths::serialize")]
+    pub location: Option<PathBuf>,
     /// Why it is not shown in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -148,7 +152,7 @@ pub struct VisibilityCell {
 pub struct VisibilityRow {
     /// The skill.
     pub skill_id: SkillId,
-    /// Its file.
+    /// Its file in the catalog, or under the path of a link that only clients follow.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// Its root, as text; `in no root of this catalog` if only clients find it.
@@ -246,7 +250,7 @@ impl VisibilityReport {
 /// A skill of the catalog, parsed or not, or one that only clients find.
 struct Subject<'c> {
     id: SkillId,
-    location: &'c PathBuf,
+    location: &'c Path,
     description: &'c str,
     /// Whether the catalog cannot read it.
     is_refused: bool,
@@ -333,7 +337,7 @@ fn matrix(
     let clients = clients.collect();
     let rows = subjects[page].iter().map(|subject| VisibilityRow {
         skill_id: subject.id.clone(),
-        location: subject.location.clone(),
+        location: subject.location.to_owned(),
         root: root_of(catalog, subject.location),
         words: words(subject.description),
         description: single.then(|| subject.description.to_owned()),
@@ -358,11 +362,9 @@ fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c
         description: &skill.description,
         is_refused: false,
     });
-    let refused = catalog.refused.iter().map(|refusal| Subject {
-        id: refusal.id.clone(),
-        location: &refusal.location,
-        description: linked_description(views, refusal).unwrap_or_default(),
-        is_refused: true,
+    let refused = catalog.refused.iter().map(|refusal| {
+        let (location, description) = linked_bundle(views, refusal).unwrap_or((&refusal.location, ""));
+        Subject { id: refusal.id.clone(), location, description, is_refused: true }
     });
     let foreign = uncataloged_bundles(views, catalog).into_iter().map(|(id, one)| Subject {
         id,
@@ -407,7 +409,7 @@ impl<'v> Index<'v> {
     fn cell(&self, subject: &Subject<'_>, with_text: bool) -> VisibilityCell {
         let id = subject.id.as_str();
         let name = &self.view.name;
-        let foreign = self.foreign.get(subject.location.as_path());
+        let foreign = self.foreign.get(subject.location);
         let entry = self.entries.get(id).copied().or(foreign);
         let assumed = entry.is_some_and(|entry| entry.assumed);
         let without = |state: Visibility, reason: String| VisibilityCell {
@@ -416,6 +418,7 @@ impl<'v> Index<'v> {
             words: 0,
             name: None,
             repaired: None,
+            location: None,
             reason: Some(reason).filter(|reason| !reason.is_empty()),
             shown: None,
             assumed,
@@ -458,7 +461,7 @@ impl<'v> Index<'v> {
         if let Some(why) = self.withheld.get(id).filter(|_| foreign.is_none()) {
             return VisibilityCell { repaired, ..without(Visibility::Dropped, (*why).to_owned()) };
         }
-        let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location.as_path()));
+        let listed = self.listed.get(id).or_else(|| self.listed_files.get(subject.location));
         let listed = listed.copied().or_else(|| self.view.listed(&subject.id, subject.location));
         let Some((listed, shown)) = listed else {
             let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
@@ -495,6 +498,7 @@ impl<'v> Index<'v> {
             words: if matches!(shown, Shown::Omitted { .. } | Shown::Beyond) { 0 } else { words(text) },
             name: Some(listed.name.clone()).filter(|_| !matches!(shown, Shown::Omitted { .. })),
             repaired,
+            location: listed.location.clone().filter(|path| path != subject.location),
             reason: undefined.or(reason),
             shown: is_shown.then(|| text.to_owned()),
             assumed,

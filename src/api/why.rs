@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::client_view::shadowed_by;
-use super::uncataloged_bundles::{is_named, linked_description, uncataloged_bundles};
+use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
 use super::visibility::{Visibility, deciding_sources};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
@@ -447,6 +447,8 @@ struct Subject {
     description: String,
     when_to_use: Option<String>,
     parse: WhyCheck,
+    /// What to do about a defect of the file.
+    repair: Option<String>,
     /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
     /// Whether it is ranked: it is in the catalog and could be parsed.
@@ -569,16 +571,20 @@ async fn advice(core: &(impl Client + ?Sized), skill: &SkillId, intent: &str) ->
 
 async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject, Error> {
     match core.describe(wanted).await {
-        Ok(detail) => Ok(Subject {
-            id: detail.summary.skill_id.clone(),
-            name: detail.summary.name.clone(),
-            location: detail.summary.location.clone(),
-            description: detail.summary.description.clone(),
-            when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
-            parse: parsed(&detail.findings),
-            shadowed_by: detail.summary.shadowed_by.clone(),
-            parsed: true,
-        }),
+        Ok(detail) => {
+            let parse = parsed(&detail.findings);
+            Ok(Subject {
+                id: detail.summary.skill_id.clone(),
+                name: detail.summary.name.clone(),
+                location: detail.summary.location.clone(),
+                description: detail.summary.description.clone(),
+                when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
+                repair: parse.help.clone(),
+                parse,
+                shadowed_by: detail.summary.shadowed_by.clone(),
+                parsed: true,
+            })
+        }
         // A rejected file has no record.
         Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
             let catalog = core.catalog().await?;
@@ -589,13 +595,15 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
                 None => is_named(&one.id, &one.location, wanted),
             };
             let refusal = all.find(is_wanted).ok_or(error)?;
+            let parse = refused(refusal);
             Ok(Subject {
                 id: refusal.id.clone(),
                 name: refusal.id.to_string(),
                 location: refusal.location.clone(),
                 description: String::new(),
                 when_to_use: None,
-                parse: refused(refusal),
+                repair: parse.help.clone(),
+                parse,
                 shadowed_by: None,
                 parsed: false,
             })
@@ -609,17 +617,29 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
     let all = uncataloged_bundles(views, catalog);
     let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
-    let evidence = "in no root of this catalog: only its frontmatter is read, and it is not ranked";
+    let parse = match one.error.as_ref().filter(|_| one.rejected) {
+        // As a root, its folder would not make it a skill.
+        Some(error) => {
+            let evidence =
+                format!("in no root of this catalog, which would reject it: {}", finding_text(error));
+            WhyCheck::fail(CheckKind::Parse, evidence, error.help.clone())
+        }
+        None => WhyCheck {
+            help: Some(format!("to rank it, add {} to the roots", root.display())),
+            ..WhyCheck::unknown(
+                CheckKind::Parse,
+                "in no root of this catalog: only its frontmatter is read, and it is not ranked",
+            )
+        },
+    };
     Some(Subject {
         id,
         name: one.name.clone(),
         location: one.location.clone(),
         description: one.description.clone(),
         when_to_use: None,
-        parse: WhyCheck {
-            help: Some(format!("to rank it, add {} to the roots", root.display())),
-            ..WhyCheck::unknown(CheckKind::Parse, evidence)
-        },
+        repair: one.error.as_ref().map(|error| error.help.clone()),
+        parse,
         shadowed_by: None,
         parsed: false,
     })
@@ -630,39 +650,47 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
 fn as_clients_read(catalog: &Catalog, views: &[ClientView], subject: Subject, wanted: &str) -> Subject {
     let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
     let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, wanted));
-    let read = |refusal: &RejectedBundle| linked_description(views, refusal).map(str::to_owned);
     let mut links = own.chain(meant);
-    let Some((link, description)) = links.find_map(|refusal| Some((refusal, read(refusal)?))) else {
-        return subject;
-    };
+    let read = links.find_map(|refusal| Some((refusal, linked_bundle(views, refusal)?)));
+    let Some((link, (file, description))) = read else { return subject };
     let parse = refused(link);
     let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
     let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
-    Subject { id: link.id.clone(), location: link.location.clone(), description, parse, ..subject }
+    Subject {
+        id: link.id.clone(),
+        location: file.to_owned(),
+        description: description.to_owned(),
+        repair: parse.help.clone(),
+        parse,
+        ..subject
+    }
 }
 
-fn place_of(finding: &Finding) -> String {
-    let file = finding.file.display();
-    finding.span.map_or_else(|| file.to_string(), |span| format!("{file}:{}", span.line))
+/// Returns a finding with its line: `SKILL.md:3: … (bad-yaml)`.
+pub fn finding_text(finding: &Finding) -> String {
+    let line = finding.span.map(|span| format!(":{}", span.line)).unwrap_or_default();
+    format!("{}{line}: {} ({})", finding.file.display(), finding.message, finding.code)
+}
+
+/// Returns the finding for which clients may not read the file as written: its first error, or a warning about a defect
+/// for which they drop it.
+pub(super) fn defect(findings: &[Finding]) -> Option<&Finding> {
+    let error = findings.iter().find(|finding| finding.severity == Severity::Error);
+    error.or_else(|| findings.iter().find(|finding| CLIENT_DEFECTS.contains(&finding.code.as_str())))
 }
 
 /// Returns the check of a file that could be parsed, with the first finding of a repair.
 fn parsed(findings: &[Finding]) -> WhyCheck {
-    let error = findings.iter().find(|finding| finding.severity == Severity::Error);
-    // Clients drop the file for some defects that this program only warns of.
-    let dropped = || findings.iter().find(|finding| CLIENT_DEFECTS.contains(&finding.code.as_str()));
-    match error.or_else(dropped) {
+    match defect(findings) {
         None => WhyCheck::pass(CheckKind::Parse, "the file can be parsed"),
         Some(error) => WhyCheck {
             help: Some(error.help.clone()),
             ..WhyCheck::pass(
                 CheckKind::Parse,
                 format!(
-                    "Skill Workbench can parse the file, with {}: {}: {} ({})",
+                    "Skill Workbench can parse the file, with {}: {}",
                     if error.severity == Severity::Error { "an error" } else { "a warning" },
-                    place_of(error),
-                    error.message,
-                    error.code
+                    finding_text(error)
                 ),
             )
         },
@@ -671,7 +699,7 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
 
 fn refused(refusal: &RejectedBundle) -> WhyCheck {
     let evidence = rejection(refusal);
-    match error_of(refusal) {
+    match rejection_cause(refusal) {
         Some(error) => WhyCheck::fail(CheckKind::Parse, evidence, error.help.clone()),
         None => WhyCheck::fail(CheckKind::Parse, evidence, "run `skills lint` on its folder"),
     }
@@ -685,17 +713,15 @@ pub fn rejection_of(catalog: &Catalog, id: &SkillId) -> Option<String> {
     Some(format!("skill `{id}` is rejected: {}", rejection(refusal)))
 }
 
-fn error_of(refusal: &RejectedBundle) -> Option<&Finding> {
+/// Returns the finding for which a file is rejected.
+pub(super) fn rejection_cause(refusal: &RejectedBundle) -> Option<&Finding> {
     let error = refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error);
     error.or(refusal.findings.last())
 }
 
 /// Returns why a file is rejected, with its line: `SKILL.md:3: … (bad-yaml)`.
 fn rejection(refusal: &RejectedBundle) -> String {
-    error_of(refusal).map_or_else(
-        || "the file is refused".to_owned(),
-        |error| format!("{}: {} ({})", place_of(error), error.message, error.code),
-    )
+    rejection_cause(refusal).map_or_else(|| "the file is refused".to_owned(), finding_text)
 }
 
 /// Returns the skill's rank, and the checks derived from it.
@@ -1169,7 +1195,7 @@ fn repair_help(subject: &Subject) -> String {
     if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
         return "rename the file to SKILL.md".to_owned();
     }
-    let help = subject.parse.help.as_deref().unwrap_or_default();
+    let help = subject.repair.as_deref().unwrap_or_default();
     let is_text = |at: &usize| help[..*at].matches('`').count().is_multiple_of(2);
     let end = help.match_indices(": ").map(|(at, _)| at).find(is_text);
     help[..end.unwrap_or(help.len())].to_owned()

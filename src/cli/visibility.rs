@@ -101,6 +101,8 @@ fn labeled_one(report: &VisibilityReport, row: &VisibilityRow) -> String {
         let version = client.version.as_deref().unwrap_or("untested");
         let name = clean(&format!("{} {version}", client.name));
         let mut parts = vec![format!("Client {name}: {}", described(cell))];
+        parts
+            .extend(cell.location.iter().map(|path| format!("File: {}", clean(&path.display().to_string()))));
         for (label, value) in [("Reason", &cell.reason), ("Repaired", &cell.repaired), ("Shown", &cell.shown)]
         {
             let value = value.as_ref().filter(|value| !value.is_empty());
@@ -189,6 +191,9 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
             strong(&safe_text::line(&title)),
             if cell.assumed { " (assumed)" } else { "" }
         );
+        if let Some(path) = &cell.location {
+            text(&mut out, "file", &path.display().to_string());
+        }
         if cell.state == Visibility::Full && cell.repaired.is_none() {
             continue;
         }

@@ -531,12 +531,15 @@ fn a_skill_that_only_a_client_finds_has_its_reports() {
     let file = work.join("skills/pdf-tables/SKILL.md");
     fs::write(&file, "---\nname: pdf-tables\ndescription: Reads tables in PDF files.\n---\nText\n").unwrap();
     fs::create_dir_all(work.join("skills/broken")).unwrap();
-    fs::write(work.join("skills/broken/SKILL.md"), "No frontmatter.\n").unwrap();
+    fs::write(work.join("skills/broken/SKILL.md"), "---\nname: broken\ndescription: \"Reads\n---\nB\n")
+        .unwrap();
+    fs::create_dir_all(work.join("skills/repaired")).unwrap();
+    fs::write(work.join("skills/repaired/SKILL.md"), "No frontmatter.\n").unwrap();
     let run = |args: &[&str]| Answer::of(home.command().args(args).arg("--json").output().unwrap());
     let listed = run(&["list", "--client", "openclaw"]).json();
     let names: Vec<_> =
         listed["client"]["foreign"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["pdf-tables", "broken"]);
+    assert_eq!(names, ["pdf-tables", "broken", "repaired"]);
     let why = run(&["why", "pdf-tables", "--client", "openclaw"]);
     assert_eq!(why.code, 0, "{}", why.stderr);
     let why = why.json();
@@ -547,6 +550,17 @@ fn a_skill_that_only_a_client_finds_has_its_reports() {
     assert_eq!(run(&["why", "pdf-tables", "tables in a pdf", "--client", "openclaw"]).code, 1);
     let broken = run(&["why", "broken", "--client", "openclaw"]);
     assert_eq!(broken.code, 1, "{}", broken.stderr);
+    // The cause is stated, not a root that would not help.
+    let (broken, foreign) = (broken.json(), &listed["client"]["foreign"]);
+    let (check, error) = (&broken["checks"][0], &foreign[1]["error"]);
+    assert_eq!((&check["result"], &foreign[1]["rejected"]), (&json!("fail"), &json!(true)));
+    assert!(check["evidence"].as_str().unwrap().contains(error["code"].as_str().unwrap()), "{check}");
+    assert_eq!(check["help"], error["help"]);
+    let repaired = run(&["why", "repaired", "--client", "openclaw"]).json();
+    let checks = repaired["clients"][0]["checks"].as_array().unwrap();
+    let dropped = checks.iter().find(|check| check["result"] == "fail").unwrap();
+    let help = foreign[2]["error"]["help"].as_str().unwrap();
+    assert!(help.starts_with(dropped["help"].as_str().unwrap()), "{dropped}: {help}");
     assert_eq!(run(&["why", "pdf-tables", "--client", "claude-code"]).code, 3);
     let cell = |args: &[&str]| {
         let report = run(args).json();
@@ -583,6 +597,35 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     assert_eq!(home.run_bare(&["visibility", "plain", "--client", "claude-code"]).code, 0);
 }
 
+/// Returns the location of the only skill that Claude Code lists under a name.
+fn listed_location(home: &Home, name: &str) -> serde_json::Value {
+    let listed = home.run_bare(&["--json", "list", "--client", "claude-code"]).json();
+    let entries = listed["client"]["list"]["entries"].as_array().unwrap();
+    let mut own = entries.iter().map(|entry| &entry[0]).filter(|entry| entry["name"] == name);
+    let location = own.next().unwrap()["location"].clone();
+    assert_eq!(own.next(), None);
+    location
+}
+
+#[test]
+fn the_path_of_a_client_is_that_of_its_list() {
+    let home = Home::empty();
+    home.file(
+        "../home/.agents/skills/tool/SKILL.md",
+        "---\nname: tool\ndescription: Makes tables of text.\n---\nB\n",
+    );
+    let folder = home.path().join("home/.claude/skills");
+    fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(home.path().join("home/.agents/skills/tool"), folder.join("tool")).unwrap();
+    let report = home
+        .run_bare(&["--json", "visibility", "tool", "--client", "claude-code", "--client", "codex"])
+        .json();
+    let row = &report["skills"][0];
+    let path = |cell: usize| Some(&row["cells"][cell]["location"]).filter(|path| !path.is_null());
+    assert_eq!(path(0).unwrap_or(&row["location"]), &listed_location(&home, "tool"), "{row}");
+    assert_ne!(path(0).unwrap_or(&row["location"]), path(1).unwrap_or(&row["location"]), "{row}");
+}
+
 #[test]
 fn a_link_that_clients_follow_is_visible_to_them() {
     let home = Home::empty();
@@ -594,6 +637,7 @@ fn a_link_that_clients_follow_is_visible_to_them() {
     let row = &report["skills"][0];
     let cell = &row["cells"][0];
     assert_eq!((&cell["state"], &cell["words"], &row["words"]), (&json!("full"), &json!(4), &json!(4)));
+    assert_eq!(row["location"], listed_location(&home, "linky"));
     let why = home.run_bare(&["--json", "why", "linky", "--client", "claude-code"]);
     assert_eq!(why.code, 0, "{}", why.stdout);
     let why = why.json();

@@ -52,6 +52,7 @@ fn cell(client: &VisibilityClient, sign: char) -> VisibilityCell {
         words: if state == Visibility::Cut { 12 } else { 0 },
         name: None,
         repaired: None,
+        location: None,
         reason: reason.map(str::to_owned),
         shown: (state == Visibility::Cut).then(|| CUT_DESCRIPTION.to_owned()),
         assumed: false,

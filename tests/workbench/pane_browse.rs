@@ -255,6 +255,8 @@ fn skill_found_only_by_the_client_shows_its_own_text() {
             description: "Logs the tides of a harbor.".into(),
             state: ClientViewState::Found,
             setting: None,
+            error: None,
+            rejected: false,
             assumed: false,
         }],
         list: Allowance::default(),

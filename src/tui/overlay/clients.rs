@@ -14,7 +14,7 @@ use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId};
 use crate::theme::Role;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_end, shown, wrap, wrap_to,
+    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_end, cut_last, shown, wrap, wrap_to,
 };
 use skills_api::{
     Error, Event, Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRow,
@@ -321,8 +321,13 @@ impl ClientsView {
         self.text.height = usize::from(below.height);
         self.text.roll(0, self.text_rows);
         let offset = if self.explained { self.text.offset } else { 0 };
+        let width = below.width.saturating_sub(2);
         for (line, y) in lines.iter().skip(offset).zip(below.y..below.bottom()) {
-            painter.line(below.x + 2, y, line, below.width.saturating_sub(2));
+            // Below the matrix the facts do not scroll: the last row shows that there are more.
+            let is_cut =
+                !self.explained && y + 1 == below.bottom() && lines.len() > usize::from(below.height);
+            let line = if is_cut { cut_last(line, width, painter.glyphs.ellipsis) } else { line.clone() };
+            painter.line(below.x + 2, y, &line, width);
         }
     }
 
@@ -353,7 +358,7 @@ fn facts((row, cell, client): Cell<'_>) -> Vec<(&'static str, String)> {
         out.push(("limit", client.limit.clone()));
     }
     out.push(("source", client.sources_of(cell)));
-    out.push(("file", row.location.display().to_string()));
+    out.push(("file", cell.location.as_ref().unwrap_or(&row.location).display().to_string()));
     out
 }
 
@@ -638,6 +643,7 @@ mod tests {
             words: if is_cut { 3 } else { 0 },
             name: None,
             repaired: None,
+            location: None,
             reason: is_cut.then(|| "122 entries share 4,000 tokens, 2 % of the context".to_owned()),
             shown: is_cut.then(|| "Creates bills for".to_owned()),
             assumed: false,

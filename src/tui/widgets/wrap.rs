@@ -170,12 +170,17 @@ pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Ve
     let more = lines.len() > max_lines;
     let mut out: Vec<RichLine> = lines.into_iter().take(max_lines).map(RichLine::from_segs).collect();
     if let Some(last) = out.last_mut().filter(|_| more) {
-        let mut longer = last.clone();
-        longer.segs.push(Seg::new(" ".repeat(usize::from(width)), Role::Muted));
-        let available = (last.width() as u16 + ellipsis.width() as u16).min(width);
-        *last = cut_line(&longer, available, ellipsis);
+        *last = cut_last(last, width, ellipsis);
     }
     out
+}
+
+/// Ends a line with the ellipsis, as the last one that is shown of a text with more lines.
+pub fn cut_last(line: &RichLine, width: u16, ellipsis: &str) -> RichLine {
+    let mut longer = line.clone();
+    longer.segs.push(Seg::new(" ".repeat(usize::from(width)), Role::Muted));
+    let available = (line.width() as u16 + ellipsis.width() as u16).min(width);
+    cut_line(&longer, available, ellipsis)
 }
 
 #[cfg(test)]

@@ -196,6 +196,8 @@ mod tests {
                 description: String::new(),
                 state: ClientViewState::Found,
                 setting: None,
+                error: None,
+                rejected: false,
                 assumed: false,
             };
             for key in keys {

@@ -13,7 +13,7 @@ use super::{contract_view, disclosure_view, files_view, items, rivals_view};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, Title, cells, cut_middle, shown, wrap, wrap_to};
-use skills_api::{ClientViewState, ForeignBundle};
+use skills_api::{ClientViewState, ForeignBundle, finding_text};
 use skills_skill::{Finding, RefusalReason, Severity};
 
 /// Draws the right part; returns the row of the disclosure's rule, if there is one.
@@ -296,8 +296,12 @@ fn draw_foreign(foreign: &ForeignBundle, area: Rect, buf: &mut Buffer, cx: &Draw
     painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
     let root = foreign.location.parent().and_then(std::path::Path::parent);
     let root = root.map(|root| shown(&root.display().to_string())).unwrap_or_default();
-    let help = format!("To open, rank and lint it, start with --root {root}");
-    let texts = [(shown(&foreign.description), Role::Text), (help, Role::Muted)];
+    let (error, help) = match foreign.error.as_ref().filter(|_| foreign.rejected) {
+        // With its folder as a root, it would be rejected.
+        Some(error) => (shown(&finding_text(error)), shown(&error.help)),
+        None => (String::new(), format!("To open, rank and lint it, start with --root {root}")),
+    };
+    let texts = [(shown(&foreign.description), Role::Text), (error, Role::Danger), (help, Role::Muted)];
     let mut y = area.y + 3;
     for (text, role) in texts.into_iter().filter(|(text, _)| !text.trim().is_empty()) {
         for segs in wrap(&[Seg::new(text, role)], width) {
