@@ -17,7 +17,7 @@ use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
 use crate::widgets::word_diff::word_diff;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, cells, count, cut_line, shown, signed_count, wrap,
+    Painter, RichLine, Scroll, Seg, Title, cells, count, cut_line, rows_above_note, shown, signed_count, wrap,
 };
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_discovery::{Advice, clauses};
@@ -817,7 +817,9 @@ impl Overlay for DraftEditor {
         for (area, items) in &columns {
             // A column that fits does not scroll with the other one.
             let offset = self.scroll.offset.min(hidden(area, items));
-            for (item, y) in items.iter().skip(offset).zip(area.y..area.bottom()) {
+            // The last row is that of the note about those below.
+            let height = rows_above_note(items.len() - offset, area.height);
+            for (item, y) in items.iter().skip(offset).take(height).zip(area.y..area.bottom()) {
                 match item {
                     Item::Gap => {}
                     Item::Title(name, note) => {
@@ -831,7 +833,7 @@ impl Overlay for DraftEditor {
                     Item::Line(line) => drop(painter.line(area.x, y, line, area.width)),
                 }
             }
-            let shown = Scroll { offset, height: usize::from(area.height), ..Scroll::default() };
+            let shown = Scroll { offset, height, ..Scroll::default() };
             parts::more_below(*area, painter, items.len(), &shown);
         }
         cursor

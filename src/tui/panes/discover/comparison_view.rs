@@ -14,6 +14,9 @@ use crate::widgets::bars::{CellRange, stacked};
 use crate::widgets::{Painter, Seg, Title, cells, plain_score, shown, signed};
 use skills_discovery::Hit;
 
+/// Minimum width of a score with its bar and gaps, in cells.
+const MIN_SCORED_WIDTH: u16 = 16;
+
 pub(super) fn draw(
     list: &ResultList,
     asking: &PendingRequests,
@@ -35,7 +38,8 @@ pub(super) fn draw(
     let mut y = area.y + 2;
     let longest = answer.results.iter().take(10).chain([hit]).map(|h| cells(&shown(h.skill_id.as_str())));
     let least = column.width * 3 / 10;
-    let name = longest.max().unwrap_or(0).clamp(least, column.width.saturating_sub(24).max(least));
+    let name =
+        longest.max().unwrap_or(0).clamp(least, column.width.saturating_sub(MIN_SCORED_WIDTH).max(least));
     draw_scored(hit, Role::Strong, column, y, (best, name, true), &mut painter);
     draw_scored(other, Role::Text, column, y + 2, (best, name, true), &mut painter);
     y += 4;
