@@ -133,7 +133,7 @@ fn names_of_saved_views_are_cut_no_more_than_needed() {
     }
     let mut harness = opened(&client, 100, 30);
     harness.press("] ] ]").wait_for("state:failed");
-    has(&harness, &["production fai…", "waiting for fi…", "releases of th…", "older than an …", "Board"]);
+    has(&harness, &["production f", "waiting for f", "releases of t", "older than a", "Board"]);
 }
 
 #[test]
