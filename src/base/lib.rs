@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod blocks;
+pub mod canonical;
 pub mod duration;
 pub mod files;
 pub mod hex;

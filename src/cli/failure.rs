@@ -53,8 +53,7 @@ impl Failure {
     pub fn completed(self, called: &Invocation) -> Self {
         match self {
             Self::Core(error) => {
-                let step =
-                    if called.is_remote() && error.is_of_shipped_skill() { "" } else { next_step(&error) };
+                let step = next_step(&error, called.is_remote());
                 let message = called.completed_in(&(error.message.clone() + step));
                 Self::Core(Error { message, ..error })
             }
@@ -75,14 +74,19 @@ impl Failure {
 }
 
 /// Returns the command that helps after an error of the core, which does not know how it was called.
-fn next_step(error: &Error) -> &'static str {
+fn next_step(error: &Error, is_remote: bool) -> &'static str {
     const STEPS: [(&str, &str); 4] = [
         ("skill `", "; `skills list` lists skills"),
         ("run `", "; `skills runs list` lists runs"),
         ("session `", "; `skills session list` lists sessions"),
         ("view `", "; `skills runs views` lists views"),
     ];
-    if error.is_of_shipped_skill() {
+    // The options select what a local core uses.
+    let is_of_store = error.code == Code::StoreUnavailable && error.message.contains("another store");
+    if is_of_store && !is_remote {
+        return "; `--store` selects the store";
+    }
+    if error.is_of_shipped_skill() && !is_remote {
         return " (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)";
     }
     if error.code != Code::NotFound || !error.message.ends_with("` not found") {
@@ -184,6 +188,20 @@ mod tests {
             as_text(&unknown(), false),
             "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n"
         );
+    }
+
+    #[test]
+    fn option_of_the_store_is_named_where_it_can_be_given() {
+        let error = Error::new(Code::StoreUnavailable, "cannot open x: use another store");
+        let message = |options: &[&str]| {
+            let called = Invocation::with(options.iter().map(|word| (*word).to_owned()).collect());
+            let Failure::Core(error) = Failure::Core(error.clone()).completed(&called) else {
+                unreachable!()
+            };
+            error.message
+        };
+        assert_eq!(message(&[]), "cannot open x: use another store; `--store` selects the store");
+        assert_eq!(message(&["--connect", "http://gate:1"]), error.message);
     }
 
     #[test]

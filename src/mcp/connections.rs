@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -42,6 +43,8 @@ pub struct SessionLimits {
     pub handshake: Duration,
     /// Idle timeout of a session; long, because users and runs can be slow.
     pub idle: Duration,
+    /// How long a question to the user stays open after its connection was lost, unless the client has another stream.
+    pub resume: Duration,
 }
 
 impl Default for SessionLimits {
@@ -51,6 +54,7 @@ impl Default for SessionLimits {
             per_principal: 256,
             handshake: Duration::from_secs(60),
             idle: Duration::from_secs(60 * 60),
+            resume: Duration::from_secs(60),
         }
     }
 }
@@ -332,6 +336,29 @@ impl Drop for InUse {
                 session.used = Instant::now();
             }
         });
+    }
+}
+
+impl InUse {
+    /// Returns whether the client has a stream of the session besides those of its requests.
+    fn has_listener(&self) -> bool {
+        self.connections.with(|sessions| {
+            sessions.get(&self.id).is_some_and(|session| session.in_use > session.requests.len())
+        })
+    }
+}
+
+/// Completes when the client has closed the connection of a call and does not resume it in time.
+pub async fn abandoned(request: Option<&Parts>) {
+    let extensions = request.map(|parts| &parts.extensions);
+    let closed = extensions.and_then(|all| all.get::<jsonrpc::Closed>().zip(all.get::<Arc<InUse>>()));
+    let Some((closed, in_use)) = closed else { return std::future::pending().await };
+    closed.0.cancelled().await;
+    loop {
+        tokio::time::sleep(in_use.connections.limits.resume).await;
+        if !in_use.has_listener() {
+            return;
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::caller::is_stateless;
+use super::connections::abandoned;
 use super::next_steps::NextSteps;
 use super::server::Server;
 use skills_api::operations::{Caller, Scope, operation};
@@ -147,6 +148,7 @@ pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams)
             answer.inspect_err(|error| tracing::warn!("the client could not ask the user: {error}")).ok()
         }
         () = tokio::time::sleep(ANSWER_TIMEOUT) => None,
+        () = abandoned(cx.extensions.get()) => None,
     }
 }
 

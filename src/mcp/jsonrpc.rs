@@ -22,6 +22,7 @@ use skills_api::operations::{
 use skills_api::{Error, in_place};
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::connections::{INTERNAL_ERROR, SESSION};
@@ -106,6 +107,8 @@ pub async fn read(request: Request, next: Next) -> Response {
             request.extensions_mut().insert(method);
             let large = LargeResult::default();
             request.extensions_mut().insert(large.clone());
+            let closed = Closed::default();
+            request.extensions_mut().insert(closed.clone());
             if !is_answered {
                 return next.run(request).await;
             }
@@ -128,8 +131,9 @@ pub async fn read(request: Request, next: Next) -> Response {
                             .extensions_mut()
                             .insert(CallPermits { _response: permit.clone(), _body: body });
                     }
+                    let closed = continues.then_some(closed);
                     let answering =
-                        async move { hold_until_sent(next.run(request).await, permit, large, continues) };
+                        async move { hold_until_sent(next.run(request).await, permit, large, closed) };
                     if !continues {
                         return answering.await;
                     }
@@ -150,6 +154,11 @@ struct CallPermits {
     _body: Option<Arc<Permit>>,
 }
 
+/// Fires when the connection of a request of a session closes before its response has ended; in the extensions of the
+/// request.
+#[derive(Debug, Clone, Default)]
+pub struct Closed(pub CancellationToken);
+
 /// The permit of a response that is large, in the extensions of the request: the call that computes it stores it there.
 #[derive(Debug, Clone, Default)]
 pub struct LargeResult(Arc<OnceLock<Option<Permit>>>);
@@ -167,13 +176,13 @@ impl LargeResult {
     }
 }
 
-/// Holds the permits of a response until it is sent. With `continues`, a response whose client is gone is read to its
-/// end, so that the request is in progress until the protocol has ended it.
+/// Holds the permits of a response until it is sent. With `closed`, a response whose client is gone is read to its end,
+/// so that the request is in progress until the protocol has ended it.
 fn hold_until_sent(
     response: Response,
     permit: Option<Arc<Permit>>,
     large: LargeResult,
-    continues: bool,
+    closed: Option<Closed>,
 ) -> Response {
     // A short response needs no permit, and keeps its length.
     if response.body().size_hint().exact().is_some_and(|bytes| bytes <= LARGE_BODY_BYTES) {
@@ -191,10 +200,9 @@ fn hold_until_sent(
     });
     // Compression polls it once more after its end.
     let pieces = pieces.fuse();
-    let body = if continues {
-        Body::from_stream(ReadToEnd { chunks: Some(Box::pin(pieces)) })
-    } else {
-        Body::from_stream(pieces)
+    let body = match closed {
+        Some(closed) => Body::from_stream(ReadToEnd { chunks: Some(Box::pin(pieces)), closed }),
+        None => Body::from_stream(pieces),
     };
     Response::from_parts(parts, body)
 }
@@ -202,6 +210,7 @@ fn hold_until_sent(
 /// A stream that is read to its end even if it is dropped before.
 struct ReadToEnd<S: Stream + Send + 'static> {
     chunks: Option<Pin<Box<S>>>,
+    closed: Closed,
 }
 
 impl<S: Stream + Send + 'static> Stream for ReadToEnd<S> {
@@ -220,6 +229,7 @@ impl<S: Stream + Send + 'static> Stream for ReadToEnd<S> {
 impl<S: Stream + Send + 'static> Drop for ReadToEnd<S> {
     fn drop(&mut self) {
         if let (Some(chunks), Ok(runtime)) = (self.chunks.take(), Handle::try_current()) {
+            self.closed.0.cancel();
             runtime.spawn(chunks.for_each(|_| async {}));
         }
     }
@@ -368,7 +378,7 @@ mod tests {
             }
             Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
         });
-        let response = hold_until_sent(Response::new(Body::from_stream(body)), None, large, false);
+        let response = hold_until_sent(Response::new(Body::from_stream(body)), None, large, None);
         let mut pieces = response.into_body().into_data_stream();
         tokio::spawn(async move {
             assert!(pieces.next().await.is_some());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::canonical::digest_of;
 use super::grants::Grants;
+use skills_base::canonical::digest_of;
 use skills_model::{ApprovalReason, Choice, Gate};
 use skills_skill::contract::Capability;
 use skills_store::{RunRecord, StepIntent};

@@ -10,9 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 use strum::Display;
 use tokio_util::sync::CancellationToken;
 
+use skills_base::hex;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, Conformance};
 
@@ -362,4 +364,23 @@ pub struct BindingChoice {
     pub breaker: String,
     /// Isolation of a script, or network access of a call.
     pub isolation: String,
+}
+
+/// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and
+/// different for every other step and run.
+pub fn idempotency_key(run: &str, step: &str) -> String {
+    // A run's id is a UUID, so no other pair of run and step yields the same text.
+    hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idempotency_key_is_unique_per_run_and_step() {
+        assert_eq!(idempotency_key("r", "a"), idempotency_key("r", "a"));
+        assert_ne!(idempotency_key("r", "a"), idempotency_key("r", "b"));
+        assert_ne!(idempotency_key("r", "a"), idempotency_key("s", "a"));
+    }
 }

@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::apply_result::check_size;
 use super::attempt::{AttemptResult, CancelTokens};
-use super::call::{Call, CallError, CallFailure};
-use super::canonical::idempotency_key;
+use super::call::{Call, CallError, CallFailure, idempotency_key};
 use super::execute::{Engine, ExecutionEnd, before_first_step, settings};
 use super::failure::Failure;
 use super::run_writer::{ExecutionStop, RunWriter};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::canonical::digest_of;
+use skills_base::canonical::digest_of;
 use skills_model::Choice;
 use skills_store::{EventKind, RunEvent};
 

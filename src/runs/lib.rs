@@ -9,7 +9,6 @@ mod attempt;
 mod binding;
 mod broker;
 mod call;
-mod canonical;
 mod capabilities;
 mod completed;
 mod execute;
@@ -46,9 +45,8 @@ pub use binding::http::root_cause;
 pub use broker::{Broker, BrokerSettings, BundleCheck, BundleRefusal, Clock, Environment};
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, FailedAttempt, LogLine,
-    LogSink, Reply,
+    LogSink, Reply, idempotency_key,
 };
-pub use canonical::{canonical_json, digest_of, idempotency_key};
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};
 pub use expand::memory_bytes;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::canonical::digest_of;
+use skills_base::canonical::digest_of;
 use skills_skill::Severity;
 use skills_skill::contract::expression::Expr;
 use skills_skill::contract::{

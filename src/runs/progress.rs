@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::canonical::digest_of;
 use super::completed::{CompletedPaths, SubCall};
 use super::expand::StepCalls;
 use super::failure::Failure;
@@ -16,6 +15,7 @@ use super::plan::Plan;
 use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Expansion, Running, Turn};
 use super::scope::Namespaces;
+use skills_base::canonical::digest_of;
 use skills_store::{AuditMode, Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
 /// A step of several calls that is in progress.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure};
-use super::canonical::digest_of;
 use super::failure::Failure;
 use super::fields::{FieldProblem, check_inputs};
 use super::plan::Plan;
 use super::progress::{lineage, owner_of};
+use skills_base::canonical::digest_of;
 use skills_skill::contract::{Capability, Retry, Step};
 use skills_store::NewEvent;
 

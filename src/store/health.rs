@@ -35,6 +35,8 @@ pub struct QuickCheck {
     pub damage: Vec<String>,
     /// Whether the check finished within its time limit.
     pub is_complete: bool,
+    /// Other roles of the server that can hold the locks of the store, because every role may connect to its database.
+    pub other_roles: u64,
 }
 
 impl Health {

@@ -623,7 +623,7 @@ pub enum StoreError {
     /// A database of a later version of this program.
     #[error(
         "{place} was written by a newer version (schema {found}, supported: {known}); use that version, \
-            or another --store"
+            or another store"
     )]
     Newer {
         /// The database.

@@ -309,6 +309,8 @@ async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
     let edit = "UPDATE contracts SET json = json_set(json, '$.contract.version', '9.9.9')";
     let message = refused_after_edit(&mut place, edit, 1).await;
     assert!(message.contains("the stored contract was modified"), "{message}");
+    let found = place.open().await.store().health().await.unwrap().health.contradictions;
+    assert_eq!(found, ["1 contract whose content differs from what was written"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
+use skills_base::canonical::digest_of;
 use skills_model::{
     ApprovalReason, Command, CommandName, Decision, Gate, RunState, TransitionError, Verdict, WorkerReport,
 };
@@ -49,11 +50,12 @@ impl Time {
 const LEASE: u64 = 30_000;
 
 pub fn launch(n: u32) -> Launch {
+    let contract = json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]});
     Launch {
         id: RunId(format!("run-{n:04}")),
         skill_id: format!("skill-{}", n % 3),
-        contract_digest: "c0ffee".into(),
-        contract: json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]}).into(),
+        contract_digest: digest_of(&contract),
+        contract: contract.into(),
         steps: 2,
         options: RunOptions::default(),
         inputs: json!({"n": n}),

@@ -314,7 +314,7 @@ pub async fn decisions_and_descendants_are_kept(store: &dyn Store, time: &Time) 
 
 pub async fn a_contract_is_found_by_its_digest(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
-    assert_eq!(store.contract("c0ffee").await.unwrap().unwrap()["id"], "demo.two");
+    assert_eq!(store.contract(&launch(1).contract_digest).await.unwrap().unwrap()["id"], "demo.two");
     assert_eq!(store.contract("decaf").await.unwrap(), None);
 }
 
@@ -370,7 +370,7 @@ pub async fn ended_runs_are_purged_completely(store: &dyn Store, time: &Time) {
     assert!(store.events(Some(&old.run.id), 0, 10).await.unwrap().is_empty());
     assert_eq!(state(store, &active.0).await, RunState::WaitingForHuman, "an active run is never purged");
     assert_eq!(state(store, &young.run.id.0).await, RunState::Completed);
-    assert!(store.contract("c0ffee").await.unwrap().is_some(), "others still run it");
+    assert!(store.contract(&launch(1).contract_digest).await.unwrap().is_some(), "others still run it");
     let new_gate = store.launch(keyed(4, "k", "q")).await.unwrap();
     assert_eq!(new_gate.idempotency, IdempotencyOutcome::Created, "its key went with it");
 }

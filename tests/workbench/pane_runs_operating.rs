@@ -67,7 +67,7 @@ fn values_of_one_field_are_selected_as_alternatives() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     harness.press("/").type_text("input.region:us-east-1").press("enter").wait_for("2 of 6");
-    has(&harness, &["●us-east-1 2", "eu-west-1 3"]);
+    has(&harness, &["● us-east-1 2", "eu-west-1 3"]);
     let mut choose = |value: &str| {
         harness.press("+").wait_for("Add to the filter").type_text(value).press("enter");
         harness.screen()
@@ -118,6 +118,22 @@ fn the_board_stays_visible_beside_saved_views() {
         harness.click(u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
         harness.wait_for("failed, by reason");
     }
+}
+
+#[test]
+fn names_of_saved_views_are_cut_no_more_than_needed() {
+    let client = core(runs());
+    for name in ["production failures", "waiting for finance", "releases of this week", "older than an hour"]
+    {
+        client.runs.views.lock().unwrap().push(skills_api::SavedView {
+            name: name.to_owned(),
+            r#where: format!("title:{}*", name.replace(' ', "-")),
+            by: None,
+        });
+    }
+    let mut harness = opened(&client, 100, 30);
+    harness.press("] ] ]").wait_for("state:failed");
+    has(&harness, &["production f", "waiting for f", "releases of t", "older than a", "Board"]);
 }
 
 #[test]

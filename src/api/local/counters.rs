@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::sync::RwLock;
 use tokio::task::JoinHandle;
 
 use super::indexer::Shared;
@@ -32,8 +33,8 @@ pub(super) struct Counter {
     /// When this process started.
     started: Instant,
     process_started_ms: i64,
-    /// Held while counts are moved to the store: a reader would see them in neither place.
-    moving: Arc<tokio::sync::Mutex<()>>,
+    /// Written while counts are moved to the store: a reader would see them in neither place.
+    moving: Arc<RwLock<()>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     reset_ms: Mutex<Option<i64>>,
 }
@@ -103,7 +104,7 @@ impl Counter {
 
     /// Resets counts and metrics.
     pub(super) async fn reset(&self) -> Result<(), Error> {
-        let _moving = self.moving.lock().await;
+        let _moving = self.moving.write().await;
         if let Some(counts) = self.store.counts().await? {
             counts.reset_tallies().await?;
         }
@@ -149,7 +150,7 @@ impl Counter {
     /// Returns the diagnostics of the core.
     pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
         let catalog = self.registry.snapshot();
-        let _moving = self.moving.lock().await;
+        let _reading = self.moving.read().await;
         let (counting, tallies) = self.counting().await;
         let operations = self.operations.with(&tallies.tallies, TallyKind::Operation);
         let links = self.operations.with(&tallies.tallies, TallyKind::Link);
@@ -220,12 +221,8 @@ fn now_ms() -> i64 {
 }
 
 /// Writes the counts to the store; if that fails, nothing is lost.
-async fn put(
-    moving: &tokio::sync::Mutex<()>,
-    operations: &Operations,
-    counts: &dyn Counts,
-) -> Result<(), StoreError> {
-    let _moving = moving.lock().await;
+async fn put(moving: &RwLock<()>, operations: &Operations, counts: &dyn Counts) -> Result<(), StoreError> {
+    let _moving = moving.write().await;
     let taken = operations.take();
     if taken.is_empty() {
         return Ok(());

@@ -221,11 +221,11 @@ fn unique(arguments: &Map<String, Value>) -> Result<Value, String> {
         .iter()
         .filter(|record| {
             let key = if keys.is_empty() {
-                crate::canonical_json(record)
+                skills_base::canonical::canonical_json(record)
             } else {
                 let parts: Vec<Value> =
                     keys.iter().map(|key| record.get(key).cloned().unwrap_or(Value::Null)).collect();
-                crate::canonical_json(&Value::Array(parts))
+                skills_base::canonical::canonical_json(&Value::Array(parts))
             };
             seen.insert(key)
         })

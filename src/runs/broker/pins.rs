@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::super::binding::script::{ScriptLocation, located};
-use super::super::canonical::digest_of;
 use super::super::capabilities::{Capabilities, RegisteredBinding};
+use skills_base::canonical::digest_of;
 use skills_sandbox::{Contents, ContentsCache};
 use skills_skill::contract::{Endpoint, Protocol};
 

@@ -217,11 +217,13 @@ impl Postgres {
 
     /// The server verifies the pages that it reads; its report is all that can be checked in a short time.
     async fn quick_check_storage(&self, patience: Duration) -> Result<QuickCheck, StoreError> {
-        let looked = async { read_tx!(self, tx => checksum_failures(tx).await) };
-        match tokio::time::timeout(patience, looked).await {
-            Ok(damage) => Ok(QuickCheck { damage: damage?, is_complete: true }),
-            Err(_) => Ok(QuickCheck { damage: Vec::new(), is_complete: false }),
-        }
+        let looked = async {
+            read_tx!(self, tx => {
+                let damage = checksum_failures(tx).await?;
+                Ok(QuickCheck { damage, is_complete: true, other_roles: number(tx, OTHER_ROLES).await? })
+            })
+        };
+        tokio::time::timeout(patience, looked).await.unwrap_or_else(|_| Ok(QuickCheck::default()))
     }
 
     async fn copy_storage(&self, _: &Path) -> Result<(), StoreError> {
@@ -314,6 +316,11 @@ implement_store!(Postgres, write_tx, read_tx, follow_tx);
 /// Size of the tables with their indexes, except tables that need not survive a crash.
 const BYTES: &str = "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS bigint) FROM pg_class c
     WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r' AND c.relpersistence = 'p'";
+
+/// Counts the other roles that may connect only because every role may. Advisory locks need no other privilege.
+const OTHER_ROLES: &str = "SELECT count(*) FROM pg_roles
+    WHERE rolcanlogin AND NOT rolsuper AND rolname <> current_user
+        AND has_database_privilege('public', current_database(), 'CONNECT')";
 
 async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
     tx.find("check the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))

@@ -3,6 +3,7 @@
 use super::integrity::is_sound;
 use super::{Row, Tx, dialect, values};
 use crate::{StoreError, WorkerId};
+use skills_base::canonical::digest_of;
 use skills_model::RunState;
 
 /// How long a worker is kept after its last heartbeat.
@@ -157,9 +158,9 @@ pub(crate) const RULES: [(&str, &str); 7] = [
 /// Number of rows that are verified at a time.
 const VERIFIED: usize = 1000;
 
-/// Returns how many runs and checkpoints were modified after they were written.
-pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
-    let action = "verify inputs and checkpoints";
+/// Returns how many runs, checkpoints and contracts were modified after they were written.
+async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64, u64), StoreError> {
+    let action = "verify inputs, checkpoints and contracts";
     let count = |rows: &[Row]| {
         rows.iter().filter(|row| !is_sound(row.text(0), row.text(1), row.text(2))).count() as u64
     };
@@ -182,13 +183,27 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
         let Some(row) = rows.last_mut() else { break };
         (run, number) = (row.take(3)?, row.take(4)?);
     }
-    Ok((runs, checkpoints))
+    let (mut contracts, mut last) = (0, String::new());
+    loop {
+        let sql = "SELECT digest, json FROM contracts WHERE digest > ?1 ORDER BY digest LIMIT ?2";
+        let mut rows = tx.query(action, sql, values![&last, VERIFIED]).await?;
+        let is_as_written =
+            |row: &Row| row.text(0) == row.json(1).map(|json| digest_of(&json)).ok().as_deref();
+        contracts += rows.iter().filter(|row| !is_as_written(row)).count() as u64;
+        let Some(row) = rows.last_mut() else { break };
+        last = row.take(0)?;
+    }
+    Ok((runs, checkpoints, contracts))
 }
 
 /// Like [`modified`], as text.
 pub(crate) async fn describe_modified<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
-    let (runs, checkpoints) = modified(tx).await?;
-    let found = [(runs, "run", "inputs differ"), (checkpoints, "checkpoint", "state differs")];
+    let (runs, checkpoints, contracts) = modified(tx).await?;
+    let found = [
+        (runs, "run", "inputs differ"),
+        (checkpoints, "checkpoint", "state differs"),
+        (contracts, "contract", "content differs"),
+    ];
     let found = found.into_iter().filter(|(count, ..)| *count > 0);
     let details = found.map(|(count, what, differs)| {
         let what = skills_base::number::counted(count, what);

@@ -425,9 +425,9 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
             cause: Unavailability::ReadOnly,
             action: action(),
             reason: if is_mounted_read_only(path) {
-                "its file system is mounted read-only; remount it, or use another --store".to_owned()
+                "its file system is mounted read-only; remount it, or use another store".to_owned()
             } else {
-                "the file is not writable; change its permissions, or use another --store".to_owned()
+                "the file is not writable; change its permissions, or use another store".to_owned()
             },
         });
     }

@@ -19,15 +19,15 @@ impl Reason for rusqlite::Error {
     fn describe(&self) -> String {
         let advice = match self.unavailability() {
             Some(Unavailability::Damaged) if self.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-                "it is not a SQLite database, or its header is damaged; it was not modified. Specify another file with \
-                    --store; or, if it was a store, restore a backup with `skills db restore FILE`, or start with an empty \
+                "it is not a SQLite database, or its header is damaged; it was not modified. Use another store; \
+                    or, if it was a store, restore a backup with `skills db restore FILE`, or start with an empty \
                     store with `skills db reset`, which keeps the old file"
             }
             Some(Unavailability::DiskFull) => {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"
             }
             Some(Unavailability::ReadOnly) => {
-                "the file or its folder is not writable; change the permissions, or use another --store"
+                "the file or its folder is not writable; change the permissions, or use another store"
             }
             Some(Unavailability::Unopenable) => {
                 "it cannot be opened; check the permissions of the file and its folder"
@@ -106,8 +106,10 @@ mod tests {
     #[test]
     fn a_damaged_header_is_restored_or_reset() {
         let message = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_NOTADB), None).describe();
-        for advice in ["--store", "skills db restore FILE", "skills db reset"] {
+        for advice in ["another store", "skills db restore FILE", "skills db reset"] {
             assert!(message.contains(advice), "{message}");
         }
+        // Callers over HTTP and MCP have no options.
+        assert!(!message.contains("--"), "{message}");
     }
 }

@@ -212,7 +212,7 @@ pub(super) fn recognize(
         return Err(StoreError::Unavailable {
             cause: Unavailability::Unopenable,
             action: format!("open {place}"),
-            reason: "it is a database of another program; use another --store".to_owned(),
+            reason: "it is a database of another program; use another store".to_owned(),
         });
     }
     let Some(expected) = expected else { return Ok(()) };

@@ -40,14 +40,14 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
     let ((mut damage, broken_off), _) =
         within(connection, patience, || damage(connection, &format!("PRAGMA quick_check({LISTED})")));
     match broken_off {
-        None => Ok(QuickCheck { damage, is_complete: true }),
+        None => Ok(QuickCheck { damage, is_complete: true, other_roles: 0 }),
         Some(error) => match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => Ok(QuickCheck { damage, is_complete: false }),
+            Some(ErrorCode::OperationInterrupted) => Ok(QuickCheck { damage, ..QuickCheck::default() }),
             _ if is_damage(&error) => {
                 if damage.is_empty() {
                     damage.push(error.to_string());
                 }
-                Ok(QuickCheck { damage, is_complete: false })
+                Ok(QuickCheck { damage, ..QuickCheck::default() })
             }
             _ => Err(failed("check the store".to_owned(), &error)),
         },

@@ -94,6 +94,19 @@ async fn reopened_store_has_its_earlier_content() {
     assert_eq!(missing.unavailability(), Some(Unavailability::Missing), "{missing}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quick_check_counts_roles_that_may_connect_without_a_grant() {
+    let Some(server) = Server::start() else { return };
+    let store = open(&server.store().0).await;
+    let others = async || store.quick_check(TIMEOUT).await.unwrap().other_roles;
+    let before = others().await;
+    server.sql("CREATE ROLE may_only_connect LOGIN; SELECT 1");
+    assert_eq!(others().await, before + 1);
+    server.sql("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; SELECT 1");
+    assert_eq!(others().await, 0);
+    server.sql("GRANT CONNECT ON DATABASE postgres TO PUBLIC; DROP ROLE may_only_connect; SELECT 1");
+}
+
 /// On a network a response may arrive message by message, which takes more buffers of a connection than one that
 /// arrives whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -287,7 +287,7 @@ impl Bench {
 
     /// Launches a run of a stored plan.
     pub async fn launch_plan(&self, plan: Value, inputs: Value) -> RunId {
-        let digest = skills_runs::digest_of(&plan);
+        let digest = skills_base::canonical::digest_of(&plan);
         let plan = Plan::from_value(&plan, &digest).unwrap();
         let id = RunId(format!("run-{}", self.launched.fetch_add(1, Ordering::SeqCst)));
         let launch = Launch {

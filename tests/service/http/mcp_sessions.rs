@@ -255,6 +255,33 @@ async fn id_of_an_abandoned_call_is_in_progress_until_the_call_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn abandoned_question_ends_unless_the_client_listens() {
+    let resume = Duration::from_millis(300);
+    let test_server = open(SessionLimits { resume, ..SessionLimits::default() }).await;
+    let session = initialize_with(&test_server, "", json!({ "elicitation": {} })).await.unwrap();
+    complete(&test_server, "", &session).await;
+    let mut listener = test_server.connect().await;
+    let get = format!(
+        "GET /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-session-id: {session}\r\n\r\n",
+        test_server.address
+    );
+    listener.write_all(get.as_bytes()).await.unwrap();
+    assert!(listener.read(&mut [0; 64]).await.unwrap() > 0);
+    let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+    }});
+    drop(elicited(&test_server, "", &session, &call).await);
+    let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    tokio::time::sleep(4 * resume).await;
+    assert_eq!(post(&test_server, "", &session, ping).await.status, 409, "it can be answered");
+    drop(listener);
+    let started = Instant::now();
+    while post(&test_server, "", &session, ping).await.status == 409 {
+        assert!(started.elapsed() < WAIT_TIMEOUT, "the call does not end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn abandoned_call_with_a_large_body_counts_until_it_ends() {
     let names = [("ana", &[Scope::Read, Scope::Run, Scope::Decide][..])];
     let (test_server, [ana]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;

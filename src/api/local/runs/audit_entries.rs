@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use skills_base::audit::{Entry, PendingOperation, Recorder};
+use skills_base::canonical::digest_of;
 use skills_model::{Command, Expiry};
-use skills_runs::{Artifact, digest_of};
+use skills_runs::Artifact;
 use skills_store::{
     AuditMode, ClockReading, CommandOutcome, Control, ControlOutcome, DecisionRecord, EventKind, NewEvent,
     RunEvent, RunId, RunRecord, Store, StoreError,

@@ -9,7 +9,7 @@ use super::runtime::{CapabilityServices, RunRuntime, RunStore, StorePlace};
 use super::workers::OwnWorkers;
 use crate::{Check, Error};
 use skills_base::number::{self, byte_size};
-use skills_config::{Config, MEMORY_STORE};
+use skills_config::{Audience, Config, MEMORY_STORE};
 use skills_registry::{Registry, RootState, Trust};
 use skills_runs::{Caller as _, Capabilities, ProcessIdentity};
 use skills_sandbox::{Guarantee, Leftovers, Level, Report, Sandbox};
@@ -44,7 +44,12 @@ impl HealthChecks {
             Err(error) => checks.push(Check::problem(
                 "runs",
                 error.message,
-                "follow the message, or use another store (--store)",
+                match self.config.audience {
+                    Audience::Service => "follow the message, or use another store",
+                    Audience::CommandLine | Audience::Workbench => {
+                        "follow the message, or use another store (--store)"
+                    }
+                },
             )),
         }
         let health = self.clone();
@@ -200,7 +205,18 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
             format!("{found}; the page check timed out after {} s", CHECK_TIMEOUT.as_secs()),
             "`skills db check` checks all pages",
         ),
-        Ok(_) => Check::good("runs", format!("{found}; integrity check passed")),
+        Ok(QuickCheck { other_roles: 0, .. }) => {
+            Check::good("runs", format!("{found}; integrity check passed"))
+        }
+        Ok(QuickCheck { other_roles, .. }) => Check::note(
+            "runs",
+            format!(
+                "{found}; integrity check passed; {} may connect to the database, and can stop all runs with \
+                    advisory locks",
+                number::counted(other_roles, "other role")
+            ),
+            "`REVOKE CONNECT ON DATABASE … FROM PUBLIC`, then `GRANT CONNECT` to the roles of the services",
+        ),
         Err(error) => Check::problem("runs", error.to_string(), DAMAGE_HELP),
     }
 }

@@ -7,9 +7,10 @@ use super::contracts::{self, SkillContract};
 use super::runtime::CapabilityServices;
 use super::{Permissions, Plans, decision_preview};
 use crate::{ContractStep, ContractView, Error};
+use skills_base::canonical::digest_of;
 use skills_config::Config;
 use skills_registry::Trust;
-use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
+use skills_runs::{Caller as _, Capabilities, Plan};
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
 

@@ -17,7 +17,7 @@ fn cause(error: &Error) -> Option<Unavailability> {
 /// Rewrites an error about the source of a migration, so that its commands and options refer to that store.
 fn about_source(error: Error, place: &str) -> Error {
     let command = format!("`skills --store {} db ", quoted(place));
-    let message = error.message.replace("`skills db ", &command).replace("another --store", "another --from");
+    let message = error.message.replace("`skills db ", &command).replace("another store", "another --from");
     Error { message, ..error }
 }
 

@@ -14,7 +14,8 @@ use crate::Error;
 use crate::local::runs::{self, CapabilityServices, Permissions, handed_over};
 use crate::local::skills::Skills;
 use skills_base::audit::{Entry, Recorder};
-use skills_runs::{Artifact, Artifacts, digest_of};
+use skills_base::canonical::digest_of;
+use skills_runs::{Artifact, Artifacts};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
 use skills_session::{RunScriptArguments, ScriptPreview, Session, ToolError, ToolFailure, arguments};
 

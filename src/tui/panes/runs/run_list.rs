@@ -242,15 +242,15 @@ impl RunList {
         let note = |term: &str, runs: String| match with_term(self.filter.field.text(), term).1 {
             TermEffect::Narrows => runs,
             TermEffect::Widens => format!("or, {runs}").trim_end_matches(", ").to_owned(),
-            TermEffect::Removes => "remove".to_owned(),
+            TermEffect::Removes => "in the filter: removes it".to_owned(),
         };
         let choices = terms.into_iter().map(|(term, runs)| {
             let note = note(&term, runs);
             (term.clone(), shown(&term), note)
         });
         let choices: Vec<(String, String, String)> = choices.collect();
-        let title = "Add to the filter".to_owned();
-        vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: Some(0) })]
+        let title = "Add to the filter, or remove from it".to_owned();
+        vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: None })]
     }
 
     /// Handles `o`: lets the user choose the column that sorts the table.

@@ -149,6 +149,7 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
     // Two blank cells separate the values from the hint.
     let end = row.right().saturating_sub(cells("+ add to the filter") + 3);
     let mut x = row.x + 5;
+    let mut has_selected = false;
     'all: for facet in found {
         if x + cells(&facet.key) + 10 > end {
             break;
@@ -158,8 +159,9 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
             let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
             // A value that the filter contains is marked; a click on it removes it.
             let is_selected = with_term(list.filter.field.text(), &value.term).1 == TermEffect::Removes;
-            let sign = if is_selected { painter.glyphs.set } else { "" };
-            let text = format!("{sign}{}", shown(&value.value));
+            has_selected |= is_selected;
+            let sign = if is_selected { format!("{} ", painter.glyphs.set) } else { String::new() };
+            let text = sign + &shown(&value.value);
             let width = cells(&text) + 1 + cells(&number);
             if x + width > end {
                 break 'all;
@@ -171,7 +173,8 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
             x += 3;
         }
     }
-    let start = painter.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
+    let hint = if has_selected { "add or remove" } else { "add to the filter" };
+    let start = painter.right(row.right().saturating_sub(1), row.y, hint, Role::Muted);
     painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
     1
 }

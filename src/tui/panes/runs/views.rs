@@ -24,12 +24,12 @@ use skills_store::{RunRecord, failure_kind};
 
 /// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
+/// Its minimum if space is short.
+const MIN_TAB: u16 = 8;
 
 /// Interval at which saved views of other workbenches are read.
 const VIEWS_REFRESH: Duration = Duration::from_secs(60);
 
-/// Maximum number of characters of that name if space is short.
-const MAX_SHORT_TAB: u16 = 8;
 /// Short names of the built-in tabs.
 const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
 
@@ -115,17 +115,22 @@ impl Views {
         Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
     }
 
-    /// Returns the names of the tabs with their counts, as detailed as requested.
-    fn labels(&self, detail: Detail, active: Option<usize>, runs: &LoadedRuns, cx: &Draw<'_>) -> Vec<Label> {
+    /// Returns the names of the tabs with their counts, as detailed as requested, and with names of saved views of at
+    /// most this width.
+    fn labels(
+        &self,
+        (detail, longest): (Detail, u16),
+        active: Option<usize>,
+        runs: &LoadedRuns,
+        cx: &Draw<'_>,
+    ) -> Vec<Label> {
         let label = |(at, tab): (usize, &Tab)| {
             let name = match tab {
                 Tab::Board => "Board".to_owned(),
-                Tab::Filter(name, _) if detail < Detail::Short => {
-                    cut_end(&shown(name), MAX_TAB, cx.glyphs.ellipsis).into_owned()
-                }
                 Tab::Filter(name, _) => {
-                    let short = SHORT.iter().find(|(long, _)| *long == name.as_str() && at < SHORT.len() + 1);
-                    let cut = || cut_end(&shown(name), MAX_SHORT_TAB, cx.glyphs.ellipsis).into_owned();
+                    let is_short = detail >= Detail::Short && at < SHORT.len() + 1;
+                    let short = SHORT.iter().find(|(long, _)| is_short && *long == name.as_str());
+                    let cut = || cut_end(&shown(name), longest, cx.glyphs.ellipsis).into_owned();
                     short.map_or_else(cut, |(_, short)| (*short).to_owned())
                 }
             };
@@ -211,10 +216,12 @@ pub(super) fn draw_tabs(
     let available = end.saturating_sub(x);
     let width = |(name, text): &Label| cells(name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
     let total = |labels: &[Label]| labels.iter().map(|label| width(label) + 2).sum::<u16>();
-    let levels = [Detail::All, Detail::Waiting, Detail::Short, Detail::Names];
-    let mut labels = levels.map(|detail| views.labels(detail, active, runs, cx)).into_iter();
-    let last = views.labels(Detail::Names, active, runs, cx);
-    let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or(last);
+    // Names of saved views are cut no more than needed.
+    let cut = (MIN_TAB..=MAX_TAB).rev().map(|longest| (Detail::Short, longest));
+    let levels = [(Detail::All, MAX_TAB), (Detail::Waiting, MAX_TAB)].into_iter().chain(cut);
+    let mut labels = levels.map(|level| views.labels(level, active, runs, cx));
+    let last = || views.labels((Detail::Names, MIN_TAB), active, runs, cx);
+    let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or_else(last);
     let ellipsis = painter.glyphs.ellipsis;
     let widths: Vec<u16> = labels.iter().map(width).collect();
     // Tabs that do not fit are represented by a glyph in their place, which opens the nearest of them.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use skills_base::hex;
+use crate::hex;
 
 /// Serializes without spaces and with the keys of every object in byte order. Numbers are formatted as `serde_json`
 /// does: a digest is only compared with digests of this program.
@@ -21,13 +21,6 @@ fn canonical_bytes(value: &Value) -> Vec<u8> {
 /// Returns the SHA-256 of the canonical JSON in hexadecimal.
 pub fn digest_of(value: &Value) -> String {
     hex::encode(&Sha256::digest(canonical_bytes(value)))
-}
-
-/// Returns the key by which a receiver can drop duplicates of a step: the same for every attempt of it in a run, and
-/// different for every other step and run.
-pub fn idempotency_key(run: &str, step: &str) -> String {
-    // A run's id is a UUID, so no other pair of run and step yields the same text.
-    hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
 }
 
 fn write(value: &Value, out: &mut Vec<u8>) {
@@ -79,12 +72,5 @@ mod tests {
         assert_eq!(digest_of(&a), digest_of(&b));
         assert_ne!(digest_of(&json!([1, 2])), digest_of(&json!([2, 1])));
         assert_eq!(digest_of(&json!({})).len(), 64);
-    }
-
-    #[test]
-    fn idempotency_key_is_unique_per_run_and_step() {
-        assert_eq!(idempotency_key("r", "a"), idempotency_key("r", "a"));
-        assert_ne!(idempotency_key("r", "a"), idempotency_key("r", "b"));
-        assert_ne!(idempotency_key("r", "a"), idempotency_key("s", "a"));
     }
 }
