@@ -275,6 +275,8 @@ pub fn sight<'a>(
                 bundles.push(one.bundle(id));
             }
             Some(_) => {}
+            // A skill of the user takes its place in the list.
+            None if one.bundled && matches!(one.state, ClientViewState::Shadowed(_)) => {}
             // Ids of the catalog are names of its own bundles only.
             None if ids.contains(one.read.name.as_str()) => {
                 others.push((one.found.file.display().to_string(), why));

@@ -390,3 +390,15 @@ fn skill_found_only_by_the_client_has_its_state() {
     assert_eq!(sight.foreign[0].location, home.path("repo/skills/pdf/SKILL.md"));
     assert_eq!(sight.foreign[0].description, "Does pdf.");
 }
+
+#[test]
+fn a_skill_that_takes_the_place_of_a_built_in_one_is_the_only_one_with_its_name() {
+    let home = Home::new();
+    let catalog = Home::catalog(vec![home.skill(".claude/skills/init", "init")]);
+    let profile = client::profile("claude-code").unwrap();
+    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    assert_eq!(sight.others, [], "the built-in skill is not missing");
+    let named: Vec<bool> =
+        sight.rows.iter().filter(|row| row.entry.name == "init").map(|row| row.entry.bundled).collect();
+    assert_eq!(named, [false]);
+}

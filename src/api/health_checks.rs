@@ -117,7 +117,7 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
             RootState::Unreadable(why) => checks.push(Check::problem(
                 subject,
                 format!("cannot be read: {why}"),
-                "check the owner and the permissions of the folder",
+                "check that it is a folder, its owner, and its permissions",
             )),
         }
     }

@@ -79,9 +79,11 @@ impl ClientView {
         own.or_else(|| foreign().map(ForeignBundle::entry))
     }
 
-    /// Returns the notes about folders that the client does not search and is shown as if it did.
+    /// Returns the notes about what is not known of the client, and about folders that it does not search and is shown as
+    /// if it did.
     pub fn notes(&self) -> Vec<String> {
-        AssumedFolder::notes(&[(&self.name, &self.assumed_folders)])
+        let unknown = self.list.fill.unknown.iter().map(|unknown| format!("unknown: {unknown}"));
+        unknown.chain(AssumedFolder::notes(&[(&self.name, &self.assumed_folders)])).collect()
     }
 
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link

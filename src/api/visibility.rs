@@ -472,9 +472,6 @@ impl<'v> Index<'v> {
             _ if listed.other_text && !text.is_empty() => {
                 (Visibility::OtherText, Some(format!("{name} shows {}", why::instead_of_description(text))))
             }
-            _ if why::is_without_description(listed, shown) => {
-                (Visibility::NameOnly, Some(format!("{name} finds no description")))
-            }
             Shown::Complete | Shown::OtherText if !listed.cut => (Visibility::Full, None),
             Shown::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
             Shown::Complete | Shown::OtherText => {

@@ -966,7 +966,10 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
         .collect::<Vec<_>>()
         .join(", ");
     let help = |terms: &[&WhyTerm]| {
-        let wanted: Vec<&WhyTerm> = terms.iter().copied().filter(|term| !is_excluded(term)).collect();
+        // A number is of one request, not of what the skill does.
+        let is_number = |term: &WhyTerm| term.word().chars().all(|c| c.is_ascii_digit());
+        let wanted: Vec<&WhyTerm> =
+            terms.iter().copied().filter(|term| !is_excluded(term) && !is_number(term)).collect();
         if wanted.is_empty() {
             return String::new();
         }
@@ -1215,11 +1218,6 @@ fn withheld_help(why: &str) -> &'static str {
     }
 }
 
-/// Returns whether a client lists a skill with an empty text, because it finds no description.
-pub(super) fn is_without_description(listed: &Listed, shown: &Shown) -> bool {
-    matches!(shown, Shown::Complete) && listed.description.trim().is_empty()
-}
-
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
 pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
     match shown {
@@ -1258,8 +1256,17 @@ fn description_check(
         let evidence = format!("{} shows {}", view.name, instead_of_description(text));
         return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
     }
-    if is_without_description(listed, shown) {
-        let evidence = format!("only the name is shown: {} finds no description", view.name);
+    let profile = profile(&view.client);
+    let when_to_use = subject.when_to_use.as_deref();
+    let stated = profile.map_or_else(
+        || subject.description.as_str().into(),
+        |profile| profile.stated(&subject.description, when_to_use),
+    );
+    if let Shown::NameOnly { why } = shown
+        && stated.trim().is_empty()
+        && listed.name_only.is_none()
+    {
+        let evidence = format!("only the name is shown: {why}");
         let nothing =
             CutDescription { shown: String::new(), cut: String::new(), lost_terms: Vec::new(), place: None };
         return (WhyCheck::fail(kind, evidence, repair_help(subject)), Some(nothing));
@@ -1268,12 +1275,9 @@ fn description_check(
         let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
         return (WhyCheck::pass(kind, evidence), None);
     }
-    let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
-    let profile = profile(&view.client);
-    let when_to_use = subject.when_to_use.as_deref();
-    let stated = profile.map_or_else(
-        || subject.description.as_str().into(),
-        |profile| profile.stated(&subject.description, when_to_use),
+    let fit = format!(
+        "shorten the whole list: `skills budget fit --client {}` (needs golden queries)",
+        view.client
     );
     let (all, is_appended) = (stated.chars().count(), stated.len() > subject.description.len());
     // A repair may use only its beginning.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::incomplete::{incomplete, misnamed};
+use super::incomplete::{incomplete, misnamed, unusable};
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalog, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
@@ -107,6 +107,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
 pub(super) fn all_incomplete(tree: &Tree) -> Vec<RejectedBundle> {
     let present = (0..tree.roots.len()).filter(|root| tree.roots[*root].state == RootState::Present);
     let mut found: Vec<RejectedBundle> = present.flat_map(|root| incomplete(tree, root)).collect();
+    found.extend((0..tree.roots.len()).filter_map(|root| unusable(tree, root)));
     for folder in (0..tree.roots.len()).flat_map(|root| misnamed(tree, root)) {
         // Several roots can be in one folder.
         if found.iter().all(|known| known.location != folder.location) {

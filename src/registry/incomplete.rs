@@ -6,9 +6,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::RootOrigin;
 use super::tree::{ScannedRoot, Tree};
 use super::walk::{main_file, passes_skipped};
+use super::{RootOrigin, RootState};
 use skills_base::files::{MAX_DEPTH, open_regular};
 use skills_base::number::counted;
 use skills_skill::lint::rules;
@@ -79,6 +79,32 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
     }
     found.sort_by(|a, b| a.location.cmp(&b.location));
     found
+}
+
+/// Returns a client's root in the user's folders that is a broken symbolic link or a file: no client finds a skill in it.
+pub(super) fn unusable(tree: &Tree, root: usize) -> Option<RejectedBundle> {
+    let ScannedRoot { spec, state, .. } = &tree.roots[root];
+    let is_of_client = matches!(spec.origin, RootOrigin::Project { .. } | RootOrigin::User { .. });
+    // A file named `skills` in a project can be anything.
+    let folder = spec.path.parent().and_then(Path::file_name).and_then(OsStr::to_str)?;
+    let is_meant = matches!(spec.origin, RootOrigin::User { .. }) || folder.starts_with('.');
+    let RootState::Unreadable(_) = state else { return None };
+    let kind = fs::symlink_metadata(&spec.path).ok().filter(|_| is_of_client && is_meant)?.file_type();
+    let name = spec.path.file_name().and_then(OsStr::to_str)?;
+    if kind.is_symlink() && fs::metadata(&spec.path).is_err() {
+        let message = format!("{} is a broken symbolic link", spec.label);
+        return Some(rejected(&spec.path, name, message, link_help(&spec.path)));
+    }
+    let is_file = fs::metadata(&spec.path).is_ok_and(|meta| !meta.is_dir());
+    is_file.then(|| {
+        let message = format!("{} is a file; clients read a folder with this name", spec.label);
+        rejected(
+            &spec.path,
+            name,
+            message,
+            Some("Replace it by a folder with a folder for each skill.".to_owned()),
+        )
+    })
 }
 
 /// Returns the folders with skills next to a client's root that only differ from its name in case or by a final `s`, such
@@ -268,6 +294,33 @@ mod tests {
             origin: user(),
         });
         assert_eq!(misnamed(&Tree::new(both.collect()), 0), [], "another client reads it");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_root_that_is_a_broken_link_or_a_file_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join(".claude/skills");
+        fs::create_dir_all(root.parent().unwrap()).unwrap();
+        let user = || RootOrigin::User { client: "claude-code".to_owned() };
+        assert_eq!(unusable(&tree(&root, user()), 0), None, "it is missing");
+        std::os::unix::fs::symlink("/nowhere", &root).unwrap();
+        let found = unusable(&tree(&root, user()), 0).unwrap();
+        assert_eq!(found.location, root);
+        assert_eq!(found.findings[0].message, "~/.claude/skills is a broken symbolic link");
+        assert_eq!(found.findings[0].help, "Correct or remove the link to /nowhere.");
+        assert_eq!(
+            unusable(&tree(&root, RootOrigin::Config), 0),
+            None,
+            "a configured root is reported as such"
+        );
+        fs::remove_file(&root).unwrap();
+        fs::write(&root, SKILL).unwrap();
+        let found = unusable(&tree(&root, user()), 0).unwrap();
+        assert_eq!(
+            found.findings[0].message,
+            "~/.claude/skills is a file; clients read a folder with this name"
+        );
     }
 
     #[cfg(unix)]

@@ -361,7 +361,11 @@ pub(super) fn probe_root(spec: RootSpec) -> ScannedRoot {
             Ok(_) => (RootState::Present, Some(real)),
             Err(error) => (RootState::Unreadable(error.to_string()), None),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (RootState::Missing, None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let is_link = fs::symlink_metadata(&spec.path).is_ok();
+            let broken = || RootState::Unreadable("it is a broken symbolic link".to_owned());
+            (if is_link { broken() } else { RootState::Missing }, None)
+        }
         Err(error) => (RootState::Unreadable(error.to_string()), None),
     };
     ScannedRoot { spec, state, real }

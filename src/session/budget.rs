@@ -202,7 +202,13 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
             Some(Shortening::WholeWhileFitting) => {
                 work.keep_descriptions_by_usage(uses, limit);
                 if work.total() > limit {
-                    over = Some("all names are kept, and they alone exceed the budget".to_owned());
+                    let keeps = |(entry, _): &(Listed, Shown)| work.keeps_description(entry);
+                    let kept = if work.rows.iter().any(keeps) {
+                        "all names and the descriptions of built-in skills"
+                    } else {
+                        "all names"
+                    };
+                    over = Some(format!("{kept} are kept, and they alone exceed the budget"));
                 }
             }
             Some(Shortening::EvenlyThenOmit) => work.shorten_evenly_then_omit(limit),
@@ -238,6 +244,8 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     for (entry, shown) in &mut work.rows {
         if let Some(what) = &entry.unknown {
             *shown = Shown::Unknown { what: what.clone() };
+        } else if *shown == Shown::Complete && entry.description.trim().is_empty() {
+            *shown = Shown::NameOnly { why: format!("{} finds no description", profile.name) };
         }
     }
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
@@ -304,6 +312,11 @@ impl Reduction<'_> {
         }
     }
 
+    /// Returns whether the description of a built-in skill is shown also over budget.
+    fn keeps_description(&self, entry: &Listed) -> bool {
+        entry.bundled && self.own.is_some_and(|own| own.keeps(&entry.name))
+    }
+
     fn omit(&mut self, at: usize, why: &str) {
         let (entry, shown) = &mut self.rows[at];
         entry.description.clear();
@@ -313,8 +326,8 @@ impl Reduction<'_> {
     /// Keeps all names. Of the descriptions that may be removed, keeps those that still fit, complete: those of the
     /// most used skills first, else in list order, so that a short one after a long one may be kept.
     fn keep_descriptions_by_usage(&mut self, uses: &[u64], limit: usize) {
-        let keeps = |entry: &Listed| entry.bundled && self.own.is_some_and(|own| own.keeps(&entry.name));
-        let mut order: Vec<usize> = (0..self.rows.len()).filter(|&at| !keeps(&self.rows[at].0)).collect();
+        let mut order: Vec<usize> =
+            (0..self.rows.len()).filter(|&at| !self.keeps_description(&self.rows[at].0)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
         let original: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {

@@ -300,3 +300,22 @@ fn exceeded_known_limit_is_always_reported() {
         }
     }
 }
+
+#[test]
+fn an_entry_without_a_description_is_shown_with_its_name_only() {
+    let mut listed = entries(2, 10);
+    listed[0].description = " ".to_owned();
+    let allowed = shorten(&listed, &[], profile("gemini-cli").unwrap(), 200_000);
+    let why = "Gemini CLI finds no description".to_owned();
+    assert_eq!(allowed.entries[0].1, Shown::NameOnly { why });
+    assert_eq!((allowed.fill.made.complete, allowed.fill.made.name_only), (1, 1));
+}
+
+#[test]
+fn what_exceeds_the_budget_is_named() {
+    let known = profile("claude-code").unwrap();
+    let mut listed = entries(1, 300);
+    listed.extend(own(&[("code-review", 8_000)]));
+    let over = shorten(&listed, &[], known, 100_000).fill.over.unwrap();
+    assert!(over.starts_with("all names and the descriptions of built-in skills are kept"), "{over}");
+}

@@ -575,7 +575,9 @@ mod tests {
                 assumed: false,
                 checks: vec![failed(
                     CheckKind::Description,
-                    Some("shorten the whole list: `skills budget fit --client openclaw`"),
+                    Some(
+                        "shorten the whole list: `skills budget fit --client openclaw` (needs golden queries)",
+                    ),
                 )],
                 repaired: None,
                 description: None,
@@ -590,7 +592,8 @@ mod tests {
         assert_eq!(advice(&report), other, "words are only advised if a draft with them wins");
         assert_eq!(first_repair(&report), None, "a text that is cut is not a repair of the file");
         report.checks.clear();
-        let expected = "OpenClaw: shorten the whole list: `skills budget fit --client openclaw`";
+        let expected =
+            "OpenClaw: shorten the whole list: `skills budget fit --client openclaw` (needs golden queries)";
         assert_eq!(advice(&report), expected);
         report.clients[0].checks = vec![failed(CheckKind::Parse, Some("rename the file to SKILL.md"))];
         assert_eq!(advice(&report), "OpenClaw: rename the file to SKILL.md");
