@@ -203,12 +203,12 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
                 work.keep_descriptions_by_usage(uses, limit);
                 if work.total() > limit {
                     let keeps = |(entry, _): &(Listed, Shown)| work.keeps_description(entry);
-                    let kept = if work.rows.iter().any(keeps) {
+                    let subject = if work.rows.iter().any(keeps) {
                         "all names and the descriptions of built-in skills"
                     } else {
                         "all names"
                     };
-                    over = Some(format!("{kept} are kept, and they alone exceed the budget"));
+                    over = Some(format!("{subject} are kept, and they alone exceed the budget"));
                 }
             }
             Some(Shortening::EvenlyThenOmit) => work.shorten_evenly_then_omit(limit),

@@ -312,7 +312,7 @@ fn an_entry_without_a_description_is_shown_with_its_name_only() {
 }
 
 #[test]
-fn what_exceeds_the_budget_is_named() {
+fn descriptions_of_built_in_skills_over_budget_are_named() {
     let known = profile("claude-code").unwrap();
     let mut listed = entries(1, 300);
     listed.extend(own(&[("code-review", 8_000)]));

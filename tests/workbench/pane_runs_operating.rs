@@ -121,7 +121,7 @@ fn the_board_stays_visible_beside_saved_views() {
 }
 
 #[test]
-fn names_of_saved_views_are_cut_no_more_than_needed() {
+fn names_of_saved_views_use_the_free_width() {
     let client = core(runs());
     for name in ["production failures", "waiting for finance", "releases of this week", "older than an hour"]
     {
