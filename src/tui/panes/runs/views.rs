@@ -25,8 +25,8 @@ use skills_store::{RunRecord, failure_kind};
 /// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
 
-/// Interval at which saved views of other workbenches are read.
-const VIEWS_REFRESH: Duration = Duration::from_secs(60);
+/// Interval at which saved views of other workbenches are read, and all runs are compared with those of the store.
+const VIEWS_REFRESH: Duration = Duration::from_secs(30);
 
 /// Maximum number of characters of that name if space is short.
 const MAX_SHORT_TAB: u16 = 8;
@@ -164,7 +164,7 @@ impl Views {
         Some(Effect::Run(RunRequest::SaveView { name, filter }))
     }
 
-    /// Returns when saved views of other workbenches are read.
+    /// Returns when saved views of other workbenches are read, and runs compared.
     pub fn due(&self) -> Option<Instant> {
         self.compared_at.map(|at| at + VIEWS_REFRESH)
     }
