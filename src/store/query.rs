@@ -398,7 +398,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token<'_>>, QueryError> {
                     token.value.extend(characters.next().map(|(_, c)| c));
                 }
                 ':' if !quoted && !was_quoted && token.key.is_none() && is_key(&token.value) => {
-                    token.key = Some(std::mem::take(&mut token.value));
+                    token.key = Some(lowercase_key(&std::mem::take(&mut token.value)));
                     token.commas.clear();
                 }
                 ',' if !quoted => {
@@ -434,9 +434,22 @@ fn example(typed: &str) -> &'static str {
     QUERY_KEYS.iter().find(|(name, _)| *name == key).map_or(fallback, |(_, example)| example)
 }
 
-/// Returns whether text before a colon can only be meant as a key.
+/// Returns a key in lower case; the name of an input or label after it stays as typed.
+fn lowercase_key(text: &str) -> String {
+    match text.split_once('.') {
+        Some((key, name)) => format!("{}.{name}", key.to_ascii_lowercase()),
+        None => text.to_ascii_lowercase(),
+    }
+}
+
+/// Returns whether text before a colon can only be meant as a key: a known one, or any in lower case.
 fn is_key(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase())
+    let is_known = || {
+        let key = text.split('.').next().unwrap_or_default();
+        QUERY_KEYS.iter().any(|(name, _)| name.eq_ignore_ascii_case(key))
+    };
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && (text.starts_with(|c: char| c.is_ascii_lowercase()) || is_known())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
@@ -547,6 +560,14 @@ fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn known_keys_are_read_in_any_case() {
+        let parse = |text: &str| RunQuery::parse(text).unwrap();
+        assert_eq!(parse("STATE:failed -Label.Env:prod"), parse("state:failed -label.Env:prod"));
+        assert_ne!(parse("label.Env:prod"), parse("label.env:prod"), "names are case-sensitive");
+        assert!(matches!(parse("HTTP:503").terms.as_slice(), [Term { test: Test::Word(_), .. }]));
+    }
 
     #[test]
     fn quotes_group_words_and_make_colons_literal() {

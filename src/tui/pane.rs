@@ -300,6 +300,8 @@ pub enum Message {
     Catalog(Arc<Catalog>),
     /// Result of [`Effect::Pick`].
     Picked(PickerKind, String),
+    /// The user wants everything to be read again.
+    Reread,
     /// Diagnostics for the empty screen.
     Diagnostics(Arc<Diagnostics>),
     /// The pane is shown with this target: see [`Effect::Go`].

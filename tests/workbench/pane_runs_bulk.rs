@@ -310,6 +310,31 @@ fn a_term_without_value_is_ignored() {
 }
 
 #[test]
+fn an_invalid_filter_keeps_the_field_and_marks_nothing() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failederror:503");
+    has(&harness, &["not applied", "unknown state"]);
+    harness.type_text("x");
+    has(&harness, &["state:failederror:503x"]);
+    harness.press("esc *");
+    has(&harness, &["the filter is not applied: unknown state"]);
+    assert!(!harness.screen().contains(" marked"), "{}", harness.screen());
+    assert!(!harness.screen().contains("mark all 6"), "{}", harness.screen());
+}
+
+#[test]
+fn a_further_term_is_typed_behind_the_filter() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed");
+    filter(&mut harness, "input.region:eu*");
+    has(&harness, &["2 of 6", "state:failed input.region:eu*"]);
+    harness.press("/ enter *");
+    has(&harness, &["2 marked"]);
+}
+
+#[test]
 fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     let mut all = runs();
     all[1].contract_unchanged = Some(false);

@@ -51,10 +51,22 @@ pub async fn run(
 ) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
-    let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
+    let (mut takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         runs.iter().partition(|run| run.allowed.contains(&command));
     if takes.is_empty() {
         return Err(none_accepts(runs.len(), &command.to_string()).into());
+    }
+    let mut skipped = Vec::new();
+    // Without a question, each run reports it itself.
+    if !yes {
+        let is_resumed =
+            |run: &&RunRecord| matches!(order(run), RunCommand::Resume { despite_change: false, .. });
+        skipped = changed(&*client, takes.iter().copied().filter(is_resumed)).await;
+        takes.retain(|run| skipped.iter().all(|one| one.id != run.id));
+    }
+    if takes.is_empty() {
+        let message = format!("{}; {ALLOW_CHANGED}", will_be_skipped(&skipped).trim_end_matches(".\n"));
+        return Err(Error::new(Code::SkillChanged, message).into());
     }
     let name = command.to_string();
     let mut chosen = Selection::new(&name, &takes);
@@ -63,9 +75,10 @@ pub async fn run(
         let words = [&["runs", &name], words, &["--where", filter, "--yes"]].concat();
         let means = Caller::of(&cx.global).line(&words);
         if cx.is_plain() {
-            choose(&mut reporter, &mut chosen, others.len(), &means)?;
+            choose(&mut reporter, &mut chosen, (others.len(), &skipped), &means)?;
         } else {
-            reporter.print_line(&listed(&capitalized(&name), &takes, &others, reporter.look));
+            let text = listed(&capitalized(&name), &takes, &others, reporter.look);
+            reporter.print_line(&(text + &will_be_skipped(&skipped)));
             confirm(&name, takes.len(), &means)?;
         }
     }
@@ -74,6 +87,36 @@ pub async fn run(
         (one, order)
     });
     send(cx, &*client, orders.collect()).await
+}
+
+/// How runs whose skill changed are resumed.
+const ALLOW_CHANGED: &str = "--allow-changed-skill resumes them with the contract of their launch";
+
+/// Returns the runs whose skill changed since their launch.
+pub async fn changed<'r>(
+    client: &(impl RunClient + ?Sized),
+    runs: impl Iterator<Item = &'r RunRecord>,
+) -> Vec<&'r RunRecord> {
+    let mut changed = Vec::new();
+    for run in runs {
+        match client.run(&run.id.0).await {
+            Ok(detail) if detail.contract_unchanged == Some(false) => changed.push(run),
+            // A run that cannot be read reports that itself.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    changed
+}
+
+/// Describes which runs will be skipped because their skill changed.
+pub fn will_be_skipped(runs: &[&RunRecord]) -> String {
+    if runs.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<&str> = runs.iter().map(|run| status::short(&run.id.0)).collect();
+    let number = counted(runs.len(), "run");
+    let their = if runs.len() == 1 { "its skill" } else { "their skills" };
+    format!("Will be skipped: {number}, because {their} changed since the launch: {}.\n", ids.join(", "))
 }
 
 async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
@@ -124,7 +167,7 @@ fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
 fn choose(
     reporter: &mut Reporter,
     chosen: &mut Selection<'_>,
-    others: usize,
+    (others, skipped): (usize, &[&RunRecord]),
     means: &str,
 ) -> Result<(), Failure> {
     let mut text = chosen.list(clock::now_ms());
@@ -132,6 +175,7 @@ fn choose(
         let left = inflected(others, "other run matches", "other runs match");
         let _ = writeln!(text, "{left} but cannot take this command.");
     }
+    text += &will_be_skipped(skipped);
     reporter.print_line(&text);
     loop {
         let answer = reporter::ask(&chosen.question(), &format!("to confirm, run: {means}"))?;

@@ -30,7 +30,8 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
         let order = |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
-        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, &[]), order).await;
+        let words: &[&str] = if despite_change { &["--allow-changed-skill"] } else { &[] };
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, words), order).await;
     };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();

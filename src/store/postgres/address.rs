@@ -101,6 +101,10 @@ impl PostgresAddress {
                 "pool_size" => pool_size = usize::try_from(number()?.clamp(1, 1000)).unwrap_or(POOL_SIZE),
                 "pool_timeout_ms" => pool_timeout = Duration::from_millis(number()?),
                 "statement_timeout_ms" => statement = Duration::from_millis(number()?),
+                "schema" if query.contains("options=") => {
+                    return Err(invalid(&"`schema` and `options` both set options of the connection"));
+                }
+                "schema" => rest.push(format!("options=-csearch_path%3D{value}")),
                 "sslrootcert" => root_certificates = Some(PathBuf::from(value)),
                 "sslmode" => {
                     ssl = Some(match value {
@@ -110,7 +114,7 @@ impl PostgresAddress {
                         _ => return Err(invalid(&"`sslmode` is disable, prefer, require or verify-full")),
                     });
                 }
-                _ => rest.push(pair),
+                _ => rest.push(pair.to_owned()),
             }
         }
         let address = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
@@ -160,7 +164,8 @@ impl PostgresAddress {
         config.options(options.trim());
         let schema =
             config_options.split("search_path=").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let schema = schema.map(|schema| format!("?schema={schema}")).unwrap_or_default();
+        let escaped = |schema: &str| schema.replace('%', "%25").replace('&', "%26");
+        let schema = schema.map(|schema| format!("?schema={}", escaped(schema))).unwrap_or_default();
         let host = host.replace('/', "%2F");
         let place = format!("postgres://{user}@{host}:{port}/{database}{schema}");
         Ok(Self { config, place, pool_size, pool_timeout, root_certificates })
@@ -286,6 +291,21 @@ mod tests {
         let error =
             PostgresAddress::with("postgres://kim:s3cret@db:notaport/runs", &environment()).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn the_text_with_a_schema_is_an_address() {
+        let address = |text: &str| PostgresAddress::with(text, &environment()).unwrap();
+        let set = address("postgres://kim@localhost/runs?pool_size=2&options=-csearch_path%3Dmig");
+        assert_eq!(set.place(), "postgres://kim@localhost:5432/runs?schema=mig");
+        let read = address(set.place());
+        assert_eq!((read.place(), read.config.get_options()), (set.place(), set.config.get_options()));
+        let odd = address("postgres://kim@localhost/runs?schema=a%2526b");
+        assert_eq!(address(odd.place()).config.get_options(), odd.config.get_options());
+        assert!(
+            PostgresAddress::with("postgres://h/d?schema=a&options=-cwork_mem%3D1MB", &environment())
+                .is_err()
+        );
     }
 
     #[test]

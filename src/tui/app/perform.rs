@@ -87,6 +87,7 @@ impl Executor {
             Action::Rescan => {
                 screen.notices.note("rescanning all roots", now);
                 self.commands.push(AppCommand::Rescan);
+                self.deliver_all(&Message::Reread, now);
             }
             Action::FullScreen => screen.panes.full_screen = !screen.panes.full_screen,
             Action::SplitNarrower => screen.panes.move_split(-SPLIT_STEP),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use self::selection::Selection;
 use self::text::{item, short};
-use super::clock;
+use super::{bulk, clock};
 use crate::Context;
 use crate::context::FullClient;
 use crate::dialog::{Dialog, capitalized, clean};
@@ -111,7 +111,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             let page = match self.read(&filter).await {
                 Ok(page) => page,
                 Err(error) if self.filter.is_some() => {
-                    self.print_line(format!("Error: {}.", clean(&error.message)))?;
+                    self.print_line(text::error(&error))?;
                     self.filter = None;
                     continue;
                 }
@@ -320,7 +320,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         loop {
             let page = match self.core.run_log(request.clone()).await {
                 Ok(page) => page,
-                Err(error) => return self.print_line(format!("Error: {}.", clean(&error.message))),
+                Err(error) => return self.print_line(text::error(&error)),
             };
             if lines == 0 {
                 let of = request.step.as_ref().map_or("all steps".to_owned(), |step| format!("step {step}"));
@@ -433,7 +433,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
             run = match self.core.run(&run.id.0).await {
                 Ok(detail) => detail.run,
-                Err(error) => return self.print_line(format!("Error: {}.", clean(&error.message))),
+                Err(error) => return self.print_line(text::error(&error)),
             };
         }
         self.print_line(text::outcome(&run))
@@ -445,9 +445,16 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         if failed.is_empty() {
             return self.print_line("No failed runs are listed.").map(|()| false);
         }
-        let mut chosen = Selection::new("resume", &failed);
+        let skipped = bulk::changed(self.core, failed.iter().copied()).await;
+        let taken = failed.iter().filter(|run| skipped.iter().all(|one| one.id != run.id)).copied();
+        let taken: Vec<&RunRecord> = taken.collect();
         self.print_line("")?;
-        self.print_line(chosen.list(clock::now_ms()).trim_end())?;
+        if taken.is_empty() {
+            return self.print_line(bulk::will_be_skipped(&skipped).trim_end()).map(|()| false);
+        }
+        let mut chosen = Selection::new("resume", &taken);
+        let text = chosen.list(clock::now_ms()) + &bulk::will_be_skipped(&skipped);
+        self.print_line(text.trim_end())?;
         loop {
             let Some(answer) = self.dialog.ask(&chosen.question())? else { return Ok(false) };
             if answer == chosen.confirmation() {

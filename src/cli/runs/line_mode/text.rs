@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::{clock, status};
 use crate::dialog::{capitalized, clean, sentences};
 use crate::output::counted;
-use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, RunDetail, StepState, WorkerView};
+use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, Error, RunDetail, StepState, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
@@ -122,6 +122,13 @@ pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
     let assigned = run.options.assigned.as_ref().filter(|_| !run.state.is_terminal());
     parts.extend(assigned.map(|assigned| format!("Assigned to {}", clean(&assigned.to))));
     sentences(parts)
+}
+
+/// Renders an error as a sentence.
+pub fn error(error: &Error) -> String {
+    let message = clean(&error.message);
+    let end = if message.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("Error: {message}{end}")
 }
 
 fn labels(run: &RunRecord) -> Option<String> {

@@ -17,7 +17,7 @@ use crate::overlay::{Hint, Outcome, Overlay, centered, frame};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
-use crate::widgets::{Painter, counted, cut_end, shown};
+use crate::widgets::{Painter, Scroll, count, counted, cut_end, rows_above_note, shown};
 use skills_model::CommandName;
 use skills_store::RunRecord;
 
@@ -59,6 +59,13 @@ impl Phase {
                 };
                 (text, Role::Muted)
             }
+            Self::Counting(_) if runs.loading() > 0 => {
+                let text = format!(
+                    "Loading what {} would execute: sending waits for it. u cancels.",
+                    counted(runs.loading(), "run")
+                );
+                (text, Role::Waiting)
+            }
             Self::Counting(until) => {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
                 (format!("Sending in {left} s. Nothing is sent yet: u cancels, S sends now."), Role::Waiting)
@@ -66,7 +73,7 @@ impl Phase {
             Self::Sending(_) => {
                 let accepted = tally.done + tally.approved_in_part + tally.decided_before;
                 let sent = accepted + tally.refused + tally.unknown;
-                (format!("{sent} of {} sent", runs.included()), Role::Info)
+                (format!("{} of {} sent", count(sent), count(runs.included())), Role::Info)
             }
             Self::Done => {
                 let mut parts = vec![format!("{} done", tally.done)];
@@ -98,6 +105,7 @@ impl Phase {
                 out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
                 out
             }
+            Self::Counting(_) if runs.loading() > 0 => vec![hint(Action::Undo, "cancel sending")],
             Self::Counting(_) => {
                 vec![hint(Action::Undo, "cancel sending"), hint(Action::SendNow, "send now")]
             }
@@ -145,6 +153,8 @@ pub struct BulkDialog {
     said: Option<String>,
     now: Option<Instant>,
     focus: Focus,
+    /// The visible part of what is shown about the run under the cursor.
+    about: Scroll,
     drawn: FrameAreas,
 }
 
@@ -169,6 +179,7 @@ impl BulkDialog {
             said: None,
             now: None,
             focus: Focus::Button(0),
+            about: Scroll::default(),
             drawn: FrameAreas::default(),
         };
         sheet.focus = sheet.first_focus();
@@ -206,7 +217,7 @@ impl BulkDialog {
 
     /// Sends without waiting for the end of the delay.
     fn send_now(&mut self) -> Outcome {
-        if !matches!(self.phase, Phase::Counting(_)) {
+        if !matches!(self.phase, Phase::Counting(_)) || self.runs.loading() > 0 {
             return Outcome::Stay;
         }
         let effect = self.send(0);
@@ -277,6 +288,7 @@ impl BulkDialog {
     }
 
     fn go(&mut self, rows: isize) -> Outcome {
+        self.about.offset = 0;
         let effect = self.runs.go(rows);
         self.request(effect)
     }
@@ -302,7 +314,8 @@ impl BulkDialog {
         };
         let changed = self.runs.changed().count();
         let despite = |label: &str| {
-            let label = format!("{label} {} with the launched version", counted(changed, "run"));
+            let which = if label == "Exclude" { "of changed skills" } else { "with the launched version" };
+            let label = format!("{label} {} {which}", counted(changed, "run"));
             (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label, "W"))
         };
         match self.phase {
@@ -317,6 +330,9 @@ impl BulkDialog {
                 let is_on = self.runs.changed().all(|row| row.despite);
                 out.extend(despite(if is_on { "Exclude" } else { "Include" }));
                 out
+            }
+            Phase::Counting(_) if self.runs.loading() > 0 => {
+                vec![Button::new(Action::Undo, "Cancel sending", "u")]
             }
             Phase::Counting(_) => vec![
                 Button::new(Action::Undo, "Cancel sending", "u"),
@@ -347,6 +363,10 @@ impl Overlay for BulkDialog {
 
     fn tick(&mut self, now: Instant) -> Outcome {
         match self.phase {
+            Phase::Counting(_) if self.runs.loading() > 0 => {
+                self.phase = Phase::Counting(now + CANCEL_DELAY);
+                Outcome::Stay
+            }
             Phase::Counting(until) if now >= until => {
                 let effect = self.send(0);
                 self.request(effect)
@@ -373,6 +393,10 @@ impl Overlay for BulkDialog {
         match action {
             Action::Up => return self.go(-1),
             Action::Down => return self.go(1),
+            Action::PageUp | Action::PageDown if self.about.cursor > self.about.height => {
+                let rows = if action == Action::PageUp { -self.about.page() } else { self.about.page() };
+                self.about.roll(rows, self.about.cursor);
+            }
             Action::PageUp => return self.go(-self.runs.scroll.page()),
             Action::PageDown => return self.go(self.runs.scroll.page()),
             Action::Mark => {
@@ -403,6 +427,7 @@ impl Overlay for BulkDialog {
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
+        let was_loading = self.runs.loading() > 0;
         if let Message::Run(RunResponse::Detail(_, Ok(detail))) = message {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
@@ -415,6 +440,13 @@ impl Overlay for BulkDialog {
             if matches!(self.phase, Phase::Counting(_)) && self.runs.unsent() == 0 {
                 self.back();
             }
+        }
+        if let Message::Run(RunResponse::Detail(run, Err(error))) = message {
+            self.runs.take_failure(run, error);
+        }
+        if let (true, Phase::Counting(_), Some(now)) = (was_loading, self.phase, self.now) {
+            // The delay begins when everything is shown.
+            self.phase = Phase::Counting(now + CANCEL_DELAY);
         }
         let Message::Run(RunResponse::Ordered(ticket, run, answer)) = message else { return Outcome::Stay };
         let Some(at) = self.runs.position(run).filter(|_| *ticket <= self.ticket) else {
@@ -532,19 +564,21 @@ impl Overlay for BulkDialog {
         let available = end.saturating_sub(y);
         let rows = len(self.runs.rows.len());
         let about_room = available.saturating_sub(rows.min(MIN_ROWS.max(available / 2))).saturating_sub(1);
-        let is_cut = about.len() > usize::from(about_room) && about_room > 0;
-        let about = &about[..about.len().min(usize::from(about_room))];
-        let left = available.saturating_sub(blank(about.len()));
+        let lines = about.len();
+        self.about.height = rows_above_note(lines, about_room);
+        // A text without cursor: the number of its lines, if it does not fit.
+        self.about.cursor = if about_room > 0 { lines } else { 0 };
+        self.about.offset = self.about.offset.min(lines.saturating_sub(self.about.height));
+        let about_rows = lines.min(usize::from(about_room));
+        let left = available.saturating_sub(blank(about_rows));
         let list = Rect { y, height: rows.min(left), ..inside };
         let sending = if let Phase::Sending(at) = self.phase { Some(at) } else { None };
         self.runs.draw(list, sending, clock, painter);
-        y = end.saturating_sub(len(about.len()));
-        for (line, y) in about.iter().zip(y..) {
+        let below = Rect { y: end.saturating_sub(len(about_rows)), height: len(about_rows), ..inside };
+        for (line, y) in about.iter().skip(self.about.offset).take(self.about.height).zip(below.y..) {
             painter.line(inside.x, y, line, inside.width);
         }
-        if is_cut {
-            painter.right(inside.right(), end.saturating_sub(1), painter.glyphs.ellipsis, Role::Muted);
-        }
+        parts::more_below(below, painter, self.about.cursor, &self.about);
         let focused = if let Focus::Text(at) = self.focus { Some(at) } else { None };
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);
         let (text, role) = match &self.said {

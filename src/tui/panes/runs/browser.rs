@@ -12,7 +12,7 @@ use super::views::Tab;
 use super::{Focus, commands, copy};
 use crate::action::Action;
 use crate::pane::{Effect, PaneId, Target};
-use skills_api::{Board, Error, RunDetail};
+use skills_api::{Board, Code, Error, RunDetail};
 use skills_config::RunSettings;
 use skills_store::{RunEvent, RunId, RunPage, RunQuery};
 
@@ -125,7 +125,11 @@ impl RunBrowser {
         let (list, runs) = (&mut self.list, answer.as_ref().map(|detail| &detail.run));
         let before = list.runs.known.version();
         let (single, next) = list.runs.feeds.take_run(run, runs, &mut list.runs.known);
-        if single && list.runs.known.version() != before {
+        if runs.is_err_and(|error| error.code == Code::NotFound) {
+            list.runs.known.remove(run);
+        }
+        let is_changed = list.runs.known.version() != before;
+        if is_changed {
             list.build();
         }
         if single && !self.detail.is_requested(run) {
@@ -141,6 +145,10 @@ impl RunBrowser {
         let again = self.detail.take(run, answer, list.selected.as_ref());
         let mut effects: Vec<Effect> = again.then(|| self.request_detail()).flatten().into_iter().collect();
         effects.extend(next.into_iter().chain(self.list.runs.announce_waiting()));
+        if is_changed {
+            // A deleted run has no row for the cursor any longer.
+            effects.extend(self.selection_changed());
+        }
         (effects, true)
     }
 
@@ -241,6 +249,7 @@ impl RunBrowser {
             }
             Action::Filter => {
                 self.focus = Focus::Filter;
+                self.list.filter.begin();
                 return Some(self.close_board());
             }
             _ => {
@@ -290,7 +299,12 @@ impl RunBrowser {
 
     fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Submit | Action::LeaveField | Action::Back => self.focus = Focus::List,
+            Action::Submit if !self.list.filter.submit() => {}
+            Action::Submit => self.focus = Focus::List,
+            Action::LeaveField | Action::Back => {
+                self.list.filter.end();
+                self.focus = Focus::List;
+            }
             Action::Clear if self.list.filter.field.kill_to_start() => return Some(self.filtered()),
             Action::Clear => {}
             other => return self.move_cursor(other),

@@ -75,12 +75,14 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
         out.push(with_run(Command::hidden(Action::ShowCheckpoint, "state")));
         if list.is_table() && run.is_some() {
             let rows = list.listed().count();
-            let all = if list.runs.feeds.lacks_matches() || has_marks {
+            let blocked = list.filter.blocks_marking();
+            let all = if list.runs.feeds.lacks_matches() || has_marks || blocked.is_some() {
                 "mark all".to_owned()
             } else {
                 format!("mark all {}", count(rows))
             };
-            out.splice(0..0, [Command::shown(Action::Mark, "mark"), Command::shown(Action::MarkAll, &all)]);
+            let mark_all = Command { blocked, ..Command::shown(Action::MarkAll, &all) };
+            out.splice(0..0, [Command::shown(Action::Mark, "mark"), mark_all]);
         }
         if has_marks || list.marks_all {
             out.insert(0, Command::shown(Action::Back, "unmark"));

@@ -52,6 +52,11 @@ impl KnownRuns {
         self.version
     }
 
+    /// Drops a run that no longer exists.
+    pub fn remove(&mut self, id: &RunId) {
+        self.forget(|run| run.id == *id);
+    }
+
     /// Drops runs that no longer exist.
     fn forget(&mut self, gone: impl Fn(&RunRecord) -> bool) {
         self.runs.retain(|_, (run, listed)| {
@@ -138,6 +143,13 @@ pub struct RunPages {
     open_read: bool,
     /// Whether the next page of ended runs also shows which runs were deleted.
     full_refresh: bool,
+    /// The number of runs of the store as of the last page, and whether it ever decreased since the last full refresh:
+    /// only deletion does that.
+    total: u64,
+    has_deletions: bool,
+    /// Whether runs beyond the first page were dropped, because some of them were deleted: matches of a filter have to
+    /// be requested again.
+    is_cut: bool,
     /// The last failed request, until one of its kind succeeds.
     failed: Option<Why>,
     /// Runs that the page of open runs no longer contains, to be read one by one.
@@ -256,6 +268,11 @@ impl RunPages {
         }
     }
 
+    /// Returns whether runs were dropped that may match the filter, once.
+    pub fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.is_cut)
+    }
+
     /// Returns whether a part of the list could not be loaded.
     pub fn lacks_a_part(&self) -> bool {
         self.failed.is_some()
@@ -312,6 +329,8 @@ impl RunPages {
         self.failed.take_if(|failed| *failed == why);
         self.open_read |= why == Why::Open;
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
+        let total = page.counts.values().sum();
+        self.has_deletions |= total < std::mem::replace(&mut self.total, total);
         if why == Why::Ended && std::mem::take(&mut self.full_refresh) {
             // Pages are ordered newest first, as ids are: this page does not show whether runs older than its last one
             // exist.
@@ -321,6 +340,15 @@ impl RunPages {
                     && !here.contains(&run.id)
                     && last.is_none_or(|last| run.id.0 > last.0)
             });
+            let ended: u64 = ENDED.iter().filter_map(|state| page.counts.get(state)).sum();
+            let known_ended =
+                known.iter().filter(|(run, listed)| *listed && ENDED.contains(&run.state)).count();
+            let lacks = std::mem::take(&mut self.has_deletions) || known_ended as u64 > ended;
+            if let Some(last) = last.filter(|_| lacks) {
+                // Which of the older ones were deleted is unknown: they are loaded again.
+                known.forget(|run| ENDED.contains(&run.state) && run.id.0 < last.0);
+                (self.older, self.ended_read, self.is_cut) = (None, 0, true);
+            }
         }
         match why {
             Why::Open if page.next.is_none() => {
@@ -381,6 +409,17 @@ mod tests {
         RunPage { runs: Vec::new(), next: next.map(str::to_owned), counts: BTreeMap::new() }
     }
 
+    fn record() -> RunRecord {
+        serde_json::from_value(serde_json::json!({
+            "id": "a", "skill_id": "demo", "state": "running", "held": false, "gate": null, "decided": null,
+            "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
+            "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
+            "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
+            "expires_ms": null, "allowed": [],
+        }))
+        .unwrap()
+    }
+
     #[test]
     fn events_during_a_page_request_cause_one_more() {
         let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
@@ -409,14 +448,7 @@ mod tests {
     #[test]
     fn runs_that_left_the_page_are_read_by_id_one_at_a_time_and_again_after_an_error() {
         let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
-        let mut run: RunRecord = serde_json::from_value(serde_json::json!({
-            "id": "a", "skill_id": "demo", "state": "running", "held": false, "gate": null, "decided": null,
-            "contract_digest": "c", "inputs": {}, "target": null, "options": RunOptions::default(),
-            "outputs": null, "error": null, "trace_id": "t", "started_by": "ana", "source": null,
-            "progress": [0, 1], "step": null, "head": 0, "fence": 1, "created_ms": 0, "since_ms": 0,
-            "expires_ms": null, "allowed": [],
-        }))
-        .unwrap();
+        let mut run = record();
         for id in ["a", "b", "c"] {
             run.id = RunId(id.into());
             known.put(run.clone(), true);
@@ -440,6 +472,32 @@ mod tests {
         assert_eq!((known.listed(), known.get(&b).unwrap().state), (2, RunState::Completed));
         let again = feeds.refresh(false, &known);
         assert_eq!(read(&feeds.take(generation(&again[0]), &page(None), &mut known)), a);
+    }
+
+    #[test]
+    fn deleted_runs_are_dropped_by_a_full_refresh_also_beyond_the_first_page() {
+        let (mut feeds, mut known) = (RunPages::default(), KnownRuns::default());
+        let run = |id: &str| RunRecord { id: RunId(id.into()), state: RunState::Completed, ..record() };
+        let full = |ids: &[&str], next: Option<&str>, all: u64| RunPage {
+            runs: ids.iter().map(|id| run(id)).collect(),
+            next: next.map(str::to_owned),
+            counts: BTreeMap::from([(RunState::Completed, all)]),
+        };
+        let first = feeds.refresh_all(&known);
+        feeds.take(generation(&first[1]), &full(&["d", "c"], Some("c"), 4), &mut known);
+        let older = feeds.older().unwrap();
+        feeds.take(generation(&older), &full(&["b", "a"], None, 4), &mut known);
+        assert_eq!((known.listed(), feeds.older()), (4, None));
+        let again = feeds.refresh_all(&known);
+        feeds.take(generation(&again[1]), &full(&["d", "c"], Some("c"), 3), &mut known);
+        assert_eq!(known.listed(), 2, "one of the older runs was deleted");
+        assert!(feeds.take_cut() && !feeds.take_cut());
+        let older = feeds.older().unwrap();
+        feeds.take(generation(&older), &full(&["b"], None, 3), &mut known);
+        let last = feeds.refresh_all(&known);
+        feeds.take(generation(&last[1]), &full(&["d"], None, 1), &mut known);
+        assert_eq!(known.iter().map(|(run, _)| run.id.0.as_str()).collect::<Vec<_>>(), ["d"]);
+        assert!(!feeds.take_cut(), "the page shows all ended runs");
     }
 
     #[test]

@@ -17,12 +17,41 @@ pub(super) struct Filter {
     /// The text of the query.
     applied: String,
     error: Option<String>,
+    /// Whether the text was submitted although it is invalid: its error is shown, not its completions.
+    is_refused: bool,
 }
 
 impl Filter {
+    /// Prepares for further terms: the cursor is at the end, behind a space.
+    pub fn begin(&mut self) {
+        let text = format!("{} ", self.field.text());
+        if !text.trim().is_empty() && !text.ends_with("  ") && !self.is_invalid() {
+            self.field.set(&text);
+        }
+    }
+
+    /// Submits the text; returns whether it is valid. An invalid one restricts nothing, and has yet to be corrected.
+    pub fn submit(&mut self) -> bool {
+        self.error = RunQuery::parse(self.field.text().trim()).err().map(|error| error.to_string());
+        self.is_refused = self.is_invalid();
+        if !self.is_refused {
+            self.end();
+        }
+        !self.is_refused
+    }
+
+    /// Removes the space that [`Self::begin`] appended.
+    pub fn end(&mut self) {
+        let text = self.field.text().trim_end().to_owned();
+        if text != self.field.text() {
+            self.field.set(&text);
+        }
+    }
+
     /// Parses the text; returns whether the query changed. A term without its value is ignored until it has one. If
     /// the text is invalid, the last valid query stays active.
     pub fn read(&mut self) -> bool {
+        self.is_refused = false;
         let text = self.field.text();
         let started = text.get(last_part(text, char::is_whitespace)..).filter(|word| is_begun(word));
         let text = started.and_then(|word| text.strip_suffix(word)).unwrap_or(text).trim();
@@ -48,6 +77,12 @@ impl Filter {
     /// Returns whether the text is invalid, so that an earlier query is active.
     pub fn is_invalid(&self) -> bool {
         self.error.is_some()
+    }
+
+    /// Returns why all listed runs cannot be marked: while the text is invalid, they are not those that it describes.
+    pub fn blocks_marking(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        Some(format!("the filter is not applied: {}; / corrects it", shown(error).trim_end_matches('.')))
     }
 
     /// Returns whether every run is listed.
@@ -157,7 +192,9 @@ impl Filter {
         };
         let completions = self.completions(known);
         match &self.error {
-            Some(error) if completions.is_empty() || !is_typing || !is_last() => (shown(error), true),
+            Some(error) if self.is_refused || completions.is_empty() || !is_typing || !is_last() => {
+                (shown(error), true)
+            }
             _ => (completions.iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false),
         }
     }

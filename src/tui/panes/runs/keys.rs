@@ -115,6 +115,10 @@ impl Pane for Runs {
         }
         if is_due(list.views.due()) {
             effects.push(list.views.refresh(now));
+            // Deletion of runs, by a purge or by retention, causes no event.
+            if list.runs.loaded && list.runs.outage.is_none() && !list.runs.disconnected {
+                effects.extend(list.runs.refresh_all());
+            }
         }
         effects
     }

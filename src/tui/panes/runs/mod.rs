@@ -37,7 +37,7 @@ use self::sandbox::Sandbox;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::widgets::text_width::shown;
-use skills_api::{ConnectionState, Error, Event, RunDetail};
+use skills_api::{Code, ConnectionState, Error, Event, RunDetail};
 use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_store::{RunId, RunPage};
@@ -115,6 +115,13 @@ impl Runs {
             Message::Picked(PickerKind::RunSort, column) => {
                 return self.browser.list.sort_by(column.parse().ok());
             }
+            Message::Reread => {
+                let mut effects = self.browser.list.runs.refresh_all();
+                effects.extend(self.browser.request_detail());
+                effects.extend(self.browser.request_board());
+                effects.push(Effect::Run(RunRequest::Views(None)));
+                return effects;
+            }
             Message::SavedDraft(sheet, typed) => self.dialogs.typed.keep(sheet, typed),
             _ => {}
         }
@@ -154,9 +161,20 @@ impl Runs {
                 browser.list.build();
                 let made = ordered.run.id != *run;
                 let effects = made.then(|| browser.go_to(&ordered.run.id)).flatten();
-                std::iter::once(Effect::Toast(shown(&ordered.note))).chain(effects).collect()
+                // `was already approved by ana` has no subject.
+                let subject =
+                    if ordered.repeated { shown(ordered.run.title_or_skill()) + " " } else { String::new() };
+                let note = subject + &shown(&ordered.note);
+                std::iter::once(Effect::Toast(note)).chain(effects).collect()
             }
-            RunResponse::Ordered(_, run, Err(error)) => failed(&format!("{}: failed", shown(&run.0)), error),
+            RunResponse::Ordered(_, run, Err(error)) => {
+                let mut effects = failed(&format!("{}: failed", shown(&run.0)), error);
+                if error.code == Code::NotFound {
+                    // If it was deleted, the response removes its row.
+                    effects.push(Effect::Run(RunRequest::Detail(run.clone())));
+                }
+                effects
+            }
             RunResponse::Board(hours, answer) => browser.take_board(*hours, answer),
             RunResponse::Facets(filter, answer) => {
                 let wanted = browser.list.requested_filters();

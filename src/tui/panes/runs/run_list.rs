@@ -151,8 +151,15 @@ impl RunList {
     }
 
     pub fn take_page(&mut self, generation: u64, page: &RunPage) -> Vec<Effect> {
+        let before = self.runs.all();
         let mut effects = self.runs.take_page(generation, page);
         self.build();
+        if self.runs.all() < before {
+            self.views.summaries.runs_changed();
+        }
+        if self.runs.feeds.take_cut() {
+            effects.extend(self.find_matches(true));
+        }
         let runs = &mut self.runs;
         if runs.loaded && !runs.is_complete() && !runs.feeds.has_searched() {
             // The filter was entered while every known run was loaded.
@@ -284,6 +291,9 @@ impl RunList {
 
     /// Marks every run of the list, or unmarks all if all are marked. Matches that are not loaded are loaded first.
     pub fn mark_all(&mut self) -> Vec<Effect> {
+        if let Some(why) = self.filter.blocks_marking() {
+            return vec![Effect::Toast(why)];
+        }
         if self.runs.feeds.lacks_matches() {
             let request = self.runs.feeds.find_all();
             self.marks_all = self.runs.feeds.is_finding();

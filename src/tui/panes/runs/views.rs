@@ -27,8 +27,8 @@ const MAX_TAB: u16 = 20;
 /// Its minimum if space is short.
 const MIN_TAB: u16 = 8;
 
-/// Interval at which saved views of other workbenches are read.
-const VIEWS_REFRESH: Duration = Duration::from_secs(60);
+/// Interval at which saved views of other workbenches are read, and all runs are compared with those of the store.
+const VIEWS_REFRESH: Duration = Duration::from_secs(30);
 
 /// Short names of the built-in tabs.
 const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
@@ -169,7 +169,7 @@ impl Views {
         Some(Effect::Run(RunRequest::SaveView { name, filter }))
     }
 
-    /// Returns when saved views of other workbenches are read.
+    /// Returns when saved views of other workbenches are read, and runs compared.
     pub fn due(&self) -> Option<Instant> {
         self.compared_at.map(|at| at + VIEWS_REFRESH)
     }

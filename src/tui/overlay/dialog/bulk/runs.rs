@@ -137,6 +137,29 @@ impl RunRows {
         self.rows.iter().filter(|row| row.included).count()
     }
 
+    /// Returns the number of included runs that are not loaded yet: whether they take the command is unknown.
+    pub fn loading(&self) -> usize {
+        let checks = self.checks();
+        let waits = |row: &&Row| row.included && row.outcome.is_none() && row.version.is_none();
+        self.rows.iter().filter(waits).filter(|_| checks).count()
+    }
+
+    /// Returns whether the details of a run decide about the command.
+    fn checks(&self) -> bool {
+        self.decides() || self.command == CommandName::Resume
+    }
+
+    /// Excludes a run that could not be loaded.
+    pub fn take_failure(&mut self, run: &RunId, error: &Error) {
+        let checks = self.checks();
+        let row = self.rows.iter_mut().find(|row| row.run.id == *run);
+        let unloaded = row.filter(|row| checks && row.version.is_none() && row.outcome.is_none());
+        if let Some(row) = unloaded {
+            (row.included, row.requested) = (false, false);
+            row.blocked = Some(format!("excluded: {}", shown(&error.message)));
+        }
+    }
+
     /// Returns the number of runs that the command is still to be sent to.
     pub fn unsent(&self) -> usize {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
@@ -219,7 +242,7 @@ impl RunRows {
     /// Moves the cursor, and requests what would be executed for the run under it.
     pub fn go(&mut self, rows: isize) -> Option<Effect> {
         self.scroll.by(rows, self.rows.len());
-        let checks = self.decides() || self.command == CommandName::Resume;
+        let checks = self.checks();
         let row = self.rows.get_mut(self.scroll.cursor)?;
         let is_known = !checks || row.requested || row.version.is_some() || row.outcome.is_some();
         if is_known && !row.unknown {
@@ -371,6 +394,9 @@ impl RunRows {
         }
         if !sheet.binding.trim().is_empty() {
             labeled("binding", vec![Seg::new(shown(&sheet.binding), Role::Text)], &mut out);
+        }
+        if !sheet.why.trim().is_empty() {
+            labeled("reason", vec![Seg::new(shown(&sheet.why), Role::Text)], &mut out);
         }
         let left = sheet.expires_ms.map(|at| at - clock).filter(|left| *left > 0);
         if let Some(left) = left {

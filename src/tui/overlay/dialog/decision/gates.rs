@@ -36,9 +36,11 @@ impl PendingGate {
         shown(self.title.as_deref().unwrap_or(&self.sheet.skill_id))
     }
 
-    /// Records that another decision won.
-    fn was_decided_elsewhere(&mut self) {
-        self.send_state = SendState::Past("decided by another user".to_owned());
+    /// Records that no decision was made here, because there was one before.
+    fn was_decided_before(&mut self, is_partial: bool) {
+        let why =
+            if is_partial { "approved already, waiting for another approval" } else { "decided already" };
+        self.send_state = SendState::Past(why.to_owned());
     }
 }
 
@@ -242,7 +244,7 @@ impl Gates {
         match answer {
             Ok(ordered) if ordered.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
-                one.was_decided_elsewhere();
+                one.was_decided_before(ordered.run.approval_progress().is_some());
                 Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&ordered.note))))
             }
             Ok(_) => {
@@ -250,7 +252,7 @@ impl Gates {
                 None
             }
             Err(error) if error.code == Code::InvalidTransition => {
-                one.was_decided_elsewhere();
+                one.was_decided_before(false);
                 Some(Notice::aside(format!("Already decided: {}", shown(&error.message))))
             }
             Err(error) => {

@@ -202,7 +202,11 @@ pub(super) fn body_lines(
                 format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
             }
         };
-        let matching = if gates.filter.is_some() { " and match the filter" } else { "" };
+        let matching = match (&gates.filter, rows < all || sheet.outcome_unknown) {
+            (None, _) => "",
+            (Some(_), false) => " and match the filter",
+            (Some(_), true) => ", all matching the filter",
+        };
         out.push(Line::Plain(RichLine::of(format!("{head}{matching}; Space selects"), Role::Muted)));
         out.extend((first..first + rows).map(Line::Together));
         out.push(Line::Plain(RichLine::default()));
