@@ -13,7 +13,7 @@ use super::failure::{Exit, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, elapsed_micros};
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local, MAX_ADVISED, SkillQuery};
 use skills_config::{Config, RankPolicy};
-use skills_discovery::{EvalReport, Policy};
+use skills_discovery::{EvalReport, Policy, Rejected};
 use skills_skill::{SkillId, safe_text};
 
 /// Printed in place of the figures of an empty golden set.
@@ -291,6 +291,14 @@ fn passed(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     }
 }
 
+/// Describes a rejected query: the rank of the expected skill, and how far it is below the threshold.
+pub(super) fn why_rejected(rejected: &Rejected) -> String {
+    let expected: Vec<&str> = rejected.expected.iter().map(SkillId::as_str).collect();
+    let rank = rejected.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
+    let below = rejected.below.map(|below| format!(", {below:.2} below the threshold")).unwrap_or_default();
+    format!("no fit{below}; expected {} ({rank})", expected.join(" or "))
+}
+
 fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let report = &evaluation.report;
     let title = |out: &mut String, text: &str, n: usize| {
@@ -333,6 +341,15 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
         );
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.color));
     }
+    if !report.rejected_queries.is_empty() {
+        title(out, "rejected in-scope queries", report.rejected_queries.len());
+    }
+    for rejected in report.rejected_queries.iter().take(MAX_LOST_QUERIES) {
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&rejected.query), available - 2, look.unicode));
+        let what = cut(&safe_text::line(&why_rejected(rejected)), available - 4, look.unicode);
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.color));
+    }
+    more(out, report.rejected_queries.len());
     if !report.false_triggers.is_empty() {
         title(out, "false triggers", report.false_triggers.len());
     }

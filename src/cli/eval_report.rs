@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::eval::why_rejected;
 use skills_api::Evaluation;
 use skills_discovery::Regression;
 use skills_skill::{SkillId, safe_text};
@@ -58,6 +59,7 @@ pub fn markdown(evaluation: &Evaluation) -> String {
     row("P@1", before.map(|before| before.p_at_1), format!("{:.3}", report.p_at_1));
     row("hit@5", before.map(|before| before.hit_at_5), format!("{:.3}", report.hit_at_5));
     row("MRR@10", before.map(|before| before.mrr_at_10), format!("{:.3}", report.mrr_at_10));
+    row("in-scope queries rejected", None, report.wrongly_rejected.to_string());
     row("false triggers", None, report.false_triggers.len().to_string());
     if let Some(rejected) = report.out_of_scope_rejected {
         let figure = format!("rejected, of {} out-of-scope queries", report.out_of_scope);
@@ -86,15 +88,20 @@ pub fn markdown(evaluation: &Evaluation) -> String {
         let colon = if worse.is_empty() { "" } else { ": " };
         let _ = writeln!(out, "\n{text}{colon}{figures}.");
     }
-    let failures = failures(evaluation);
-    if !failures.is_empty() {
-        let _ = writeln!(out, "\n<details><summary>{} failing</summary>\n", failures.len());
-        out.push_str("| query | result |\n|---|---|\n");
-        for (query, what) in failures.iter().take(MAX_ROWS) {
-            let _ = writeln!(out, "| {} | {} |", cell(query), cell(what));
+    let rejected = report.rejected_queries.iter();
+    let rejected =
+        rejected.map(|one| (safe_text::line(&one.query).into_owned(), why_rejected(one))).collect();
+    for (title, queries) in [("failing", failures(evaluation)), ("in-scope rejected", rejected)] {
+        if queries.is_empty() {
+            continue;
         }
-        if failures.len() > MAX_ROWS {
-            let _ = writeln!(out, "\nand {} more", failures.len() - MAX_ROWS);
+        let _ = writeln!(out, "\n<details><summary>{} {title}</summary>\n", queries.len());
+        out.push_str("| query | result |\n|---|---|\n");
+        for (query, what) in queries.iter().take(MAX_ROWS) {
+            let _ = writeln!(out, "| {} | {} |", cell(query), cell(&safe_text::line(what)));
+        }
+        if queries.len() > MAX_ROWS {
+            let _ = writeln!(out, "\nand {} more (--json lists all)", queries.len() - MAX_ROWS);
         }
         out.push_str("\n</details>\n");
     }

@@ -167,8 +167,10 @@ fn outcome(result: &GoldenResult) -> String {
         (GoldenState::FalseTrigger, _) => {
             format!("expects {expects}; {first} fits, {by:.2} above the threshold")
         }
-        (GoldenState::Won, _) if result.by.is_none() => format!("{first}, the only result"),
-        (GoldenState::Won, _) => format!("{first}, lead {by:+.2}"),
+        (GoldenState::Won, _) => {
+            let lead = result.by.map_or_else(|| "the only result".to_owned(), |by| format!("lead {by:+.2}"));
+            format!("{first}{}, {lead}", if result.fits { "" } else { " (does not fit)" })
+        }
         (GoldenState::Rejected, _) => format!("expects {expects}"),
     }
 }

@@ -408,7 +408,8 @@ pub struct Answer {
     pub matchers: Vec<MatcherReport>,
     /// `bodies` or `short`: which weights were used.
     pub profile: String,
-    /// Values of the request that no skill has, such as a misspelled domain, with a similar one that skills have.
+    /// Values of the request that no skill has, such as a misspelled domain, with a similar one that skills have; and
+    /// why the only skill of the request has no score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
     /// Number of ranked skills.

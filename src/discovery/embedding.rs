@@ -1,10 +1,12 @@
 //! The static embedding: word pieces, each with a vector whose length is its learned weight.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use half::f16;
 
 use super::fast_hash::hash;
+use super::tokenize::fold_width;
 use skills_skill::slice;
 
 /// The embedded table.
@@ -216,6 +218,21 @@ impl Embedding {
     /// the table, else its camelCase parts are split by greedy longest match. A part that cannot be covered completely
     /// yields no pieces.
     pub(crate) fn pieces(&self, text: &str, limit: usize) -> Vec<Piece> {
+        let Cow::Owned(folded) = fold_width(text) else { return self.pieces_of(text, limit) };
+        // Full-width characters are longer than the usual ones.
+        let mut starts: Vec<u32> = vec![0; folded.len() + 1];
+        for ((from, _), (to, c)) in text.char_indices().zip(folded.char_indices()) {
+            starts[to] = from as u32;
+            starts[to + c.len_utf8()] = text.len() as u32;
+        }
+        let mut out = self.pieces_of(&folded, limit);
+        for found in &mut out {
+            (found.start, found.end) = (starts[found.start as usize], starts[found.end as usize]);
+        }
+        out
+    }
+
+    fn pieces_of(&self, text: &str, limit: usize) -> Vec<Piece> {
         let mut out = Vec::new();
         let bytes = text.as_bytes();
         let mut at = 0;

@@ -55,6 +55,19 @@ pub struct Lost {
     pub by: Option<f64>,
 }
 
+/// A request with an expected skill that is rejected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// The request.
+    pub query: String,
+    /// The expected skills.
+    pub expected: Vec<SkillId>,
+    /// Rank of the best of them, from 1; `None` if it is not among the first ten.
+    pub rank: Option<usize>,
+    /// How far the score of the first result is below the threshold; `None` if it is rejected for another reason.
+    pub below: Option<f64>,
+}
+
 /// A request for which a skill fits although none, or another one, should.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FalseTrigger {
@@ -113,6 +126,9 @@ pub struct EvalReport {
     pub near_misses: Option<NearMisses>,
     /// Requests with an expected skill that are rejected.
     pub wrongly_rejected: usize,
+    /// These requests.
+    #[serde(default)]
+    pub rejected_queries: Vec<Rejected>,
     /// Latency of a request.
     pub latency_us: LatencyUs,
     /// Requests that another skill wins.
@@ -218,7 +234,7 @@ impl EvalReport {
         let mut lost = Vec::new();
         let mut false_triggers = Vec::new();
         let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
-        let mut wrongly_rejected = 0;
+        let mut rejected_queries = Vec::new();
         let mut near = NearMisses { queries: 0, forbidden_first: 0, routed: 0 };
         let mut scores = Scores::default();
         for (case, outcome) in cases.iter().zip(outcomes) {
@@ -226,7 +242,14 @@ impl EvalReport {
             match &case.expect {
                 Expect::AnyOf(expected) => {
                     queries += 1;
-                    wrongly_rejected += usize::from(!outcome.fits);
+                    if !outcome.fits {
+                        rejected_queries.push(Rejected {
+                            query: case.query.clone(),
+                            expected: expected.clone(),
+                            rank: outcome.rank,
+                            below: outcome.margin.map(|margin| -margin).filter(|below| *below > 0.0),
+                        });
+                    }
                     first += usize::from(outcome.rank == Some(1));
                     five += usize::from(outcome.rank.is_some_and(|rank| rank <= 5));
                     reciprocal += outcome.rank.map_or(0.0, |rank| 1.0 / rank as f64);
@@ -269,7 +292,8 @@ impl EvalReport {
             present,
             thresholds: KEPT_SHARES.iter().filter_map(|share| scores.keeping(*share)).collect(),
             near_misses: (near.queries > 0).then_some(near),
-            wrongly_rejected,
+            wrongly_rejected: rejected_queries.len(),
+            rejected_queries,
             latency_us: latency(&mut times),
             lost,
             false_triggers,
@@ -459,20 +483,24 @@ mod tests {
             case("extract the tables of a pdf", Expect::AnyOf(vec![id("pdf")])),
             case("write a mail about pdf tables", Expect::AnyOf(vec![id("pdf"), id("mail")])),
             case("send short mails", Expect::AnyOf(vec![id("pdf")])),
+            case("ψψψ", Expect::AnyOf(vec![id("pdf")])),
             case("extract tables from pdf files", Expect::Not(id("pdf"))),
             case("ωωω", Expect::Nothing),
             case("short mails to colleagues", Expect::Nothing),
         ];
         let report = eval(&router(), &cases, EvalOptions::default()).unwrap();
-        assert_eq!((report.queries, report.out_of_scope), (3, 2), "near misses are counted apart");
-        assert!((report.p_at_1 - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!((report.queries, report.out_of_scope), (4, 2), "near misses are counted apart");
+        assert!((report.p_at_1 - 0.5).abs() < 1e-12);
+        assert_eq!(report.wrongly_rejected, 1);
+        let rejected = &report.rejected_queries[0];
+        assert_eq!((rejected.query.as_str(), rejected.rank, rejected.below), ("ψψψ", None, None));
         assert_eq!((report.out_of_scope_rejected, report.present.rejected), (Some(0.5), Some(0.5)));
         assert_eq!(report.near_misses, Some(NearMisses { queries: 1, forbidden_first: 1, routed: 1 }));
-        assert_eq!(report.lost.len(), 1);
+        assert_eq!(report.lost.len(), 2);
         assert_eq!(report.lost[0].won, Some(id("mail")));
         assert_eq!(report.false_triggers[0].won, id("pdf"));
         assert!(report.false_triggers[0].near_miss && !report.false_triggers[1].near_miss);
-        let only_near = eval(&router(), &cases[3..4], EvalOptions::default()).unwrap();
+        let only_near = eval(&router(), &cases[4..5], EvalOptions::default()).unwrap();
         assert_eq!((only_near.out_of_scope_rejected, only_near.out_of_scope), (None, 0));
     }
 

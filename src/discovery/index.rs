@@ -192,8 +192,8 @@ impl Index {
         self.sums.documents - self.sums.shadowed
     }
 
-    /// Returns whether a request in this language is foreign to the skills.
-    pub fn is_foreign(&self, language: Language) -> bool {
+    /// Returns whether a request in this language (`None` for English) is foreign to the skills.
+    pub fn is_foreign(&self, language: Option<Language>) -> bool {
         self.sums.is_foreign(language)
     }
 

@@ -13,9 +13,9 @@ use skills_skill::slice;
 pub(crate) enum Language {
     /// Detected by its function words: index into [`Lexicon::languages`].
     Listed(u8),
-    /// Han characters without Kana or Hangul.
+    /// Han characters, some of which only Chinese writes.
     Chinese,
-    /// A text with Kana.
+    /// A text with Kana, or with Han characters that only Japanese writes.
     Japanese,
     /// A text with Hangul.
     Korean,
@@ -23,9 +23,26 @@ pub(crate) enum Language {
     OtherScript,
     /// One of several languages with the same number of function words.
     Undetermined,
+    /// Han characters that both Chinese and Japanese write.
+    Han,
 }
 
+/// Frequent characters that Chinese writes and Japanese does not.
+const CHINESE_CHARACTERS: &str = "从个时测试查为发应户运实过证标对动现构关进规计单务码检类产验复则项确每设问处库间结审调级优编输变题态记评选货\
+    误错开录值图费线认请仅预资导环组您报划适这视统风业话创别响场层执议约获键险义换阶转电异协择败权读简语续么\
+    质启护销询终增见经频说该识们节队页长归显强联购连门备边词负储块缓监围员离达访译订张车买卖讲谢谁给帮吗呢吧\
+    份你啊";
+
+/// Frequent characters that Japanese writes and Chinese does not.
+const JAPANESE_CHARACTERS: &str = "実検関価処対読発済効値続込録択応単頼拠両拡経従駆観覚図専満仮広売払転歴様圧廃増粋戻軽隠譲険挿毎気帰楽黙産\
+    剰緑総営絵賛聴剤労勧栄繊薬訳説権団囲働査歩変枠収塩姉辺遅釈鉄銭鋭顔髪齢験駅歓焼";
+
 impl Language {
+    /// Returns whether a text in this language may be one in another: Han characters alone are Chinese or Japanese.
+    pub fn may_be(self, other: Self) -> bool {
+        self == other || (self == Self::Han && matches!(other, Self::Chinese | Self::Japanese))
+    }
+
     /// Returns whether a word is one of its function words.
     pub fn has_function_word(self, word: &str, lexicon: &Lexicon) -> bool {
         let languages = lexicon.function_words.get(word).copied().unwrap_or_default();
@@ -48,6 +65,7 @@ impl Language {
             Self::Chinese => of("zh", "Chinese"),
             Self::Japanese => of("ja", "Japanese"),
             Self::Korean => of("ko", "Korean"),
+            Self::Han => of("und", "Chinese or Japanese"),
             Self::OtherScript => of("und", "another script"),
             Self::Undetermined => of("und", "another language"),
         }
@@ -157,6 +175,9 @@ struct Evidence {
     kana: usize,
     hangul: usize,
     han: usize,
+    /// Whether some characters are only written in Chinese, and in Japanese.
+    chinese: bool,
+    japanese: bool,
     /// Characters of other scripts without spaces.
     unspaced: usize,
     other: usize,
@@ -182,6 +203,8 @@ impl Evidence {
             listed: vec![(0, 0); lexicon.languages.len()],
             certain: vec![false; lexicon.languages.len()],
             letters: lexicon.letters.iter().map(letters).collect(),
+            chinese: text.contains(|c| CHINESE_CHARACTERS.contains(c)),
+            japanese: text.contains(|c| JAPANESE_CHARACTERS.contains(c)),
             ..Self::default()
         };
         for c in text.chars().filter(|c| c.is_alphabetic()) {
@@ -190,7 +213,8 @@ impl Evidence {
                 0x1100..=0x11FF | 0xAC00..=0xD7AF => out.hangul += 1,
                 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF => out.han += 1,
                 _ if is_unspaced(c) => out.unspaced += 1,
-                0..=0x024F | 0x1E00..=0x1EFF => out.latin += 1,
+                // The last two: full-width letters.
+                0..=0x024F | 0x1E00..=0x1EFF | 0xFF21..=0xFF3A | 0xFF41..=0xFF5A => out.latin += 1,
                 _ => out.other += 1,
             }
         }
@@ -223,7 +247,11 @@ impl Evidence {
         if unspaced * WORTH > needed && unspaced > 1 {
             return Some(match (self.kana, self.hangul) {
                 _ if 2 * self.unspaced > unspaced => Language::OtherScript,
-                (0, 0) => Language::Chinese,
+                (0, 0) => match (self.chinese, self.japanese) {
+                    (true, false) => Language::Chinese,
+                    (false, true) => Language::Japanese,
+                    _ => Language::Han,
+                },
                 (kana, hangul) if kana >= hangul => Language::Japanese,
                 _ => Language::Korean,
             });
@@ -249,11 +277,16 @@ impl Evidence {
     }
 }
 
-/// Detects the language of a description; returns `None` for English and for an undetermined language.
+/// Detects the language of a description; returns `None` for English and for an undetermined language. Han characters
+/// alone are Chinese, as in most descriptions without Kana.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, false, words, lexicon);
     let listed = || evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(language, ..)| language);
-    evidence.script().or_else(listed).filter(|language| *language != Language::Undetermined)
+    let script = evidence.script().map(|language| match language {
+        Language::Han => Language::Chinese,
+        other => other,
+    });
+    script.or_else(listed).filter(|language| *language != Language::Undetermined)
 }
 
 /// Detects the language of a request with `unknown` unknown content words; returns `None` for English and if there is
@@ -310,6 +343,9 @@ mod tests {
             ("rédige un courriel pour mes collègues", "fr"),
             ("从PDF文件中提取表格", "zh"),
             ("このPDFの表を抽出して", "ja"),
+            ("文書翻訳", "ja"),
+            ("競合他社分析", "und"),
+            ("整理Ｅｘｃｅｌ", "und"),
             ("напиши отчёт", "und"),
             ("deploy auf AWS lambda automatisieren", "de"),
             ("configura CI/CD con github actions", "und"),
@@ -322,6 +358,7 @@ mod tests {
             assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
         }
         for text in [
+            "Ｅｘｃｅｌ ｔａｂｌｅｓ",
             "write a cover letter to Müller und Söhne",
             "summarize the 会議 notes of our team",
             "plan a trip from São Paulo to Rio de Janeiro",

@@ -155,8 +155,8 @@ pub(crate) fn reason(
                 .map(|at| reading.row(*at))
                 .any(|at| present.contains(&at) || excluded.contains_key(&at))
         })
-        .map(|run| run[0])
-        .filter(|at| reading.is_evidence(*at) && (reading.row(*at) == *at || reading.is_pair(*at)))
+        .filter_map(|run| run.iter().copied().find(|at| reading.is_evidence(*at)))
+        .filter(|at| reading.row(*at) == *at || reading.is_pair(*at))
         .take(MAX_NAMED_WORDS)
         .collect();
     if !lacking.is_empty() && !short {

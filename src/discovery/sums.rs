@@ -85,14 +85,19 @@ impl Sums {
         self.languages.values().filter(|n| **n > 0).count() < 2
     }
 
-    /// Returns whether a request in this language is foreign to the skills: more than half of the descriptions are in
-    /// one other language, and fewer than a tenth in this one.
-    pub fn is_foreign(&self, language: Language) -> bool {
-        let count = |language: Option<Language>| self.languages.get(&language).copied().unwrap_or_default();
+    /// Returns whether a request in this language (`None` for English) is foreign to the skills: more than half of the
+    /// descriptions are in one other language, and fewer than a tenth in this one.
+    pub fn is_foreign(&self, language: Option<Language>) -> bool {
+        let may_be = |other: Option<Language>| match (language, other) {
+            (Some(Language::Undetermined), other) => other.is_some(),
+            (Some(language), Some(other)) => language.may_be(other),
+            (language, other) => language == other,
+        };
+        let is_own = |other: Option<Language>| language != Some(Language::Undetermined) && may_be(other);
+        let own: usize = self.languages.iter().filter(|(other, _)| is_own(**other)).map(|(_, n)| n).sum();
         let most = self.language();
-        let is_other =
-            if language == Language::Undetermined { most.is_none() } else { most != Some(language) };
-        is_other && 2 * count(most) > self.documents && 10 * count(Some(language)) < self.documents
+        let of_most = self.languages.get(&most).copied().unwrap_or_default();
+        !may_be(most) && 2 * of_most > self.documents && 10 * own < self.documents
     }
 
     /// Returns the most frequent language of descriptions; `None` for English.

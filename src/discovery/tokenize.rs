@@ -171,6 +171,10 @@ impl Words {
                 chars.next();
             }
             let rest = slice(text, end..);
+            // The word is what follows: `d'incident`.
+            if rest.starts_with(['\'', '’']) && is_elided(slice(text, start..end), rest) {
+                continue;
+            }
             let named = match slice(text, start..end) {
                 "c" | "C" if rest.starts_with("++") => Some(("cpp", 2)),
                 "c" | "C" if rest.starts_with('#') => Some(("csharp", 1)),
@@ -198,7 +202,7 @@ impl Words {
                 }
             }
             let written = slice(text, start..end + tail);
-            let mut lowercase = written.to_lowercase();
+            let mut lowercase = fold_width(written).to_lowercase();
             let mut stop = self.stops.contains(&lowercase);
             let mut is_contraction = false;
             if tail > 0 {
@@ -232,19 +236,50 @@ impl Words {
         let run = slice(text, start..end);
         let ends: Vec<(usize, usize)> =
             run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
-        let mut give = |from: usize, to: usize| {
+        let mut give = |from: usize, to: usize, stop: bool| {
             let word_pair = slice(text, from..to).to_owned();
-            let stop = self.is_stop(&word_pair);
             let (start, end) = (from as u32, to as u32);
             take(Word { start, end, stem: word_pair.clone(), text: word_pair, stop });
         };
         if let [(from, to)] = ends[..] {
-            give(from, to);
+            give(from, to, self.is_stop(run));
         }
-        for pair in ends.windows(2) {
-            give(pair[0].0, pair[1].1);
+        let pairs: Vec<(usize, usize, bool)> = ends
+            .windows(2)
+            .map(|pair| (pair[0].0, pair[1].1, self.is_stop(slice(text, pair[0].0..pair[1].1))))
+            .collect();
+        for (at, (from, to, stop)) in pairs.iter().enumerate() {
+            // Half a stop word of Han characters and half of the next word have no meaning: `份周` of `一份周报`.
+            let neighbors = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+            let is_cut = neighbors.filter_map(|at| pairs.get(at)).any(|(from, to, stop)| {
+                *stop && slice(text, *from..*to).chars().all(|c| matches!(c, '\u{4e00}'..='\u{9fff}'))
+            });
+            give(*from, *to, *stop || is_cut);
         }
     }
+}
+
+/// Words that French and Italian elide before a vowel, without the apostrophe: `l'export`, `dell'azienda`.
+const ELIDED: [&str; 16] = [
+    "d", "l", "j", "m", "n", "s", "t", "c", "qu", "lorsqu", "puisqu", "jusqu", "dell", "nell", "sull", "dall",
+];
+
+/// Returns whether a word is elided before the rest of a text, which starts with the apostrophe.
+fn is_elided(word: &str, rest: &str) -> bool {
+    let next = rest.chars().nth(1).and_then(|c| c.to_lowercase().next());
+    let is_vowel =
+        |c: char| fold_accents(c.encode_utf8(&mut [0; 4])).starts_with(['a', 'e', 'i', 'o', 'u', 'h', 'y']);
+    next.is_some_and(is_vowel) && ELIDED.contains(&word.to_lowercase().as_str())
+}
+
+/// Replaces full-width letters and digits, which texts in Chinese and Japanese contain, by the usual ones.
+pub(crate) fn fold_width(text: &str) -> Cow<'_, str> {
+    let is_wide = |c: char| matches!(c, '\u{FF01}'..='\u{FF5E}');
+    if text.is_ascii() || !text.contains(is_wide) {
+        return Cow::Borrowed(text);
+    }
+    let fold = |c: char| if is_wide(c) { char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c) } else { c };
+    Cow::Owned(text.chars().map(fold).collect())
 }
 
 /// Returns whether a character is a combining mark inside a word (accents, Indic vowel signs), which `is_alphanumeric`
@@ -476,6 +511,37 @@ mod tests {
     #[test]
     fn single_letters_keep_their_accents() {
         assert_eq!(words("ä über"), ["ä/ä", "über/uber"]);
+    }
+
+    #[test]
+    fn words_after_an_elision_are_words_of_their_own() {
+        assert_eq!(
+            words("l'export d’incident, Qu'il dell'Azienda O'Reilly n'roll"),
+            [
+                "export/export",
+                "incident/incid",
+                "il/il",
+                "Azienda/azienda",
+                "O'Reilly/oreilli",
+                "n'roll/nroll"
+            ]
+        );
+    }
+
+    #[test]
+    fn full_width_letters_are_the_usual_ones() {
+        assert_eq!(words("ＰＤＦの Ｅｘｃｅｌ２"), ["ＰＤＦ/pdf", "の/の", "Ｅｘｃｅｌ２/excel2"]);
+    }
+
+    #[test]
+    fn pairs_that_cut_a_stop_word_are_stop_words() {
+        let words = Words::new(["一份".to_owned(), "って".to_owned()].into());
+        let stops = |text: &str| {
+            let stops = words.split(text).into_iter().filter(|word| word.stop);
+            stops.map(|word| word.text).collect::<Vec<_>>()
+        };
+        assert_eq!(stops("写一份周报"), ["写一", "一份", "份周"]);
+        assert_eq!(stops("作って"), ["って"]);
     }
 
     #[test]

@@ -166,10 +166,12 @@ pub(crate) fn verdict(
     let own = query.cx.index.language();
     let language = reading.language.filter(|language| match own {
         Some(_) if *language == Language::Undetermined => false,
-        own => own != Some(*language),
+        own => !own.is_some_and(|own| language.may_be(own)),
     });
     // The language as the reason why nothing fits: it is enough that most skills are in another one.
-    let foreign = language.filter(|language| query.cx.index.is_foreign(*language));
+    let is_english = reading.language.is_none() && is_english(query, &content);
+    let foreign = language.map(Some).or(is_english.then_some(None));
+    let foreign = foreign.filter(|language| query.cx.index.is_foreign(*language));
     let nothing_known = !content.iter().any(|at| known(*at));
     let Some((first, terms)) = ranked.first() else {
         let reason = match foreign {
@@ -190,7 +192,9 @@ pub(crate) fn verdict(
         let text = &reading.words[at].word.text;
         language.is_some_and(|language| language.has_function_word(text, &query.router.lexicon))
     };
-    let is_mixed = (0..reading.words.len()).any(|at| reading.words[at].word.stop && !is_function_word(at));
+    let is_english_stop_word =
+        |at: usize| reading.words[at].word.stop && !reading.words[at].word.text.starts_with(is_unspaced);
+    let is_mixed = (0..reading.words.len()).any(|at| is_english_stop_word(at) && !is_function_word(at));
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
     let shares = |matched: usize, of: usize| matched > 1 && matched as f64 >= share * of as f64;
@@ -203,7 +207,8 @@ pub(crate) fn verdict(
     // The first result is in the language of the request, which the embedding does not cover.
     let same_language = match (reading.language, entry.and_then(|e| e.language)) {
         (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
-        (request, skill) => request.is_some() && request == skill,
+        (Some(request), Some(skill)) => request.may_be(skill),
+        _ => false,
     };
     let spoken = same_language && shares_words;
     // Among skills in other languages, pairs of characters find a few of the same language by chance.
@@ -252,7 +257,7 @@ pub(crate) fn verdict(
     } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
     } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced))
-        || (foreign.is_some() && confidence.fit == Fit::None)
+        || (foreign.is_some() && (confidence.fit == Fit::None || nothing_known))
     {
         (Fit::None, VerdictReason::Language)
     } else if !content.is_empty() && nothing_known {
@@ -288,12 +293,22 @@ pub(crate) fn verdict(
         _ if evidence.exact => None,
         (Fit::None, Some(language)) => Some((language, own)),
         (Fit::None, None) if reason != VerdictReason::Language => None,
-        _ => language.filter(|_| is_foreign).map(|language| (language, entry.and_then(|e| e.language))),
+        _ => language.filter(|_| is_foreign).map(|language| (Some(language), entry.and_then(|e| e.language))),
     };
     let second = ranked.get(1).filter(|_| confidence.lead == Margin::Ambiguous);
     let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
     (with_sentence(query, skill, fit, reason, languages, second, evidence.is_weak), Some(confidence))
+}
+
+/// Returns whether a request in which no other language was detected is English: it has an English stop word, or the
+/// embedding, which reads English only, has all of its content words.
+fn is_english(query: &QueryContext<'_>, content: &[usize]) -> bool {
+    let reading = query.reading;
+    let is_latin = |at: usize| reading.written(at).is_ascii();
+    let has_stop_word = (0..reading.words.len()).any(|at| reading.words[at].word.stop && is_latin(at));
+    let is_english_word = |at: &usize| is_latin(*at) && query.cx.in_embedding(&reading.words[*at].word.text);
+    !content.is_empty() && (has_stop_word || content.iter().all(is_english_word))
 }
 
 /// Returns whether a request may be in another language although none was detected: it has no English stop word, but
@@ -336,7 +351,7 @@ fn with_sentence(
     skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
     reason: VerdictReason,
-    languages: Option<(Language, Option<Language>)>,
+    languages: Option<(Option<Language>, Option<Language>)>,
     close_second: Option<skills_skill::SkillId>,
     is_weak: bool,
 ) -> Verdict {
@@ -344,7 +359,7 @@ fn with_sentence(
         Some(language) => language.name(&query.router.lexicon),
         None => ("en".to_owned(), "English".to_owned()),
     };
-    let request = languages.map(|(request, _)| name(Some(request)));
+    let request = languages.map(|(request, _)| name(request));
     let skills = name(languages.and_then(|(_, skills)| skills));
     let is_certain = languages.is_none_or(|(request, _)| is_certain(query, request));
     let whose = if query.cx.index.is_in_one_language() {
@@ -406,8 +421,11 @@ fn has_excluded_word(query: &QueryContext<'_>) -> bool {
 
 /// Returns whether the language of a request is certain: it has a script of its own, or more function words than the
 /// words in the request that skills have, which may be English words beside a name (`de bruijn graph`).
-fn is_certain(query: &QueryContext<'_>, language: Language) -> bool {
+fn is_certain(query: &QueryContext<'_>, language: Option<Language>) -> bool {
     let reading = query.reading;
+    let Some(language) = language else {
+        return reading.words.iter().any(|read| read.word.stop);
+    };
     let words = || (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
     let lexicon = &query.router.lexicon;
     let is_function_word = |at: usize| {
@@ -697,6 +715,103 @@ mod tests {
         assert_ne!(verdict.reason, VerdictReason::Language, "{}", verdict.sentence);
     }
 
+    fn only(skills: &[(&str, &str)]) -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        let with_body = |(name, text): &(&str, &str)| {
+            let body = IndexText { headings: Vec::new(), body: "1, 2, 3.".to_owned() };
+            Document { text: Some(body), ..Document::new(*name, *name, *text) }
+        };
+        router.update(skills.iter().map(with_body).collect(), &[]);
+        router
+    }
+
+    const JAPANESE: [(&str, &str); 5] = [
+        ("gijiroku", "会議の録音やメモから議事録を作成します。決定事項と担当者をまとめます。"),
+        ("honyaku", "日本語の文書を英語に翻訳します。契約書や技術文書に対応します。"),
+        ("shijo-chosa", "市場調査の計画を立て、競合他社を分析して報告書にまとめます。"),
+        ("seikyusho", "請求書を作成し、PDFとして保存します。"),
+        ("ryohi-seisan", "出張旅費の精算書を作成し、領収書を確認します。"),
+    ];
+
+    const CHINESE: [(&str, &str); 5] = [
+        ("hetong", "审核合同条款，标出风险并提出修改建议。"),
+        ("jianli", "优化求职简历，针对岗位要求改写工作经历。"),
+        ("zhoubao", "根据本周的工作记录撰写周报，列出完成事项、风险和下周计划。"),
+        ("fanyi", "把中文文档翻译成英文，保持术语一致。"),
+        ("bushu", "把服务部署到Kubernetes，检查镜像、探针和回滚方案。"),
+    ];
+
+    #[test]
+    fn han_characters_alone_are_in_the_language_of_the_skills() {
+        let japanese = only(&JAPANESE);
+        for (intent, wanted) in [
+            ("議事録作成", "gijiroku"),
+            ("文書翻訳", "honyaku"),
+            ("市場調査", "shijo-chosa"),
+            ("競合他社分析", "shijo-chosa"),
+            ("出張旅費精算", "ryohi-seisan"),
+        ] {
+            let answer = ask(&japanese, intent);
+            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert!(answer.fit > Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        let both: Vec<_> = JAPANESE.into_iter().chain(CHINESE).collect();
+        let answer = ask(&only(&both), "競合他社分析");
+        assert_eq!(answer.results[0].skill_id.as_str(), "shijo-chosa");
+        assert!(answer.fit > Fit::None, "{}", answer.verdict.sentence);
+        for (router, intent, wanted) in [
+            (
+                &router(&[]),
+                "競合他社分析",
+                "the request is in Chinese or Japanese; the skills are in English",
+            ),
+            (&router(&[]), "文書翻訳", "the request is in Japanese; the skills are in English"),
+            (&japanese, "写一份周报", "the request is in Chinese; the skills are in Japanese"),
+        ] {
+            assert_eq!(ask(router, intent).verdict.sentence, format!("no skill fits: {wanted}"));
+        }
+    }
+
+    #[test]
+    fn function_words_do_not_reject_a_chinese_request() {
+        let router = only(&CHINESE);
+        for (intent, wanted) in [
+            ("帮我写一份周报", "zhoubao"),
+            ("看看这份合同有什么风险", "hetong"),
+            ("我要找工作，优化简历", "jianli"),
+            ("翻译成英文", "fanyi"),
+        ] {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert!(answer.fit > Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+        for intent in ["今天天气怎么样", "帮我订机票", "红烧肉怎么做", "推荐一部电影", "我头疼怎么办"]
+        {
+            let answer = ask(&router, intent);
+            assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        }
+    }
+
+    #[test]
+    fn an_english_request_among_skills_in_another_language_is_foreign() {
+        let german = [
+            ("rechnung", "Erstellt eine Rechnung aus den Daten des Kunden und prüft die Mehrwertsteuer."),
+            ("mahnung", "Schreibt eine Mahnung, wenn der Kunde nicht bezahlt hat."),
+            ("protokoll", "Fasst das Protokoll der Sitzung zusammen und nennt die Beschlüsse."),
+        ];
+        for (router, language) in
+            [(only(&german), "German"), (only(&CHINESE), "Chinese"), (only(&JAPANESE), "Japanese")]
+        {
+            for (intent, is) in [("write a poem", "is"), ("bake a cake", "is"), ("play music", "may be")] {
+                let sentence = ask(&router, intent).verdict.sentence;
+                let wanted = format!("the request {is} in English; the skills are in {language}");
+                assert_eq!(sentence, format!("no skill fits: {wanted}"), "{intent}");
+            }
+        }
+        let sentence = ask(&only(&german), "Gedicht schreiben").verdict.sentence;
+        assert!(!sentence.contains("English"), "{sentence}");
+    }
+
     #[test]
     fn a_single_skill_in_the_language_of_a_request_does_not_hide_it() {
         let mut skills: Vec<Document> = (0..20)
@@ -706,12 +821,12 @@ mod tests {
         skills.push(Document::new("fanyi", "fanyi", "把合同和信件整理成目录。"));
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update(skills, &[]);
-        for intent in ["翻译这份文件", "预订一张火车票", "整理厨房"] {
+        for (intent, language) in
+            [("翻译这份文件", "Chinese"), ("预订一张火车票", "Chinese"), ("整理厨房", "Chinese or Japanese")]
+        {
             let verdict = ask(&router, intent).verdict;
-            assert_eq!(
-                verdict.sentence, "no skill fits: the request is in Chinese; most skills are in English",
-                "{intent}"
-            );
+            let wanted = format!("no skill fits: the request is in {language}; most skills are in English");
+            assert_eq!(verdict.sentence, wanted, "{intent}");
         }
         let verdict = ask(&router, "整理合同和信件").verdict;
         assert_eq!((verdict.fit > Fit::None, verdict.language), (true, None), "{}", verdict.sentence);

@@ -37,6 +37,21 @@ fn the_golden_set_of_the_roots_is_measured() {
 }
 
 #[test]
+fn rejected_in_scope_queries_are_named() {
+    let home = Home::with_skills();
+    home.file("golden.yaml", "- query: zzxx qqvv wwkk\n  expect: [pdf-tables]\n");
+    let text = home.run(&["eval"]).stdout;
+    let named = "rejected in-scope queries (1)\n  zzxx qqvv wwkk\n    no fit; expected pdf-tables (not among the first ten)";
+    assert!(text.contains(named), "{text}");
+    let report = home.run(&["eval", "--json"]).json();
+    assert_eq!(report["wrongly_rejected"], 1);
+    assert_eq!(report["rejected_queries"][0]["query"], "zzxx qqvv wwkk");
+    let markdown = home.run(&["eval", "--report", "markdown"]).stdout;
+    assert!(markdown.contains("<summary>1 in-scope rejected</summary>"), "{markdown}");
+    assert!(markdown.contains("| zzxx qqvv wwkk | no fit;"), "{markdown}");
+}
+
+#[test]
 fn long_queries_are_complete_outside_of_a_terminal() {
     let home = Home::with_skills();
     let query = format!("join two csv files {}", "by their common columns ".repeat(8));

@@ -19,6 +19,7 @@ use skills_base::sync::RwLockExt as _;
 use skills_base::telemetry::Metrics;
 use skills_discovery::{Adjustments, Answer, BodyLine, MatcherState, Request, Router};
 use skills_registry::Settings;
+use skills_skill::SkillId;
 
 /// Up to this many skills a request is answered on the caller's own thread: that is faster than passing it to another
 /// thread and back.
@@ -227,7 +228,8 @@ impl Ranking {
         request: Request,
         adjustments: Arc<Adjustments>,
     ) -> Result<Answer, Error> {
-        let domains = request.domain.clone();
+        let (domains, skill) =
+            (request.domain.clone(), request.skill.clone().filter(|_| request.offset == 0));
         let is_small = request.intent.len() <= INLINE_BYTES
             && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
         let mut answer = if is_small {
@@ -250,8 +252,27 @@ impl Ranking {
         if !domains.is_empty() {
             answer.hints = listing::unknown_values(&self.skills.registry.snapshot(), &domains, None);
         }
+        if let Some(skill) = skill
+            && answer.results.is_empty()
+            && answer.attachable.is_empty()
+            && answer.excluded.is_empty()
+        {
+            answer.hints.push(self.why_absent(&skill));
+        }
         self.count_ranking(&answer);
         Ok(answer)
+    }
+
+    /// Says why the only skill of a request has no score.
+    fn why_absent(&self, skill: &SkillId) -> String {
+        match self.skills.resolve(skill.as_str()) {
+            Ok(found) if found.id == *skill => format!("{skill} does not match the request"),
+            Ok(found) => format!("no skill has id `{skill}`; did you mean {}?", found.id),
+            Err(error) => match error.suggestions.first() {
+                Some(near) => format!("{}; did you mean {near}?", error.message),
+                None => error.message,
+            },
+        }
     }
 
     /// Rebuilds the index if a request found corrupt data in its file; returns whether it did.

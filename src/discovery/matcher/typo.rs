@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::answer::Correction;
 use super::super::fast_hash::FastMap;
+use super::super::field::Counts;
 use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading, is_acronym};
 use super::super::segment::Key;
@@ -187,12 +188,13 @@ impl Candidate<'_> {
     }
 }
 
-/// How well each skill matches the known words of a request; computed on first use.
+/// How well the name, description and tags of each skill match the known words of a request; computed on first use.
 #[derive(Default)]
 struct Support(Option<Vec<f32>>);
 
 impl Support {
-    /// Returns the best match with the request of any skill that contains this stem.
+    /// Returns the match with the request of the skills with this stem, as the mean of the best and the average: a
+    /// single skill has almost any two words.
     fn of(&mut self, stem: StemId, reading: &Reading, cx: &Context<'_>) -> f64 {
         let by_slot = self.0.get_or_insert_with(|| {
             let mut by_slot = vec![0.0_f32; cx.index.slots()];
@@ -205,16 +207,30 @@ impl Support {
                     continue;
                 };
                 let value = rarity(cx.index.len(), found.documents) as f32;
-                found.each(|slot, _| by_slot[slot] += value);
+                found.each(|slot, counts| by_slot[slot] += value * weight(counts));
             }
             by_slot
         });
-        let mut most = 0.0_f32;
+        let (mut most, mut sum, mut of) = (0.0_f32, 0.0_f32, 0.0_f32);
         if let Some(found) = cx.stem(stem) {
-            found.each(|slot, _| most = most.max(by_slot[slot]));
+            found.each(|slot, counts| {
+                let weight = weight(counts);
+                most = most.max(weight * by_slot[slot]);
+                sum += weight * by_slot[slot];
+                of += weight;
+            });
         }
-        f64::from(most)
+        f64::from(BEST * most + (1.0 - BEST) * sum / of.max(1.0))
     }
+}
+
+/// Share of the best match in the support of a candidate.
+const BEST: f32 = 0.5;
+
+/// Returns the weight of a match: less if only the body has the word.
+fn weight(counts: Counts) -> f32 {
+    const BODY_ONLY: f32 = 0.5;
+    if counts.without_body().is_empty() { BODY_ONLY } else { 1.0 }
 }
 
 /// Corrects a misspelled word to the most likely written form of the index, the stop words, or the embedding.
@@ -328,6 +344,7 @@ mod tests {
     use super::super::super::router::Router;
     use super::super::super::weights::Weights;
     use super::*;
+    use skills_skill::IndexText;
 
     const DESCRIPTIONS: [&str; 4] = [
         "Reviews pull requests and checks each license. Has the licensee ever signed?",
@@ -441,5 +458,27 @@ mod tests {
             }
         }
         assert!(alike > 200, "{alike}");
+    }
+
+    #[test]
+    fn one_body_with_two_words_does_not_decide() {
+        let with_body = |id: String, text: &str, body: &str| {
+            let body = IndexText { headings: Vec::new(), body: body.to_owned() };
+            Document { text: Some(body), ..Document::new(id.clone(), id, text) }
+        };
+        let mut skills: Vec<Document> = (0..4)
+            .map(|n| with_body(format!("git-{n}"), "Makes a git rebase of branches.", "Run git rebase."))
+            .collect();
+        skills
+            .extend((0..40).map(|n| with_body(format!("parts-{n}"), "Helps to reuse parts.", "Draw a map.")));
+        skills.push(with_body(
+            "both".to_owned(),
+            "Helps to reuse parts.",
+            "Reuse it, and commit it with git.",
+        ));
+        let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
+        router.update(skills, &[]);
+        let answer = ask(&router, "git rebse", false);
+        assert_eq!(answer.words[1].correction, Some(Correction::Typo("rebase".into())));
     }
 }
