@@ -55,8 +55,11 @@ pub const PROJECT_KEYS: [(&str, &[&str]); 8] = [
     ),
     ("list", &["up", "down", "page-up", "page-down", "top", "bottom", "fold", "filter", "copy", "copy-as"]),
     ("text", &["up", "down", "page-up", "page-down", "top", "bottom", "filter", "copy", "copy-as"]),
-    ("browse", BROWSE_KEYS),
-    ("browse-detail", BROWSE_KEYS),
+    (
+        "browse",
+        &["sort", "group-by", "pick-client", "discover-this", "open-by-name", "why", "show-collisions"],
+    ),
+    ("browse-detail", &["pick-client", "discover-this", "open-by-name", "why", "show-collisions"]),
     ("browse-map", &["left", "right", "next-collision", "zoom-cluster", "open-by-name", "show-collisions"]),
     (
         "discover",
@@ -64,9 +67,6 @@ pub const PROJECT_KEYS: [(&str, &[&str]); 8] = [
     ),
     ("discover-intent", &["history-earlier", "history-later", "down"]),
 ];
-
-const BROWSE_KEYS: &[&str] =
-    &["sort", "group-by", "pick-client", "discover-this", "open-by-name", "why", "show-collisions"];
 
 /// Returns whether a project's file may set the keys of an action.
 fn may_bind(context: &str, action: &str) -> bool {
