@@ -139,7 +139,7 @@ mod tests {
             "send-now",
             "undo",
         ];
-        let all = skills_config::PROJECT_KEYS.into_iter().flat_map(|(_, actions)| *actions);
+        let all = skills_config::PROJECT_KEYS.into_iter().flat_map(|(_, actions)| actions);
         assert_eq!(all.filter(|action| acting.contains(action)).count(), 0);
     }
 
