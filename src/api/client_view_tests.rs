@@ -223,6 +223,7 @@ fn shipped_skills_replace_folders_without_a_skill() {
     let root = skills_registry::Root {
         path: home.path("cache/shipped"),
         label: "shipped".to_owned(),
+        project_label: None,
         origin: skills_registry::RootOrigin::Shipped,
         state: skills_registry::RootState::Present,
         live: false,

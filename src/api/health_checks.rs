@@ -100,7 +100,7 @@ pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut missing = 0;
     for (i, root) in catalog.roots.iter().enumerate() {
-        let subject = format!("root {}", root.label);
+        let subject = format!("root {}", root.title());
         let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
         match &root.state {
             RootState::Present => {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn root(label: &str, origin: RootOrigin, state: RootState) -> Root {
-        Root { path: label.into(), label: label.into(), origin, state, live: true }
+        Root { path: label.into(), label: label.into(), project_label: None, origin, state, live: true }
     }
 
     fn catalog(roots: Vec<Root>) -> Catalog {

@@ -16,6 +16,7 @@ pub fn catalog(skills: &[(&str, &str)]) -> Catalog {
     let root = Root {
         path: "/skills".into(),
         label: "/skills".into(),
+        project_label: None,
         origin: RootOrigin::Argument,
         state: RootState::Present,
         live: false,

@@ -1047,7 +1047,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             return WhyCheck::pass(Folder, format!("{name} searches the folder"));
         }
         let evidence = if is_shipped() {
-            format!("shipped skill: {name} does not search its folder; checked as if it does")
+            format!("shipped skill: checked as if {name} searched its folder")
         } else {
             format!("given by --root: checked as if {name} searched it")
         };

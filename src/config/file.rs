@@ -89,7 +89,7 @@ pub(super) struct MatcherLayer {
     pub semantic: Option<bool>,
 }
 
-const ALLOWED: [(&str, &str); 30] = [
+pub(super) const ALLOWED: [(&str, &str); 30] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),

@@ -20,8 +20,8 @@ pub use dirs::{Dirs, Env, expand, repository_root, shown};
 pub use error::{ConfigError, LocationInFile};
 pub use invocation::{Invocation, quoted};
 pub use load::{
-    Arguments, Audience, Config, MAX_ERRORS_PER_FILE, MEMORY_STORE, MissingStore, PROJECT_FILE, RootChoice,
-    VARIABLES, check,
+    Arguments, Audience, Config, MAX_ERRORS_PER_FILE, MEMORY_STORE, MissingStore, PROJECT_FILE, PROJECT_KEYS,
+    RootChoice, VARIABLES, check,
 };
 pub use notify::{Notify, WebhookTo};
 pub use runs::{Retention, RunColumn, RunSettings, RunSort};

@@ -19,8 +19,60 @@ use skills_skill::contract::{Conformance, Endpoint};
 /// Name of the project's settings file, which is searched from the working directory up to the repository root.
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
-/// Contexts with keys that approve, confirm or close dialogs.
-const DECIDING_CONTEXTS: [&str; 3] = ["sheet", "overlay", "error"];
+/// The actions whose keys a project's file may set, by context: they move, sort, filter or show. All others send,
+/// write, start or decide something, or stop that, depending on where the focus is; a new action or context belongs to
+/// these until it is named here.
+pub const PROJECT_KEYS: [(&str, &[&str]); 8] = [
+    (
+        "global",
+        &[
+            "go-browse",
+            "go-discover",
+            "go-attach",
+            "go-session",
+            "go-runs",
+            "go-golden",
+            "go-proposals",
+            "next-part",
+            "previous-part",
+            "next-tab",
+            "previous-tab",
+            "palette",
+            "help",
+            "full-screen",
+            "split-narrower",
+            "split-wider",
+            "pick-theme",
+            "show-log",
+            "show-clients",
+            "play-demo",
+            "rescan",
+            "redraw",
+            "suspend",
+            "back",
+            "quit",
+        ],
+    ),
+    ("list", &["up", "down", "page-up", "page-down", "top", "bottom", "fold", "filter", "copy", "copy-as"]),
+    ("text", &["up", "down", "page-up", "page-down", "top", "bottom", "filter", "copy", "copy-as"]),
+    (
+        "browse",
+        &["sort", "group-by", "pick-client", "discover-this", "open-by-name", "why", "show-collisions"],
+    ),
+    ("browse-detail", &["pick-client", "discover-this", "open-by-name", "why", "show-collisions"]),
+    ("browse-map", &["left", "right", "next-collision", "zoom-cluster", "open-by-name", "show-collisions"]),
+    (
+        "discover",
+        &["focus-intent", "toggle-policy", "cycle-role", "pick-domain", "toggle-body", "open-by-name", "why"],
+    ),
+    ("discover-intent", &["history-earlier", "history-later", "down"]),
+];
+
+/// Returns whether a project's file may set the keys of an action.
+fn may_bind(context: &str, action: &str) -> bool {
+    let mut contexts = PROJECT_KEYS.iter().filter(|(name, _)| *name == context);
+    contexts.any(|(_, actions)| actions.contains(&action))
+}
 
 /// Environment variables with settings, each with its meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
@@ -88,6 +140,8 @@ pub struct RootChoice {
     pub path: PathBuf,
     /// The user's label for it.
     pub label: Option<String>,
+    /// The label of a project's file: only for display.
+    pub project_label: Option<String>,
 }
 
 /// The effective settings.
@@ -290,7 +344,9 @@ impl Config {
                 ));
             }
             let path = expand(&root.value.path, folder, &self.dirs.home);
-            roots.push(RootChoice { path, label: root.value.label });
+            let label = root.value.label;
+            let (label, project_label) = if own { (label, None) } else { (None, label) };
+            roots.push(RootChoice { path, label, project_label });
         }
         self.roots.splice(0..0, roots);
         set(&mut self.watch, layer.watch);
@@ -361,7 +417,13 @@ impl Config {
             }
             self.audit = audit.value;
         }
-        self.workers = layer.workers.map(|workers| workers.value).or(self.workers);
+        if let Some(workers) = layer.workers {
+            if !own && self.workers.is_some_and(|most| workers.value > most) {
+                let message = "more `workers` in a project's file would let a repository exceed your limit";
+                return Err(own_only(file, workers.referenced, message));
+            }
+            self.workers = Some(workers.value);
+        }
         if let Some(scripts) = layer.scripts {
             if !own {
                 let message = "`scripts` in a project's file would let a repository choose how much of your disk it fills";
@@ -389,7 +451,15 @@ impl Config {
             self.notify.apply(notify, file)?;
         }
         if let Some(runs) = layer.runs {
+            let at = runs.expires_in.as_ref().map(|written| written.referenced);
+            let own_limit = self.runs.expires_in.filter(|_| !own);
             self.runs.apply(runs, file)?;
+            if let (Some(at), Some(limit)) = (at, own_limit)
+                && self.runs.expires_in.is_some_and(|expires_in| expires_in > limit)
+            {
+                let message = "a longer `runs.expires_in` in a project's file would let a repository extend your deadline for approvals";
+                return Err(own_only(file, at, message));
+            }
         }
         if let Some(retention) = layer.retention {
             if !own {
@@ -469,9 +539,9 @@ impl Config {
         }
         for (context, actions) in layer.keys.unwrap_or_default() {
             for (action, keys) in actions {
-                if !own && DECIDING_CONTEXTS.contains(&context.as_str()) {
+                if !own && !may_bind(&context, &action) {
                     let message = format!(
-                        "`keys.{context}` in a project's file would let a repository choose the keys that approve"
+                        "`keys.{context}.{action}` in a project's file would let a repository choose the keys that act"
                     );
                     return Err(own_only(file, keys.referenced, &message));
                 }
@@ -486,7 +556,8 @@ impl Config {
         if let Some(paths) = env.get("SKILLS_ROOTS") {
             let paths = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
             let root = |path: PathBuf| expand(&path.to_string_lossy(), &self.cwd, &self.dirs.home);
-            let roots: Vec<_> = paths.map(|path| RootChoice { path: root(path), label: None }).collect();
+            let roots: Vec<_> =
+                paths.map(|path| RootChoice { path: root(path), label: None, project_label: None }).collect();
             self.roots.splice(0..0, roots);
         }
         set(&mut self.watch, variable(env, "SKILLS_WATCH")?);

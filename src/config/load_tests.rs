@@ -1,5 +1,6 @@
 //! Settings from files, variables and arguments in combination.
 
+use super::super::file::ALLOWED;
 use super::*;
 
 struct LocationInFile {
@@ -118,12 +119,92 @@ fn a_project_cannot_choose_the_keys_that_approve() {
     let place = LocationInFile::new();
     place.write("repo/.skill-workbench.yaml", "keys:\n  list: {down: ctrl-n}\n");
     place.load(&Arguments::default()).unwrap();
-    for context in ["sheet", "overlay", "error"] {
-        let text = format!("keys:\n  {context}: {{approve-now: esc}}\n");
-        place.write("repo/.skill-workbench.yaml", &text);
+    for key in [
+        "sheet: {approve-now: esc}",
+        "sheet: {down: n}",
+        "overlay: {open: esc}",
+        "error: {seen: y}",
+        "bulk: {send-now: [u]}",
+        "bulk: {undo: []}",
+        "attach: {carry-out: [down, j]}",
+        "list: {open: [down, j]}",
+        "field: {submit: tab}",
+        "later: {down: n}",
+    ] {
+        place.write("repo/.skill-workbench.yaml", &format!("keys:\n  {key}\n"));
         let error = place.load(&Arguments::default()).unwrap_err();
-        assert!(place.message(&error).contains("only allowed in your own config.yaml"), "{context}");
+        assert!(place.message(&error).contains("only allowed in your own config.yaml"), "{key}");
+        let (errors, config) = check(&place.cwd(), &place.env);
+        assert_eq!((errors.len(), config.keys.len()), (1, 0), "{key}: {errors:?}");
     }
+}
+
+#[test]
+fn a_project_loosens_nothing_that_the_user_set() {
+    // Every key, with what a repository could gain by it; `None` if the project may set it.
+    let keys: [(&str, &str, Option<&str>); 34] = [
+        ("roots", "roots: [{path: ev, label: shipped}]", None),
+        ("watch", "watch: false", None),
+        ("theme", "theme: light", None),
+        ("glyphs", "glyphs: ascii", None),
+        ("keys", "keys: {list: {down: ctrl-n}}", None),
+        ("keys", "keys: {sheet: {approve-now: esc}}", Some("`keys.sheet.approve-now`")),
+        ("editor", "editor: rm", Some("`editor`")),
+        ("links", "links: {typo: false}", None),
+        ("policy", "policy: strict", None),
+        ("limit", "limit: 7", None),
+        ("with_body", "with_body: false", None),
+        ("client", "client: codex", None),
+        ("trust", "trust: [ev]", Some("`trust`")),
+        ("policy_file", "policy_file: p.yaml", Some("`policy_file`")),
+        ("services", "services: {a: {url: 'https://example.com'}}", Some("`services`")),
+        ("bindings", "bindings: {a: b}", Some("`bindings`")),
+        ("conformance", "conformance: experimental", Some("`conformance`")),
+        ("audit", "audit: off", Some("`audit`")),
+        ("workers", "workers: 3", Some("`workers`")),
+        ("workers", "workers: 1", None),
+        ("scripts", "scripts: {disk_mb: 9}", Some("`scripts`")),
+        ("notify", "notify: {bell: false}", Some("`notify`")),
+        ("connect", "connect: 'https://example.com'", Some("`connect`")),
+        ("api_key_file", "api_key_file: key", Some("`api_key_file`")),
+        ("store", "store: sqlite:runs.db", Some("`store`")),
+        ("store_mode", "store_mode: '0660'", Some("`store_mode`")),
+        ("runs", "runs: {expires_in: 2h}", Some("`runs.expires_in`")),
+        ("runs", "runs: {expires_in: 30m, columns: [state], sort: since, views: {a: b}}", None),
+        ("retention", "retention: {failed: 1d}", Some("`retention`")),
+        ("reduced_motion", "reduced_motion: true", None),
+        ("plain", "plain: true", None),
+        ("hyperlinks", "hyperlinks: false", None),
+        ("progress", "progress: false", None),
+        ("conformance", "conformance: strict", None),
+    ];
+    for known in ALLOWED {
+        assert!(keys.iter().any(|(key, ..)| *key == known.0), "{} is not listed here", known.0);
+    }
+    for (_, text, gain) in keys {
+        let place = LocationInFile::new();
+        place.user("workers: 2\nruns: {expires_in: 1h}\n");
+        place.write("repo/.skill-workbench.yaml", &format!("{text}\n"));
+        let loaded = place.load(&Arguments::default());
+        match gain {
+            None => assert!(loaded.is_ok(), "{text}: {loaded:?}"),
+            Some(gain) => {
+                let error = place.message(&loaded.unwrap_err());
+                assert!(error.contains(gain) && error.contains(OWN_ONLY), "{text}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_label_of_a_project_is_not_that_of_the_user() {
+    let place = LocationInFile::new();
+    place.user("roots: [{path: ~/mine, label: team}]\n");
+    place.write("repo/.skill-workbench.yaml", "roots: [{path: ev, label: shipped}]\n");
+    let config = place.load(&Arguments::default()).unwrap();
+    let labels = |root: &RootChoice| (root.label.clone(), root.project_label.clone());
+    assert_eq!(labels(&config.roots[0]), (None, Some("shipped".to_owned())));
+    assert_eq!(labels(&config.roots[1]), (Some("team".to_owned()), None));
 }
 
 #[cfg(unix)]

@@ -27,6 +27,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let roots = tree.roots.iter().enumerate().map(|(i, ground)| Root {
         path: ground.spec.path.clone(),
         label: ground.spec.label.clone(),
+        project_label: ground.spec.project_label.clone(),
         origin: ground.spec.origin.clone(),
         state: if counts(i) { ground.state.clone() } else { RootState::Missing },
         live: live.get(i).copied().unwrap_or(false),

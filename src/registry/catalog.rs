@@ -1,5 +1,6 @@
 //! The catalog snapshot: all skills of all roots at one point in time, with winners and shadowed skills.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -48,14 +49,27 @@ pub struct Root {
     /// Absolute path.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub path: PathBuf,
-    /// For display: `~/.claude/skills`, `./.agents/skills`, `shipped`.
+    /// For display, and the name in the rules of a policy: `~/.claude/skills`, `./.agents/skills`, `shipped`.
     pub label: String,
+    /// The label that a project's settings file gives it. Only for display, after `label`: no rule is compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_label: Option<String>,
     /// Where it comes from.
     pub origin: RootOrigin,
     /// Its state on disk.
     pub state: RootState,
     /// Whether file events are available there (else it is polled).
     pub live: bool,
+}
+
+impl Root {
+    /// Returns its label, with the label of a project's settings file in parentheses.
+    pub fn title(&self) -> Cow<'_, str> {
+        match &self.project_label {
+            Some(label) => format!("{} ({label})", self.label).into(),
+            None => Cow::Borrowed(&self.label),
+        }
+    }
 }
 
 /// A bundle whose id was taken by one of higher precedence. It is listed and addressable, but not ranked.

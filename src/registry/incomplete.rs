@@ -265,7 +265,12 @@ mod tests {
     const SKILL: &str = "---\nname: x\ndescription: Does x.\n---\nbody\n";
 
     fn tree(root: &Path, origin: RootOrigin) -> Tree {
-        Tree::new(vec![RootSpec { path: root.to_owned(), label: "~/.claude/skills".to_owned(), origin }])
+        Tree::new(vec![RootSpec {
+            path: root.to_owned(),
+            label: "~/.claude/skills".to_owned(),
+            project_label: None,
+            origin,
+        }])
     }
 
     fn write(root: &Path, path: &str, text: &str) {
@@ -291,6 +296,7 @@ mod tests {
         let both = vec!["skills", "skill"].into_iter().map(|name| RootSpec {
             path: client.join(name),
             label: format!("~/.claude/{name}"),
+            project_label: None,
             origin: user(),
         });
         assert_eq!(misnamed(&Tree::new(both.collect()), 0), [], "another client reads it");

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::RootOrigin;
-use skills_config::{Config, shown};
+use skills_config::{Config, RootChoice, shown};
 use skills_skill::client::{Folder, Profile, Scope};
 
 /// A root before it is accessed on disk.
@@ -16,8 +16,10 @@ use skills_skill::client::{Folder, Profile, Scope};
 pub struct RootSpec {
     /// Absolute path.
     pub path: PathBuf,
-    /// Its display form.
+    /// Its display form, by which rules name it.
     pub label: String,
+    /// The label of a project's settings file: only for display.
+    pub project_label: Option<String>,
     /// Where it comes from.
     pub origin: RootOrigin,
 }
@@ -40,22 +42,22 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     let mut roots = Unique { config, seen: HashSet::new(), roots: Vec::new() };
     if !config.argument_roots.is_empty() {
         for path in &config.argument_roots {
-            roots.add(path.clone(), None, RootOrigin::Argument);
+            roots.add(path.clone(), RootOrigin::Argument);
         }
         return (roots.roots, ShippedUse::Never);
     }
     for root in &config.roots {
-        roots.add(root.path.clone(), root.label.clone(), RootOrigin::Config);
+        roots.add_configured(root);
     }
     for dir in project_folders(config) {
         for (client, folder) in folders(profiles, Scope::Project) {
             let origin = RootOrigin::Project { client: client.to_owned() };
-            roots.add(dir.join(&folder.path), None, origin);
+            roots.add(dir.join(&folder.path), origin);
         }
     }
     for (client, folder) in folders(profiles, Scope::User) {
         let path = config.dirs.home.join(&folder.path);
-        roots.add(path, None, RootOrigin::User { client: client.to_owned() });
+        roots.add(path, RootOrigin::User { client: client.to_owned() });
     }
     (roots.roots, ShippedUse::WhenEmpty)
 }
@@ -84,10 +86,24 @@ struct Unique<'a> {
 }
 
 impl Unique<'_> {
-    fn add(&mut self, path: PathBuf, label: Option<String>, origin: RootOrigin) {
+    fn add(&mut self, path: PathBuf, origin: RootOrigin) {
         if self.seen.insert(path.clone()) {
-            let label = label.unwrap_or_else(|| shown(&path, &self.config.cwd, &self.config.dirs.home));
-            self.roots.push(RootSpec { path, label, origin });
+            let label = shown(&path, &self.config.cwd, &self.config.dirs.home);
+            self.roots.push(RootSpec { path, label, project_label: None, origin });
+        }
+    }
+
+    /// Adds a root of the settings. A root of a project's file has the label that the user's file gives to its folder,
+    /// if any: the rules of the user's policy name it so.
+    fn add_configured(&mut self, root: &RootChoice) {
+        let before = self.roots.len();
+        self.add(root.path.clone(), RootOrigin::Config);
+        if let Some(added) = self.roots.get_mut(before) {
+            let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
+            match same.find_map(|other| other.label.clone()) {
+                Some(label) => added.label = label,
+                None => added.project_label = root.project_label.clone(),
+            }
         }
     }
 }
@@ -95,7 +111,7 @@ impl Unique<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_config::{Arguments, Env, RootChoice};
+    use skills_config::{Arguments, Env};
     use skills_skill::client::profiles;
 
     fn config() -> Config {
@@ -111,7 +127,11 @@ mod tests {
     #[test]
     fn roots_are_settings_project_and_home_in_order() {
         let mut config = config();
-        config.roots = vec![RootChoice { path: "/srv/skills".into(), label: Some("team".to_owned()) }];
+        config.roots = vec![RootChoice {
+            path: "/srv/skills".into(),
+            label: Some("team".to_owned()),
+            project_label: None,
+        }];
         let labels = labels(&config);
         let at = |label: &str| {
             labels.iter().position(|l| l == label).unwrap_or_else(|| panic!("{label} of {labels:?}"))
@@ -137,10 +157,29 @@ mod tests {
     #[test]
     fn a_folder_given_as_argument_is_the_only_root() {
         let mut config = config();
-        config.roots = vec![RootChoice { path: "/srv/skills".into(), label: None }];
+        config.roots = vec![RootChoice { path: "/srv/skills".into(), label: None, project_label: None }];
         config.argument_roots = vec!["/x".into(), "/home/ann/y".into(), "/x".into()];
         assert_eq!(labels(&config), ["/x", "~/y"]);
         assert_eq!(resolve(&config, profiles()).1, ShippedUse::Never);
+    }
+
+    #[test]
+    fn a_projects_label_replaces_no_name_that_rules_use() {
+        let mut config = config();
+        let root = |path: &str, label: Option<&str>, project_label: Option<&str>| RootChoice {
+            path: path.into(),
+            label: label.map(str::to_owned),
+            project_label: project_label.map(str::to_owned),
+        };
+        config.roots = vec![
+            root("/home/ann/repo/a/ev", None, Some("shipped")),
+            root("/home/ann/team", None, Some("mine")),
+            root("/home/ann/team", Some("team"), None),
+        ];
+        let roots = resolve(&config, profiles()).0;
+        let names = |root: &RootSpec| (root.label.clone(), root.project_label.clone());
+        assert_eq!(names(&roots[0]), ("./ev".to_owned(), Some("shipped".to_owned())));
+        assert_eq!(names(&roots[1]), ("team".to_owned(), None));
     }
 
     #[test]

@@ -467,7 +467,12 @@ mod tests {
     const SKILL: &str = "---\nname: x\ndescription: Does x.\n---\nbody\n";
 
     fn tree(root: &Path) -> Tree {
-        let spec = RootSpec { path: root.to_owned(), label: "root".to_owned(), origin: RootOrigin::Argument };
+        let spec = RootSpec {
+            path: root.to_owned(),
+            label: "root".to_owned(),
+            project_label: None,
+            origin: RootOrigin::Argument,
+        };
         Tree::new(vec![spec])
     }
 

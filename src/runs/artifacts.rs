@@ -195,7 +195,7 @@ impl Artifacts {
     pub(super) fn mark_upload(&self, digest: &str) -> io::Result<()> {
         if !self.is_stored(digest) {
             private_files::create_folder(&self.folder.join(&digest[..2]))?;
-            File::create(self.upload_mark(digest))?;
+            private_files::create_file(&self.upload_mark(digest), private_files::FILE_MODE)?;
         }
         Ok(())
     }

@@ -180,7 +180,8 @@ impl Artifacts {
         }
         private_files::create_folder(&folder)?;
         private_files::create_folder(&folder.join(&owner))?;
-        File::create(&record)?.set_modified(SystemTime::now())?;
+        private_files::create_file(&record, private_files::FILE_MODE)?;
+        File::options().write(true).open(&record)?.set_modified(SystemTime::now())?;
         let stored = self.mark_upload(&digest).and_then(|()| self.store(name, &mut &*content, |_| Ok(())));
         match (&stored, is_new, &mut guard.0.by_owner) {
             (Ok(_), true, Some(by_owner)) => {

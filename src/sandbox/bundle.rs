@@ -55,6 +55,9 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<ScriptLo
     let root = real;
     let target = root.join(&normalized).canonicalize().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => SandboxError::Missing { script: normalized.clone(), bundle: root.clone() },
+        // A NUL byte, or a name that is too long.
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => refused("it is not a valid path"),
+        io::ErrorKind::NotADirectory => refused("a part of it is not a folder"),
         _ => SandboxError::io("opening", &root.join(&normalized), source),
     })?;
     if !target.starts_with(&root) {
@@ -391,6 +394,9 @@ mod tests {
             ("scripts/../lib.py", ".."),
             ("/etc/passwd", "absolute"),
             ("scripts/none.py", "no script"),
+            ("scripts/run.py\0", "not a valid path"),
+            (&format!("scripts/{}", "n".repeat(300)), "not a valid path"),
+            ("scripts/run.py/x", "not a folder"),
         ] {
             let message = locate(bundle.path(), true, Path::new(path)).expect_err(path).to_string();
             assert!(message.contains(word), "{path}: {message}");

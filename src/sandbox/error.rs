@@ -89,6 +89,12 @@ pub enum SandboxError {
         /// What was observed.
         why: String,
     },
+    /// The script ended, but the files that it wrote could not be taken over.
+    #[error("the script ended, but its files are lost: {why}")]
+    FilesLost {
+        /// What failed.
+        why: String,
+    },
     /// A file or folder could not be accessed.
     #[error("{doing} {}: {source}", path.display())]
     Io {
@@ -111,7 +117,9 @@ impl SandboxError {
             Self::NoInterpreterKnown { .. } | Self::NoInterpreter { .. } => "invalid_configuration",
             Self::Changed { .. } => "skill_changed",
             Self::NoIsolation { .. } => "safety_denied",
-            Self::NotStarted { .. } | Self::Lost { .. } | Self::Io { .. } => "runtime_error",
+            Self::NotStarted { .. } | Self::Lost { .. } | Self::FilesLost { .. } | Self::Io { .. } => {
+                "runtime_error"
+            }
         }
     }
 

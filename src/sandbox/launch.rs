@@ -121,7 +121,7 @@ pub async fn run_isolated(
     };
     let disk = verdict.disk.unwrap_or_default();
     if let Some(why) = disk.error {
-        return Err(SandboxError::Lost { why });
+        return Err(SandboxError::FilesLost { why });
     }
     let exceeded = match (disk.bytes_full, disk.files_full) {
         (true, _) => Some(ExceededLimit { limit: DiskLimit::Bytes, allowed: limits.disk }),

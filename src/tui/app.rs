@@ -241,6 +241,10 @@ impl App {
         self.executor.screen.appearance.glyphs
     }
 
+    pub fn keymap(&self) -> &Keymap {
+        &self.executor.screen.keymap
+    }
+
     /// Returns what has been received so far, for a request of the core's state.
     pub fn received(&self) -> ReceivedEvents {
         self.executor.screen.core.received

@@ -222,7 +222,12 @@ mod tests {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
         let area = buf.area;
-        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let mut painter = Painter {
+            buf: &mut buf,
+            theme: &theme,
+            glyphs: &UNICODE,
+            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        };
         let header = Header {
             panes: &panes,
             awaited,

@@ -119,6 +119,31 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_project_are_named_as_in_the_keymap_and_none_of_them_acts() {
+        let keymap = Keymap::shipped().unwrap();
+        let names = |row: &Binding| (row.context.to_string(), row.action.to_string());
+        let rows: Vec<(String, String)> = keymap.bindings().iter().map(names).collect();
+        for (context, actions) in skills_config::PROJECT_KEYS {
+            for action in actions {
+                assert!(rows.contains(&(context.to_owned(), (*action).to_owned())), "{context}.{action}");
+            }
+        }
+        let acting = [
+            "open",
+            "submit",
+            "edit",
+            "carry-out",
+            "launch",
+            "load-skill",
+            "approve-now",
+            "send-now",
+            "undo",
+        ];
+        let all = skills_config::PROJECT_KEYS.into_iter().flat_map(|(_, actions)| actions);
+        assert_eq!(all.filter(|action| acting.contains(action)).count(), 0);
+    }
+
+    #[test]
     fn inner_contexts_win_and_global_comes_last() {
         let keymap = Keymap::shipped().unwrap();
         assert_eq!(keymap.action(key("j"), LIST, false), Some(Action::Down));

@@ -266,7 +266,12 @@ mod tests {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
         buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
-        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let mut painter = Painter {
+            buf: &mut buf,
+            theme: &theme,
+            glyphs: &UNICODE,
+            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        };
         clear(Rect::new(3, 0, 4, 3), &mut painter);
         assert_eq!(buf[(2, 1)].symbol(), " ");
         assert_eq!(buf[(0, 1)].symbol(), "日");

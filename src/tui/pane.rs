@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
+use super::keymap::Keymap;
 use super::overlay::{DialogSpec, Drafting, Reading};
 use super::panes::discover::Lookup;
 use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
@@ -362,6 +363,8 @@ pub struct Draw<'a> {
     /// Styles.
     pub theme: &'a Theme,
     pub glyphs: &'a Glyphs,
+    /// The keys in effect, for texts that name one.
+    pub keymap: &'a Keymap,
     /// The current time, for spinners.
     pub now: Instant,
     /// The wall clock in milliseconds since 1970-01-01 UTC, for relative times.

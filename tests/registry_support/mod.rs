@@ -42,6 +42,7 @@ impl World {
         let spec = |root: &&str| RootSpec {
             path: self.path(root),
             label: (*root).to_owned(),
+            project_label: None,
             origin: RootOrigin::Argument,
         };
         Settings {

@@ -14,6 +14,7 @@ pub fn root(label: &str, live: bool, state: RootState) -> Root {
     Root {
         path: PathBuf::from(format!("/home/ana/{}", label.trim_start_matches("~/"))),
         label: label.to_owned(),
+        project_label: None,
         origin: RootOrigin::User { client: "claude-code".into() },
         state,
         live,

@@ -352,7 +352,9 @@ impl Proposals {
         let facts = &proposal.facts;
         let first =
             facts.rollback.as_ref().or(facts.decision.as_ref()).map_or("another user", |first| &first.by);
-        let location = facts.location.display();
+        // Paths of this machine are not for the owners of API keys.
+        let file_name = facts.location.file_name().filter(|_| by.limited).map(Path::new);
+        let location = file_name.unwrap_or(&facts.location).display();
         let note = match (&order, repeated) {
             (ProposalAction::Approve { .. }, false) => format!("approved; wrote {location}"),
             (ProposalAction::Deny, false) => "denied; the skill is unchanged".to_owned(),

@@ -203,7 +203,7 @@ fn not_run(error: &SandboxError, target: &str) -> BindingFailure {
         "runtime_error" => CallFailure::RuntimeError,
         _ => CallFailure::InvalidConfiguration,
     };
-    let lost = matches!(error, SandboxError::Lost { .. });
+    let lost = matches!(error, SandboxError::Lost { .. } | SandboxError::FilesLost { .. });
     let effect = if lost { Effect::Possible } else { Effect::None };
     BindingFailure {
         effect,

@@ -106,6 +106,10 @@ impl Mounted {
         match self.copy_out(&self.disk.work, &self.disk.out, 0, &mut left) {
             Ok(complete) => found.truncated = !complete,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => found.bytes_full = true,
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                found.error =
+                    Some(format!("a path of its folders is longer than {} bytes", nix::libc::PATH_MAX));
+            }
             Err(error) => found.error = Some(format!("copying what the script wrote: {error}")),
         }
         found

@@ -87,7 +87,7 @@ impl DemoScreen {
         }
         let foot = Rect { y: area.bottom() - rows, height: rows, ..area };
         screen.set_style(foot, app.theme().style(crate::theme::Role::Base));
-        self.player.draw(foot, screen, app.theme(), app.glyphs());
+        self.player.draw(foot, screen, (app.theme(), app.glyphs(), app.keymap()));
         if let Err(error) = self.record(screen, now) {
             self.failed.get_or_insert(format!("the recording stopped: {error}"));
             self.cast = None;

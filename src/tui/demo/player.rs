@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 
 use super::{DemoOptions, Input};
 use crate::glyphs::Glyphs;
-use crate::keymap::parse_key;
+use crate::keymap::{Keymap, parse_key};
 use crate::theme::{Role, Theme};
 use crate::widgets::{Painter, cut_end};
 
@@ -247,8 +247,8 @@ impl Player {
     }
 
     /// Draws the caption and the keys below the screen.
-    pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: &Glyphs) {
-        let mut painter = Painter { buf, theme, glyphs };
+    pub fn draw(&self, area: Rect, buf: &mut Buffer, (theme, glyphs, keymap): (&Theme, &Glyphs, &Keymap)) {
+        let mut painter = Painter { buf, theme, glyphs, keymap };
         painter.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
         let row = Rect { y: area.y + 1, height: 1, ..area };
         painter.run(row.x, row.y, " ", row.width, Role::Text);
@@ -370,7 +370,7 @@ mod tests {
         for width in [60, 80, 140] {
             let area = Rect::new(0, 0, width, ROWS);
             let mut buf = Buffer::empty(area);
-            player.draw(area, &mut buf, &theme, &glyphs);
+            player.draw(area, &mut buf, (&theme, &glyphs, &crate::keymap::Keymap::shipped().unwrap()));
             let seen = text_of(&buf);
             assert!(seen.contains("q Esc quit") && seen.contains("0/2"), "{width}: {seen}");
         }
@@ -391,7 +391,11 @@ mod tests {
         let mut seen = String::new();
         for _ in 0..2 {
             let mut buf = Buffer::empty(area);
-            player.draw(area, &mut buf, &theme, &crate::glyphs::UNICODE);
+            player.draw(
+                area,
+                &mut buf,
+                (&theme, &crate::glyphs::UNICODE, &crate::keymap::Keymap::shipped().unwrap()),
+            );
             seen += &text_of(&buf);
             player.forward(now);
         }

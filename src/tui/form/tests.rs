@@ -41,7 +41,9 @@ fn type_text(form: &mut Form, text: &str) {
 fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> (String, Option<Position>) {
     let theme = Theme::shipped(if ascii { "mono" } else { "dark" }, Depth::True).unwrap();
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+    let keymap = crate::keymap::Keymap::shipped().unwrap();
     let mut cx = Draw {
+        keymap: &keymap,
         theme: &theme,
         glyphs: if ascii { &ASCII } else { &UNICODE },
         now: Instant::now(),

@@ -993,7 +993,12 @@ mod tests {
         let screen = |editor: &mut DraftEditor| {
             let mut buf = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 80, 24));
             let theme = Theme::shipped("dark", Depth::True).unwrap();
-            let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &crate::glyphs::UNICODE };
+            let mut painter = Painter {
+                buf: &mut buf,
+                theme: &theme,
+                glyphs: &crate::glyphs::UNICODE,
+                keymap: &crate::keymap::Keymap::shipped().unwrap(),
+            };
             editor.draw(Rect::new(0, 0, 80, 24), &mut painter, Instant::now());
             crate::picture::text(&buf)
         };

@@ -7,7 +7,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::rich::RichLine;
 use super::text_width::cut_end;
+use crate::action::{Action, Context};
 use crate::glyphs::Glyphs;
+use crate::keymap::{Keymap, key_name};
 use crate::pane::Draw;
 use crate::theme::{Role, Theme};
 
@@ -18,6 +20,8 @@ pub struct Painter<'a> {
     /// Styles.
     pub theme: &'a Theme,
     pub glyphs: &'a Glyphs,
+    /// The keys in effect.
+    pub keymap: &'a Keymap,
 }
 
 /// Dims content that may be outdated; everything else about it stays.
@@ -32,7 +36,24 @@ pub fn fade(area: Rect, buf: &mut Buffer) {
 impl<'a> Painter<'a> {
     /// Creates a painter for one frame.
     pub fn new(buf: &'a mut Buffer, cx: &Draw<'a>) -> Self {
-        Self { buf, theme: cx.theme, glyphs: cx.glyphs }
+        Self { buf, theme: cx.theme, glyphs: cx.glyphs, keymap: cx.keymap }
+    }
+
+    /// Returns the short name of the key of an action, as the footer shows it; `None` without a key.
+    pub fn key(&self, action: Action, contexts: &[Context]) -> Option<String> {
+        self.keymap.key_for(action, contexts, false).map(|key| key_name(key, self.glyphs))
+    }
+
+    /// Returns the name of the key of an action for a sentence (`Ctrl-S`); `no key` without one.
+    pub fn key_word(&self, action: Action, contexts: &[Context]) -> String {
+        let short = self.key(action, contexts);
+        short.map_or_else(
+            || "no key".to_owned(),
+            |short| match short.strip_prefix('^') {
+                Some(rest) if !rest.is_empty() => format!("Ctrl-{rest}"),
+                _ => short,
+            },
+        )
     }
 
     /// Writes text from `x`, at most `max` cells; returns the column after it.

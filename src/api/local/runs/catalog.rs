@@ -139,6 +139,7 @@ mod tests {
         let root = Root {
             path: home.path().to_owned(),
             label: "root".to_owned(),
+            project_label: None,
             origin: RootOrigin::Argument,
             state: RootState::Present,
             live: false,

@@ -173,7 +173,7 @@ fn kind(word: &str) -> MetricKind {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a count is whole and never negative; past 2^53 its text form is no more exact"
+    reason = "a count is whole and never negative; past 2^53 its text form is no longer exact"
 )]
 fn to_count(value: f64) -> u64 {
     value as u64

@@ -46,29 +46,39 @@ enum Phase {
     Done,
 }
 
+/// Where the keys of the dialog are looked up, innermost first.
+const CONTEXTS: [Context; 2] = [Context::Bulk, Context::Dialog];
+
 impl Phase {
     /// Returns the line below the list.
-    fn status(self, runs: &RunRows, now: Instant) -> (String, Role) {
+    fn status(self, runs: &RunRows, now: Instant, painter: &Painter<'_>) -> (String, Role) {
         let tally = runs.tally();
+        let key = |action| painter.key_word(action, &CONTEXTS);
         match self {
             Self::Choosing => {
                 let left_out = runs.rows.iter().filter(|row| row.blocked.is_some()).count();
                 let text = match left_out {
-                    0 => "Space toggles a run. Nothing is sent yet.".to_owned(),
-                    _ => format!("Space toggles a run. {} excluded.", counted(left_out, "run")),
+                    0 => format!("{} toggles a run. Nothing is sent yet.", key(Action::Mark)),
+                    _ => {
+                        format!("{} toggles a run. {} excluded.", key(Action::Mark), counted(left_out, "run"))
+                    }
                 };
                 (text, Role::Muted)
             }
             Self::Counting(_) if runs.loading() > 0 => {
                 let text = format!(
-                    "Loading what {} would execute: sending waits for it. u cancels.",
-                    counted(runs.loading(), "run")
+                    "Loading what {} would execute: sending waits for it. {} cancels.",
+                    counted(runs.loading(), "run"),
+                    key(Action::Undo)
                 );
                 (text, Role::Waiting)
             }
             Self::Counting(until) => {
                 let left = until.saturating_duration_since(now).as_millis().div_ceil(1_000).max(1);
-                (format!("Sending in {left} s. Nothing is sent yet: u cancels, S sends now."), Role::Waiting)
+                let (cancel, send) = (key(Action::Undo), key(Action::SendNow));
+                let text =
+                    format!("Sending in {left} s. Nothing is sent yet: {cancel} cancels, {send} sends now.");
+                (text, Role::Waiting)
             }
             Self::Sending(_) => {
                 let accepted = tally.done + tally.approved_in_part + tally.decided_before;
@@ -306,41 +316,41 @@ impl BulkDialog {
 
     fn buttons(&self) -> Vec<Button> {
         let runs = counted(self.runs.unsent(), "run");
-        let (action, key, danger) = match self.command {
-            CommandName::Approve => (Action::ApproveNow, "A", false),
-            CommandName::Deny => (Action::DenyNow, "D", true),
-            CommandName::Cancel => (Action::Execute, "^S", true),
-            _ => (Action::Execute, "^S", false),
+        let (action, danger) = match self.command {
+            CommandName::Approve => (Action::ApproveNow, false),
+            CommandName::Deny => (Action::DenyNow, true),
+            CommandName::Cancel => (Action::Execute, true),
+            _ => (Action::Execute, false),
         };
         let changed = self.runs.changed().count();
         let despite = |label: &str| {
             let which = if label == "Exclude" { "of changed skills" } else { "with the launched version" };
             let label = format!("{label} {} {which}", counted(changed, "run"));
-            (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label, "W"))
+            (changed > 0).then(|| Button::new(Action::AllowChangedSkill, label))
         };
         match self.phase {
             Phase::Choosing => {
                 // Next to "Cancel 2 runs", a button "Cancel" would be ambiguous.
                 let label = if self.command == CommandName::Cancel { "Keep running" } else { "Cancel" };
-                let mut out = vec![Button::new(Action::Back, label, "Esc")];
+                let mut out = vec![Button::new(Action::Back, label)];
                 if self.runs.unsent() > 0 {
                     let label = format!("{} {runs}", verb(self.command).0);
-                    out.push(Button { danger, ..Button::new(action, label, key) });
+                    out.push(Button { danger, ..Button::new(action, label) });
                 }
                 let is_on = self.runs.changed().all(|row| row.despite);
                 out.extend(despite(if is_on { "Exclude" } else { "Include" }));
                 out
             }
             Phase::Counting(_) if self.runs.loading() > 0 => {
-                vec![Button::new(Action::Undo, "Cancel sending", "u")]
+                vec![Button::new(Action::Undo, "Cancel sending")]
             }
             Phase::Counting(_) => vec![
-                Button::new(Action::Undo, "Cancel sending", "u"),
-                Button::new(Action::SendNow, format!("Send {} now", self.runs.unsent()), "S"),
+                Button::new(Action::Undo, "Cancel sending"),
+                Button::new(Action::SendNow, format!("Send {} now", self.runs.unsent())),
             ],
-            Phase::Sending(_) => vec![Button::new(Action::Back, "Stop", "Esc")],
+            Phase::Sending(_) => vec![Button::new(Action::Back, "Stop")],
             Phase::Done => {
-                let mut out = vec![Button::new(Action::Back, "Close", "Esc")];
+                let mut out = vec![Button::new(Action::Back, "Close")];
                 out.extend(despite("Resume"));
                 out
             }
@@ -354,7 +364,7 @@ impl Overlay for BulkDialog {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Bulk, Context::Dialog]
+        CONTEXTS.to_vec()
     }
 
     fn at(&mut self, now: Instant) {
@@ -583,7 +593,7 @@ impl Overlay for BulkDialog {
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);
         let (text, role) = match &self.said {
             Some(said) if self.phase == Phase::Choosing => (said.clone(), Role::Danger),
-            _ => self.phase.status(&self.runs, now),
+            _ => self.phase.status(&self.runs, now, painter),
         };
         let y = inside.bottom().saturating_sub(3);
         if matches!(self.phase, Phase::Counting(_)) {
@@ -599,7 +609,7 @@ impl Overlay for BulkDialog {
             Focus::Button(at) => Some(at.min(all.len().saturating_sub(1))),
             Focus::Text(_) => None,
         };
-        self.drawn.buttons = parts::buttons(row, painter, &all, focused);
+        self.drawn.buttons = parts::buttons(row, painter, (&all, &CONTEXTS), focused);
         cursor
     }
 

@@ -5,6 +5,7 @@ mod fields;
 mod gates;
 mod view;
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -300,24 +301,38 @@ fn button_hints(buttons: &[Button]) -> Vec<Hint> {
 }
 
 /// Returns the line below the buttons.
-fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &'static str {
-    let captions = if gates.sending() {
-        ["Sent; waiting for the response."; 2]
+fn caption(
+    gates: &Gates,
+    (notes_are_empty, in_text): (bool, bool),
+    inner: u16,
+    painter: &Painter<'_>,
+) -> Cow<'static, str> {
+    let key = |action| painter.key_word(action, &[Context::Dialog]);
+    let (approve, deny) = (key(Action::ApproveNow), key(Action::DenyNow));
+    let leave = painter.key_word(Action::LeaveField, &[Context::Field]);
+    let captions: [Cow<'static, str>; 2] = if gates.sending() {
+        ["Sent; waiting for the response."; 2].map(Cow::from)
     } else if gates.not_permitted().is_some() {
-        ["This API key lacks the scope shown above.", "This API key cannot decide."]
+        ["This API key lacks the scope shown above.", "This API key cannot decide."].map(Cow::from)
     } else if !gates.takes_text() {
-        ["No pending decision."; 2]
+        ["No pending decision."; 2].map(Cow::from)
     } else if in_text {
-        ["Press Esc to leave the field, then choose a button.", "Press Esc to leave the field, then decide."]
+        [
+            format!("Press {leave} to leave the field, then choose a button.").into(),
+            format!("Press {leave} to leave the field, then decide.").into(),
+        ]
     } else if notes_are_empty {
         if gates.all[0].sheet.outcome_unknown {
-            ["Type to add notes. Uppercase keys decide."; 2]
+            ["Type to add notes. Uppercase keys decide."; 2].map(Cow::from)
         } else if gates.in_the_way().is_some() {
-            ["D denies; other letters start the notes.", "D denies, others add notes."]
+            [
+                format!("{deny} denies; other letters start the notes.").into(),
+                format!("{deny} denies, others add notes.").into(),
+            ]
         } else {
             [
-                "A approves, D denies; other letters start the notes.",
-                "A approves, D denies, others add notes.",
+                format!("{approve} approves, {deny} denies; other letters start the notes.").into(),
+                format!("{approve} approves, {deny} denies, others add notes.").into(),
             ]
         }
     } else {
@@ -325,8 +340,10 @@ fn caption(gates: &Gates, notes_are_empty: bool, in_text: bool, inner: u16) -> &
             "Notes are stored with the decision, and kept as a draft if you close.",
             "Notes are kept as a draft if you close.",
         ]
+        .map(Cow::from)
     };
-    captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))]
+    let [long, short] = captions;
+    if cells(&long) > inner.saturating_sub(2) { short } else { long }
 }
 
 impl Overlay for Decision {
@@ -519,7 +536,7 @@ impl Overlay for Decision {
             body = lines(width, painter);
         }
         let inner = width.saturating_sub(6);
-        let caption = caption(&self.gates, self.fields.notes.is_empty(), self.in_text(), inner);
+        let caption = caption(&self.gates, (self.fields.notes.is_empty(), self.in_text()), inner, painter);
         // Approver, notes and buttons, with blank rows if there is enough space, and the caption.
         let long = self.fields.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
         let notes: u16 = if roomy || long || self.focus == Focus::Field(Part::Notes) { 2 } else { 1 };
@@ -546,10 +563,14 @@ impl Overlay for Decision {
         let cursor = self.fields.draw(areas, (&self.gates.current().sheet, focused), painter);
         y += 1 + notes + 2 * air;
         let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
-        self.button_areas =
-            parts::buttons(Rect { y, height: 1, ..inside }, painter, &self.gates.buttons(), focused);
+        self.button_areas = parts::buttons(
+            Rect { y, height: 1, ..inside },
+            painter,
+            (&self.gates.buttons(), &[Context::Dialog]),
+            focused,
+        );
         if roomy {
-            painter.put(inside.x, y + 2, caption, Role::Muted, inside.width);
+            painter.put(inside.x, y + 2, &caption, Role::Muted, inside.width);
         } else {
             let note = format!(" {caption} ");
             let available = outer.width.saturating_sub(6);

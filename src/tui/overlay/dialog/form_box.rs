@@ -168,7 +168,7 @@ impl FormBox {
             cursor = parts::form(&mut self.form, area, look, painter, now);
         }
         let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
-        self.pressed = parts::buttons(row, painter, around.buttons, self.button);
+        self.pressed = parts::buttons(row, painter, (around.buttons, &[Context::Dialog]), self.button);
         cursor.filter(|_| focused)
     }
 }

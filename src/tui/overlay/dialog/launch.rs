@@ -54,9 +54,9 @@ impl LaunchDialog {
 
     fn buttons(&self) -> Vec<Button> {
         if self.sent || self.view.blocked.is_some() {
-            return vec![Button::new(Action::Back, "Close", "Esc")];
+            return vec![Button::new(Action::Back, "Close")];
         }
-        vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, "Launch", "^S")]
+        vec![Button::new(Action::Back, "Cancel"), Button::new(Action::Execute, "Launch")]
     }
 
     fn press(&mut self, action: Option<Action>) -> Outcome {

@@ -19,20 +19,18 @@ pub const LABEL: u16 = 14;
 pub struct Button {
     pub action: Action,
     pub label: String,
-    /// The key that triggers it.
-    pub key: &'static str,
     /// Whether its effect is irreversible.
     pub danger: bool,
 }
 
 impl Button {
-    pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
-        Self { action, label: label.into(), key, danger: false }
+    pub fn new(action: Action, label: impl Into<String>) -> Self {
+        Self { action, label: label.into(), danger: false }
     }
 
     /// Creates a button that stops or removes something.
-    pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
-        Self { danger: true, ..Self::new(action, label, key) }
+    pub fn danger(action: Action, label: impl Into<String>) -> Self {
+        Self { danger: true, ..Self::new(action, label) }
     }
 }
 
@@ -97,6 +95,7 @@ pub fn form(
     let mut cx = Draw {
         theme: painter.theme,
         glyphs: painter.glyphs,
+        keymap: painter.keymap,
         now,
         clock_ms: 0,
         focused: true,
@@ -134,15 +133,23 @@ pub fn more_below(area: Rect, painter: &mut Painter<'_>, lines: usize, scroll: &
     }
 }
 
-/// Draws buttons in a row: the first on the left, the others together on the right. Returns their areas.
-pub fn buttons(row: Rect, painter: &mut Painter<'_>, all: &[Button], focused: Option<usize>) -> Vec<Rect> {
-    let text = |button: &Button, air: &str| format!("{air}{}  {}{air}", button.label, button.key);
-    let width = |air: &str| all.iter().map(|button| cells(&text(button, air)) + 2).sum::<u16>();
+/// Draws buttons in a row, with their keys in these contexts: the first on the left, the others together on the right.
+/// Returns their areas.
+pub fn buttons(
+    row: Rect,
+    painter: &mut Painter<'_>,
+    (all, contexts): (&[Button], &[Context]),
+    focused: Option<usize>,
+) -> Vec<Rect> {
+    let keys = all.iter().map(|button| painter.key(button.action, contexts).map(|key| format!("  {key}")));
+    let keys: Vec<String> = keys.map(Option::unwrap_or_default).collect();
+    let text = |at: usize, air: &str| format!("{air}{}{}{air}", all[at].label, keys[at]);
+    let width = |air: &str| (0..all.len()).map(|at| cells(&text(at, air)) + 2).sum::<u16>();
     let air = ["   ", "  ", " ", ""].into_iter().find(|air| width(air) <= row.width).unwrap_or("");
     let mut out = Vec::with_capacity(all.len());
     let mut end = row.right();
     for (at, button) in all.iter().enumerate().rev() {
-        let text = text(button, air);
+        let text = text(at, air);
         let wide = cells(&text).min(row.width);
         let start = if at == 0 { row.x } else { end.saturating_sub(wide).max(row.x) };
         let role = match (focused == Some(at), button.danger) {

@@ -70,7 +70,7 @@ impl PromptDialog {
 
     fn buttons(&self) -> [Button; 2] {
         let (_, label, _) = self.labels();
-        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::Execute, label, "^S")]
+        [Button::new(Action::Back, "Cancel"), Button::new(Action::Execute, label)]
     }
 
     fn press(&mut self, action: Option<Action>) -> Outcome {

@@ -1,6 +1,7 @@
 //! The dialog that decides a proposal: what is written to which file, the digests, and notes. Opening it decides
 //! nothing, and Enter closes it without a decision until another button has the focus.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -79,15 +80,12 @@ impl ProposalDialog {
     fn choices(&self) -> Vec<Button> {
         match self.command {
             ProposalCommand::RollBack => {
-                vec![
-                    Button::new(Action::Back, "Cancel", "Esc"),
-                    Button::danger(Action::Execute, "Roll back", "^S"),
-                ]
+                vec![Button::new(Action::Back, "Cancel"), Button::danger(Action::Execute, "Roll back")]
             }
             ProposalCommand::Approve | ProposalCommand::Deny => vec![
-                Button::new(Action::Back, "Cancel", "Esc"),
-                Button::danger(Action::DenyNow, "Deny", "D"),
-                Button::new(Action::ApproveNow, "Approve", "A"),
+                Button::new(Action::Back, "Cancel"),
+                Button::danger(Action::DenyNow, "Deny"),
+                Button::new(Action::ApproveNow, "Approve"),
             ],
         }
     }
@@ -133,18 +131,30 @@ impl ProposalDialog {
     }
 
     /// Returns the line below the buttons.
-    fn caption(&self) -> &'static str {
-        match self.command {
-            _ if self.discarding => "The notes are not kept: Esc again closes, any other key continues.",
-            ProposalCommand::RollBack if self.in_text() => "Tab and Esc leave the notes. Ctrl-S rolls back.",
-            _ if self.in_text() => "Tab and Esc leave the notes; then A approves and D denies.",
+    fn caption(&self, painter: &Painter<'_>) -> Cow<'static, str> {
+        let key = |action| painter.key_word(action, &[Context::Dialog]);
+        let text = match self.command {
+            _ if self.discarding => {
+                let close = key(Action::Back);
+                return format!("The notes are not kept: {close} again closes, any other key continues.")
+                    .into();
+            }
+            ProposalCommand::RollBack if self.in_text() => {
+                return format!("Tab and Esc leave the notes. {} rolls back.", key(Action::Execute)).into();
+            }
+            _ if self.in_text() => {
+                let (approve, deny) = (key(Action::ApproveNow), key(Action::DenyNow));
+                return format!("Tab and Esc leave the notes; then {approve} approves and {deny} denies.")
+                    .into();
+            }
             ProposalCommand::RollBack => {
                 "The file is restored only if it is exactly what the approval wrote."
             }
             ProposalCommand::Approve | ProposalCommand::Deny => {
                 "Approval writes the file only if it is exactly the one that was reviewed."
             }
-        }
+        };
+        text.into()
     }
 
     fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -311,9 +321,10 @@ impl Overlay for ProposalDialog {
         };
         let cursor = parts::text(self.notes_area, painter, &mut self.notes, &row);
         let buttons = Rect { y: body.bottom() + 4, height: 1, ..inside };
-        self.buttons = parts::buttons(buttons, painter, &self.choices(), self.button());
+        self.buttons = parts::buttons(buttons, painter, (&self.choices(), &[Context::Dialog]), self.button());
         let role = if self.discarding { Role::Warning } else { Role::Muted };
-        painter.put(inside.x, body.bottom() + 5, self.caption(), role, inside.width);
+        let caption = self.caption(painter);
+        painter.put(inside.x, body.bottom() + 5, &caption, role, inside.width);
         cursor
     }
 }

@@ -127,15 +127,15 @@ impl RunCommandDialog {
 
     fn buttons(&self) -> Vec<Button> {
         if !self.open() {
-            return vec![Button::new(Action::Back, "Close", "Esc")];
+            return vec![Button::new(Action::Back, "Close")];
         }
         let label = self.kind.labels(&self.run).0;
         let act = if self.kind == RunCommandKind::Cancel {
-            Button::danger(Action::Execute, label, "^S")
+            Button::danger(Action::Execute, label)
         } else {
-            Button::new(Action::Execute, label, "^S")
+            Button::new(Action::Execute, label)
         };
-        vec![Button::new(Action::Back, self.kind.closing(), "Esc"), act]
+        vec![Button::new(Action::Back, self.kind.closing()), act]
     }
 
     /// Moves the focus to the next applicable part.
@@ -463,7 +463,7 @@ impl Overlay for RunCommandDialog {
         }
         let last = row(inside.bottom().saturating_sub(1 + air));
         let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
-        self.drawn.buttons = parts::buttons(last, painter, &self.buttons(), focused);
+        self.drawn.buttons = parts::buttons(last, painter, (&self.buttons(), &[Context::Dialog]), focused);
         cursor
     }
 }

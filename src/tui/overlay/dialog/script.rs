@@ -40,7 +40,7 @@ impl ScriptDialog {
     }
 
     fn choices() -> [Button; 2] {
-        [Button::new(Action::Back, "Cancel", "Esc"), Button::danger(Action::Execute, "Run it", "^S")]
+        [Button::new(Action::Back, "Cancel"), Button::danger(Action::Execute, "Run it")]
     }
 
     fn press(&self, action: Action) -> Outcome {
@@ -159,7 +159,7 @@ impl Overlay for ScriptDialog {
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
         parts::scrolled(body, painter, &lines, &mut self.scroll);
         let row = Rect { y: body.bottom() + 1, height: 1, ..inside };
-        self.buttons = parts::buttons(row, painter, &Self::choices(), Some(self.focus));
+        self.buttons = parts::buttons(row, painter, (&Self::choices(), &[Context::Dialog]), Some(self.focus));
         None
     }
 }
@@ -212,7 +212,12 @@ mod tests {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
         let area = buf.area;
-        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let mut painter = Painter {
+            buf: &mut buf,
+            theme: &theme,
+            glyphs: &UNICODE,
+            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        };
         dialog.draw(area, &mut painter, Instant::now());
         picture::text(&buf)
     }

@@ -13,7 +13,7 @@ use super::preview::Preview;
 use super::reference::Reference;
 use super::skills::Skills;
 use super::targets::Targets;
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::form::{Form, FormOutcome};
 use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
@@ -405,7 +405,8 @@ fn draw_button(
     (blocked, focused): (Option<String>, bool),
     painter: &mut Painter<'_>,
 ) -> Rect {
-    let key = " ^S";
+    let key =
+        painter.key(Action::Execute, &[Context::Attach]).map(|key| format!(" {key}")).unwrap_or_default();
     let text = match (painter.glyphs.ascii, blocked.is_none()) {
         (true, true) => format!("[ Attach{key} ]"),
         (true, false) => format!("  Attach{key}  "),

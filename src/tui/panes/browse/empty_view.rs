@@ -43,7 +43,7 @@ pub(super) fn draw(list: &SkillList, scan: &ScanProgress, area: Rect, buf: &mut 
     y += 1;
     painter.put(x, y, &format!("Searched in {}:", counted(roots.len(), "place")), Role::Muted, width);
     y += 2;
-    let longest = roots.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let longest = roots.iter().map(|r| cells(&r.title())).max().unwrap_or(0);
     let label = longest.clamp(20, width.saturating_sub(18).max(20));
     let rows = area.bottom().saturating_sub(y + 6);
     for root in roots.iter().take(usize::from(rows)) {
@@ -58,7 +58,7 @@ pub(super) fn draw(list: &SkillList, scan: &ScanProgress, area: Rect, buf: &mut 
         let (sign, sign_role) =
             if failed { (painter.glyphs.bad, role) } else { (painter.glyphs.pending, Role::Muted) };
         painter.put(x, y, sign, sign_role, 1);
-        let name = shown(&root.label);
+        let name = shown(&root.title());
         painter.put(x + 2, y, &cut_middle(&name, label, painter.glyphs.ellipsis), Role::Text, label);
         painter.put(x + 2 + label + 3, y, &state, role, width.saturating_sub(label + 5));
         y += 1;

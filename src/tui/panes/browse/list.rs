@@ -198,7 +198,7 @@ fn group_of(key: Key<'_>, catalog: &Catalog, options: &RowOptions<'_>) -> Group 
         Key::Root(index) => {
             let root = catalog.roots.get(index);
             live = root.is_some_and(|r| r.live);
-            let label = root.map_or_else(|| "elsewhere".to_owned(), |r| shown(&r.label));
+            let label = root.map_or_else(|| "elsewhere".to_owned(), |r| shown(&r.title()));
             (format!("root {index}"), label, 0, index)
         }
         Key::Domain(Some(domain)) => (format!("domain {domain}"), domain.to_owned(), 0, 0),

@@ -418,7 +418,7 @@ fn draw_no_skills(catalog: &Catalog, area: Rect, painter: &mut Painter<'_>) {
     painter.put_cut(x, area.y + 1, &text, Role::Text, width);
     let rows = usize::from(area.height.saturating_sub(3));
     for (row, root) in roots.iter().take(rows).enumerate() {
-        let label = shown(&root.label);
+        let label = shown(&root.title());
         let label = cut_middle(&label, width.saturating_sub(2), painter.glyphs.ellipsis);
         painter.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
     }

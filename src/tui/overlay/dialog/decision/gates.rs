@@ -128,22 +128,22 @@ impl Gates {
         let open = self.selected().count();
         let blocked = self.in_the_way().is_some();
         if !self.takes_text() {
-            return vec![Button::new(Action::Back, "Close", "Esc")];
+            return vec![Button::new(Action::Back, "Close")];
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
         let mut out = vec![
-            Button::new(Action::Back, "Cancel", "Esc"),
-            Button::danger(Action::DenyNow, format!("Deny{count}"), "D"),
+            Button::new(Action::Back, "Cancel"),
+            Button::danger(Action::DenyNow, format!("Deny{count}")),
         ];
         if self.all[0].sheet.outcome_unknown {
-            out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
-            out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
-            out.push(Button::new(Action::MarkCompleted, "Happened", "H"));
+            out.push(Button::danger(Action::FailStep, format!("Fail{count}")));
+            out.push(Button::new(Action::SkipStep, format!("Skip{count}")));
+            out.push(Button::new(Action::MarkCompleted, "Happened"));
             if !blocked {
-                out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
+                out.push(Button::new(Action::RunAgain, format!("Run again{count}")));
             }
         } else if !blocked {
-            out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
+            out.push(Button::new(Action::ApproveNow, format!("Approve{count}")));
         }
         out
     }
