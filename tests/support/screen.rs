@@ -54,6 +54,7 @@ impl Screen {
         let mut cx = Draw {
             theme: &self.theme,
             glyphs: self.glyphs,
+            keymap: &skills_tui::keymap::Keymap::shipped().unwrap(),
             now: Instant::now(),
             clock_ms: self.clock_ms,
             focused: true,
