@@ -19,7 +19,7 @@ use skills_discovery::{
     contains_word, matched_exclusion,
 };
 use skills_registry::Catalog;
-use skills_session::{Listed, Shown};
+use skills_session::{Listed, Shown, without_description};
 use skills_skill::client::one_blank;
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::lint::rules;
@@ -1263,8 +1263,7 @@ fn description_check(
         |profile| profile.stated(&subject.description, when_to_use),
     );
     if let Shown::NameOnly { why } = shown
-        && stated.trim().is_empty()
-        && listed.name_only.is_none()
+        && *why == without_description(&view.name)
     {
         let evidence = format!("only the name is shown: {why}");
         let nothing =

@@ -27,11 +27,11 @@ pub(crate) enum Language {
     Han,
 }
 
-/// Frequent characters that Chinese writes and Japanese does not.
+/// Frequent characters that Chinese writes and Japanese does not, or only with Kana around them.
 const CHINESE_CHARACTERS: &str = "从个时测试查为发应户运实过证标对动现构关进规计单务码检类产验复则项确每设问处库间结审调级优编输变题态记评选货\
     误错开录值图费线认请仅预资导环组您报划适这视统风业话创别响场层执议约获键险义换阶转电异协择败权读简语续么\
     质启护销询终增见经频说该识们节队页长归显强联购连门备边词负储块缓监围员离达访译订张车买卖讲谢谁给帮吗呢吧\
-    份你啊";
+    份你啊网载带怎哪它她迁我";
 
 /// Frequent characters that Japanese writes and Chinese does not.
 const JAPANESE_CHARACTERS: &str = "実検関価処対読発済効値続込録択応単頼拠両拡経従駆観覚図専満仮広売払転歴様圧廃増粋戻軽隠譲険挿毎気帰楽黙産\

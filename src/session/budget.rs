@@ -245,13 +245,18 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         if let Some(what) = &entry.unknown {
             *shown = Shown::Unknown { what: what.clone() };
         } else if *shown == Shown::Complete && entry.description.trim().is_empty() {
-            *shown = Shown::NameOnly { why: format!("{} finds no description", profile.name) };
+            *shown = Shown::NameOnly { why: without_description(&profile.name) };
         }
     }
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
     let made = BudgetResult::of(&work.rows);
     let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
     Allowance { entries: work.rows, fill }
+}
+
+/// Returns why the name alone is shown of a skill in which the client finds no description.
+pub fn without_description(client: &str) -> String {
+    format!("{client} finds no description")
 }
 
 /// Returns the truncation of an entry before the budget is applied: its description may be too long in itself, or
