@@ -65,10 +65,9 @@ impl Phase {
                 };
                 (text, Role::Muted)
             }
-            Self::Counting(_) if runs.loading() > 0 => {
+            Self::Counting(_) if runs.is_loading() => {
                 let text = format!(
-                    "Loading what {} would execute: sending waits for it. {} cancels.",
-                    counted(runs.loading(), "run"),
+                    "Loading what the run under the cursor would execute. Nothing is sent before. {} cancels.",
                     key(Action::Undo)
                 );
                 (text, Role::Waiting)
@@ -115,7 +114,7 @@ impl Phase {
                 out.extend([hint(Action::NextPart, "next button"), hint(Action::Back, "back")]);
                 out
             }
-            Self::Counting(_) if runs.loading() > 0 => vec![hint(Action::Undo, "cancel sending")],
+            Self::Counting(_) if runs.is_loading() => vec![hint(Action::Undo, "cancel sending")],
             Self::Counting(_) => {
                 vec![hint(Action::Undo, "cancel sending"), hint(Action::SendNow, "send now")]
             }
@@ -227,7 +226,7 @@ impl BulkDialog {
 
     /// Sends without waiting for the end of the delay.
     fn send_now(&mut self) -> Outcome {
-        if !matches!(self.phase, Phase::Counting(_)) || self.runs.loading() > 0 {
+        if !matches!(self.phase, Phase::Counting(_)) || self.runs.is_loading() {
             return Outcome::Stay;
         }
         let effect = self.send(0);
@@ -341,7 +340,7 @@ impl BulkDialog {
                 out.extend(despite(if is_on { "Exclude" } else { "Include" }));
                 out
             }
-            Phase::Counting(_) if self.runs.loading() > 0 => {
+            Phase::Counting(_) if self.runs.is_loading() => {
                 vec![Button::new(Action::Undo, "Cancel sending")]
             }
             Phase::Counting(_) => vec![
@@ -373,7 +372,7 @@ impl Overlay for BulkDialog {
 
     fn tick(&mut self, now: Instant) -> Outcome {
         match self.phase {
-            Phase::Counting(_) if self.runs.loading() > 0 => {
+            Phase::Counting(_) if self.runs.is_loading() => {
                 self.phase = Phase::Counting(now + CANCEL_DELAY);
                 Outcome::Stay
             }
@@ -437,7 +436,7 @@ impl Overlay for BulkDialog {
     }
 
     fn on_message(&mut self, message: &Message) -> Outcome {
-        let was_loading = self.runs.loading() > 0;
+        let was_loading = self.runs.is_loading();
         if let Message::Run(RunResponse::Detail(_, Ok(detail))) = message {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,

@@ -146,10 +146,13 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
         return 0;
     }
     let mut painter = Painter::new(buf, cx);
+    // A value that the filter contains is marked; a click on it removes it.
+    let is_selected = |term: &str| with_term(list.filter.field.text(), term).1 == TermEffect::Removes;
+    let has_selected = found.iter().flat_map(|facet| &facet.values).any(|value| is_selected(&value.term));
+    let hint = if has_selected { "add or remove" } else { "add to the filter" };
     // Two blank cells separate the values from the hint.
-    let end = row.right().saturating_sub(cells("+ add to the filter") + 3);
+    let end = row.right().saturating_sub(cells(hint) + 5);
     let mut x = row.x + 5;
-    let mut has_selected = false;
     'all: for facet in found {
         if x + cells(&facet.key) + 10 > end {
             break;
@@ -157,10 +160,8 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
         x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
         for value in &facet.values {
             let number = format!("{}{more}", count(usize::try_from(value.runs).unwrap_or(0)));
-            // A value that the filter contains is marked; a click on it removes it.
-            let is_selected = with_term(list.filter.field.text(), &value.term).1 == TermEffect::Removes;
-            has_selected |= is_selected;
-            let sign = if is_selected { format!("{} ", painter.glyphs.set) } else { String::new() };
+            let sign =
+                if is_selected(&value.term) { format!("{} ", painter.glyphs.set) } else { String::new() };
             let text = sign + &shown(&value.value);
             let width = cells(&text) + 1 + cells(&number);
             if x + width > end {
@@ -173,7 +174,6 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
             x += 3;
         }
     }
-    let hint = if has_selected { "add or remove" } else { "add to the filter" };
     let start = painter.right(row.right().saturating_sub(1), row.y, hint, Role::Muted);
     painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
     1

@@ -28,7 +28,7 @@ const MAX_TAB: u16 = 20;
 const MIN_TAB: u16 = 8;
 
 /// Interval at which saved views of other workbenches are read, and all runs are compared with those of the store.
-const VIEWS_REFRESH: Duration = Duration::from_secs(30);
+const VIEWS_REFRESH: Duration = Duration::from_secs(60);
 
 /// Short names of the built-in tabs.
 const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];

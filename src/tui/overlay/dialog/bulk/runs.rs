@@ -137,11 +137,10 @@ impl RunRows {
         self.rows.iter().filter(|row| row.included).count()
     }
 
-    /// Returns the number of included runs that are not loaded yet: whether they take the command is unknown.
-    pub fn loading(&self) -> usize {
-        let checks = self.checks();
-        let waits = |row: &&Row| row.included && row.outcome.is_none() && row.version.is_none();
-        self.rows.iter().filter(waits).filter(|_| checks).count()
+    /// Returns whether the details of the run under the cursor, which the dialog shows, are being loaded.
+    pub fn is_loading(&self) -> bool {
+        let row = self.rows.get(self.scroll.cursor).filter(|_| self.checks());
+        row.is_some_and(|row| row.included && row.requested && row.outcome.is_none() && row.version.is_none())
     }
 
     /// Returns whether the details of a run decide about the command.
