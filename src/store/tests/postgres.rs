@@ -702,7 +702,7 @@ async fn no_query_of_the_screens_scans_a_table() {
     }
     let (address, schema) = server.store();
     let store = open(&address).await;
-    store.launch(store_kit::launch(1)).await.unwrap();
+    let contract = store.launch(store_kit::launch(1)).await.unwrap().run.contract_digest;
     let runs = 100_000 * u64::from(soak());
     server.sql(&format!(
         "SET search_path = {schema};
@@ -711,7 +711,7 @@ async fn no_query_of_the_screens_scans_a_table() {
          SELECT 'many-' || n, 'skill-' || n % 50,
                 CASE WHEN n % 1000 = 0 THEN 'waiting_for_human' WHEN n % 1000 = 1 THEN 'pending'
                      WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END,
-                2, n, n, 'c0ffee', md5(n::text), 'ana', '{{}}', json_build_object('n', n, 'text', repeat(md5(n::text), 20))::text, 1
+                2, n, n, '{contract}', md5(n::text), 'ana', '{{}}', json_build_object('n', n, 'text', repeat(md5(n::text), 20))::text, 1
          FROM generate_series(1, {runs}) n;
          INSERT INTO events (run, number, at_ms, kind, data)
          SELECT 'many-' || n, 1, n, 'run.created', '{{}}' FROM generate_series(1, {runs}) n;

@@ -489,13 +489,13 @@ mod tests {
         feeds.take(generation(&older), &full(&["b", "a"], None, 4), &mut known);
         assert_eq!((known.listed(), feeds.older()), (4, None));
         let again = feeds.refresh_all(&known);
-        feeds.take(generation(&again[1]), &full(&["d", "c"], Some("c"), 3), &mut known);
+        feeds.take(generation(again.last().unwrap()), &full(&["d", "c"], Some("c"), 3), &mut known);
         assert_eq!(known.listed(), 2, "one of the older runs was deleted");
         assert!(feeds.take_cut() && !feeds.take_cut());
         let older = feeds.older().unwrap();
         feeds.take(generation(&older), &full(&["b"], None, 3), &mut known);
         let last = feeds.refresh_all(&known);
-        feeds.take(generation(&last[1]), &full(&["d"], None, 1), &mut known);
+        feeds.take(generation(last.last().unwrap()), &full(&["d"], None, 1), &mut known);
         assert_eq!(known.iter().map(|(run, _)| run.id.0.as_str()).collect::<Vec<_>>(), ["d"]);
         assert!(!feeds.take_cut(), "the page shows all ended runs");
     }
