@@ -102,7 +102,7 @@ impl Unique<'_> {
             let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
             match same.find_map(|other| other.label.clone()) {
                 Some(label) => added.label = label,
-                None => added.project_label = root.project_label.clone(),
+                None => added.project_label.clone_from(&root.project_label),
             }
         }
     }
