@@ -73,7 +73,7 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
         } else if kind.is_file() && is_skill_name(&name) {
             let message = format!("{place} is a file; clients read only {SKILL_FILE} in a folder");
             let help =
-                format!("Replace it by a folder with the same name, and move it to {name}/{SKILL_FILE}.");
+                format!("Replace it with a folder of the same name, and move it to {name}/{SKILL_FILE}.");
             found.push(rejected(&path, &name, message, Some(help)));
         }
     }
@@ -83,28 +83,26 @@ pub(super) fn incomplete(tree: &Tree, root: usize) -> Vec<RejectedBundle> {
 
 /// Returns a client's root in the user's folders that is a broken symbolic link or a file: no client finds a skill in it.
 pub(super) fn unusable(tree: &Tree, root: usize) -> Option<RejectedBundle> {
-    let ScannedRoot { spec, state, .. } = &tree.roots[root];
-    let is_of_client = matches!(spec.origin, RootOrigin::Project { .. } | RootOrigin::User { .. });
-    // A file named `skills` in a project can be anything.
-    let folder = spec.path.parent().and_then(Path::file_name).and_then(OsStr::to_str)?;
-    let is_meant = matches!(spec.origin, RootOrigin::User { .. }) || folder.starts_with('.');
-    let RootState::Unreadable(_) = state else { return None };
-    let kind = fs::symlink_metadata(&spec.path).ok().filter(|_| is_of_client && is_meant)?.file_type();
-    let name = spec.path.file_name().and_then(OsStr::to_str)?;
-    if kind.is_symlink() && fs::metadata(&spec.path).is_err() {
-        let message = format!("{} is a broken symbolic link", spec.label);
-        return Some(rejected(&spec.path, name, message, link_help(&spec.path)));
-    }
-    let is_file = fs::metadata(&spec.path).is_ok_and(|meta| !meta.is_dir());
-    is_file.then(|| {
-        let message = format!("{} is a file; clients read a folder with this name", spec.label);
-        rejected(
-            &spec.path,
-            name,
-            message,
-            Some("Replace it by a folder with a folder for each skill.".to_owned()),
-        )
-    })
+    let ScannedRoot { spec, state: RootState::Unreadable(_), .. } = &tree.roots[root] else { return None };
+    let (path, label) = (&spec.path, &spec.label);
+    let is_of_client = match spec.origin {
+        RootOrigin::User { .. } => true,
+        // A file named `skills` in a project can be anything.
+        RootOrigin::Project { .. } => path.parent()?.file_name()?.to_str()?.starts_with('.'),
+        RootOrigin::Argument | RootOrigin::Config | RootOrigin::Shipped => false,
+    };
+    let name = path.file_name().and_then(OsStr::to_str).filter(|_| is_of_client)?;
+    let (message, help) = match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return None,
+        // The target may exist.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+        Ok(_) => (
+            format!("{label} is a file; clients read a folder with this name"),
+            Some("Replace it with a folder that contains a folder for each skill.".to_owned()),
+        ),
+        Err(_) => (format!("{label} is a broken symbolic link"), Some(link_help(path)?)),
+    };
+    Some(rejected(path, name, message, help))
 }
 
 /// Returns the folders with skills next to a client's root that only differ from its name in case or by a final `s`, such
@@ -404,7 +402,7 @@ mod tests {
             (
                 "pdf",
                 "~/.claude/skills/pdf is a file; clients read only SKILL.md in a folder",
-                "Replace it by a folder with the same name, and move it to pdf/SKILL.md.",
+                "Replace it with a folder of the same name, and move it to pdf/SKILL.md.",
             ),
             ("readme-only", "no SKILL.md in ~/.claude/skills/readme-only; found README.md", help),
             (

@@ -30,7 +30,7 @@ impl Filter {
         }
     }
 
-    /// Submits the text; returns whether it is valid. An invalid one restricts nothing, and has yet to be corrected.
+    /// Submits the text; returns whether it is valid.
     pub fn submit(&mut self) -> bool {
         self.error = RunQuery::parse(self.field.text().trim()).err().map(|error| error.to_string());
         self.is_refused = self.is_invalid();
