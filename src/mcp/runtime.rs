@@ -14,6 +14,7 @@ use super::elicitation::{self, ElicitationMode, Ticket};
 use super::server::Server;
 use skills_api::operations::{Caller, ToolReply, operation};
 use skills_api::{Code, CoreParts, Error, SessionView, SettingsChange};
+use skills_config::quoted;
 use skills_session::{Compat, Instructions, Tool};
 use skills_skill::safe_text;
 
@@ -283,8 +284,8 @@ impl ToolInvocation<'_> {
         let command = self.server.inner().settings.onward().line(&["session", "show", self.session]);
         let message = format!(
             "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
-            self.path(),
-            error.message,
+            quoted(&self.path()),
+            elicitation::shown(&error.message, &command),
             elicitation::shown(&arguments, &command),
             self.session,
             digest_of(error).unwrap_or_default()

@@ -55,7 +55,7 @@ const ENDINGS: &[(&str, &[u8], &str)] = &[
 ];
 
 /// A folder of files named by digest: `ab/abcdef…`, each with its first name and media type next to it in
-/// `ab/abcdef….json`.
+/// `ab/abcdef….json`. Files that only sessions produced have the owners of these sessions in `ab/abcdef….private`.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     folder: PathBuf,
@@ -84,14 +84,75 @@ impl Artifacts {
     /// # Errors
     /// Returns an error if reading or writing fails (for example on a full disk); nothing is stored then.
     pub fn keep(&self, name: &str, from: &mut dyn Read) -> io::Result<Artifact> {
-        self.store(name, from, |digest| {
+        let artifact = self.store(name, from, |digest| {
             let guard = self.uploads.lock();
             // It is not deleted together with an upload of the same content.
-            match fs::remove_file(self.upload_mark(digest)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(guard),
+            remove(&self.upload_mark(digest))?;
+            Ok(guard)
+        })?;
+        // After the content is stored: a session that produced it at the same time does not hide it.
+        self.publish(&artifact.digest)?;
+        Ok(artifact)
+    }
+
+    /// Stores a file that a session of this owner produced (`None`: the local account). Until something else stores the
+    /// same content, only those who can use sessions of its owners can use it.
+    ///
+    /// # Errors
+    /// Returns an error if reading or writing fails; nothing is stored then.
+    pub fn keep_private(&self, name: &str, from: &mut dyn Read, owner: Option<&str>) -> io::Result<Artifact> {
+        self.store(name, from, |digest| {
+            let guard = self.uploads.lock();
+            let mut owners = match self.owners(digest)? {
+                Some(owners) => owners,
+                None if self.is_stored(digest) => {
+                    remove(&self.upload_mark(digest))?;
+                    return Ok(guard);
+                }
+                None => Vec::new(),
+            };
+            if owners.iter().all(|known| known.as_deref() != owner) {
+                owners.push(owner.map(str::to_owned));
+                let folder = self.folder.join(&digest[..2]);
+                private_files::create_folder(&folder)?;
+                let mut mark = tempfile::Builder::new().prefix(".draft-").tempfile_in(&folder)?;
+                serde_json::to_writer(&mut mark, &owners)?;
+                mark.as_file().sync_all()?;
+                persist(mark, &self.private_mark(digest))?;
             }
+            Ok(guard)
         })
+    }
+
+    /// Makes content that sessions produced available to everyone.
+    pub(super) fn publish(&self, digest: &str) -> io::Result<()> {
+        remove(&self.private_mark(digest))
+    }
+
+    /// Returns the owners of the sessions that produced some content; `None` if not only sessions did.
+    fn owners(&self, digest: &str) -> io::Result<Option<Vec<Option<String>>>> {
+        match fs::read(self.private_mark(digest)) {
+            Ok(owners) => Ok(Some(serde_json::from_slice(&owners)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the artifacts that a caller can use, newest first; `admits` states whether they can use sessions of an
+    /// owner.
+    ///
+    /// # Errors
+    /// Returns an error if the folder cannot be read.
+    pub fn available(&self, admits: impl Fn(Option<&str>) -> bool) -> io::Result<Vec<Artifact>> {
+        let mut artifacts = self.list()?;
+        artifacts.retain(|artifact| match self.owners(&artifact.digest) {
+            Ok(owners) => owners.is_none_or(|owners| owners.iter().any(|owner| admits(owner.as_deref()))),
+            Err(error) => {
+                tracing::warn!("cannot read the owners of artifact {}: {error}", artifact.digest);
+                false
+            }
+        });
+        Ok(artifacts)
     }
 
     /// Stores content; the value of `claim` lives until it is known whether the content is already stored.
@@ -207,10 +268,7 @@ impl Artifacts {
         }
         // The metadata file first: a listing shows only artifacts that are complete.
         for file in [self.label(digest), self.place(digest)] {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            remove(&file)?;
         }
         Ok(true)
     }
@@ -223,12 +281,24 @@ impl Artifacts {
         self.folder.join(&digest[..2]).join(format!("{digest}.upload"))
     }
 
+    fn private_mark(&self, digest: &str) -> PathBuf {
+        self.folder.join(&digest[..2]).join(format!("{digest}.private"))
+    }
+
     fn place(&self, digest: &str) -> PathBuf {
         self.folder.join(&digest[..2]).join(digest)
     }
 
     fn label(&self, digest: &str) -> PathBuf {
         self.folder.join(&digest[..2]).join(format!("{digest}.json"))
+    }
+}
+
+/// Deletes a file if it exists.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -292,6 +362,28 @@ mod tests {
         assert_eq!(artifacts.find(&first.digest), Some(first));
         let known = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(artifacts.keep("empty", &mut io::empty()).unwrap().digest, known);
+    }
+
+    #[test]
+    fn files_of_sessions_are_private_until_something_else_stores_them() {
+        let (folder, artifacts) = store();
+        let of = |owner: &'static str| move |other: Option<&str>| other == Some(owner);
+        let secret = artifacts.keep_private("a.txt", &mut "secret".as_bytes(), Some("kim")).unwrap();
+        assert_eq!(artifacts.available(of("kim")).unwrap(), std::slice::from_ref(&secret));
+        assert!(artifacts.available(of("robin")).unwrap().is_empty());
+        artifacts.keep_private("b.txt", &mut "secret".as_bytes(), Some("robin")).unwrap();
+        artifacts.keep_private("c.txt", &mut "secret".as_bytes(), None).unwrap();
+        assert_eq!(artifacts.available(of("robin")).unwrap(), artifacts.available(of("kim")).unwrap());
+        assert!(artifacts.available(of("sam")).unwrap().is_empty());
+        assert_eq!(artifacts.available(|owner| owner.is_none()).unwrap().len(), 1);
+
+        let mark = folder.path().join(format!("artifacts/{}/{}.private", &secret.digest[..2], secret.digest));
+        fs::write(&mark, "[").unwrap();
+        assert!(artifacts.available(|_| true).unwrap().is_empty(), "owners that cannot be read admit nobody");
+        artifacts.keep("out.txt", &mut "secret".as_bytes()).unwrap();
+        assert_eq!(artifacts.available(of("sam")).unwrap(), [secret]);
+        artifacts.keep_private("a.txt", &mut "secret".as_bytes(), Some("kim")).unwrap();
+        assert_eq!(artifacts.available(of("sam")).unwrap().len(), 1, "published content stays public");
     }
 
     #[test]

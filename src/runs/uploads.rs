@@ -182,7 +182,9 @@ impl Artifacts {
         private_files::create_folder(&folder.join(&owner))?;
         private_files::create_file(&record, private_files::FILE_MODE)?;
         File::options().write(true).open(&record)?.set_modified(SystemTime::now())?;
-        let stored = self.mark_upload(&digest).and_then(|()| self.store(name, &mut &*content, |_| Ok(())));
+        let stored = self
+            .mark_upload(&digest)
+            .and_then(|()| self.store(name, &mut &*content, |digest| self.publish(digest)));
         match (&stored, is_new, &mut guard.0.by_owner) {
             (Ok(_), true, Some(by_owner)) => {
                 let sum = by_owner.entry(owner).or_default();

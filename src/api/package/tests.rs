@@ -247,14 +247,44 @@ fn archive_bomb_is_stopped_by_limits() {
     assert!(codes(&report).contains(&"too-many-files".to_owned()));
 }
 
+/// Returns a gzip member that contains `bytes`.
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
+    archive.write_all(bytes).unwrap();
+    archive.finish().unwrap()
+}
+
+#[test]
+fn nothing_follows_the_end_of_an_archive() {
+    let place = Place::new();
+    prepare(&place.job("good.tar.gz")).unwrap();
+    let good = fs::read(place.at("good.tar.gz")).unwrap();
+    let mut raw = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*good), &mut raw).unwrap();
+    let evil = {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        file(&mut tar, "notes/evil.sh", b"echo evil");
+        tar.into_inner().unwrap().finish().unwrap()
+    };
+    let tail = raw.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let open_end = gzip(&raw[..tail.next_multiple_of(512)]);
+    for (what, bytes) in [
+        ("a second member", [&*good, &*evil].concat()),
+        ("a member that continues the archive", [open_end, evil].concat()),
+        ("bytes after the member", [&*good, b"x"].concat()),
+        ("bytes after the archive", gzip(&[&*raw, &[0; 512], b"notes/evil.sh"].concat())),
+    ] {
+        fs::write(place.at("more.tar.gz"), bytes).unwrap();
+        assert_eq!(codes(&validate(&place.at("more.tar.gz")).unwrap()), ["damaged"], "{what}");
+    }
+}
+
 #[test]
 fn other_files_are_not_packages() {
     let place = Place::new();
     place.write("text.tar.gz", "this is not an archive");
     assert_eq!(codes(&validate(&place.at("text.tar.gz")).unwrap()), ["damaged", "no-manifest"]);
-    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
-    archive.write_all(&[7_u8; 4096]).unwrap();
-    fs::write(place.at("noise.tar.gz"), archive.finish().unwrap()).unwrap();
+    fs::write(place.at("noise.tar.gz"), gzip(&[7; 4096])).unwrap();
     assert!(!validate(&place.at("noise.tar.gz")).unwrap().good());
     prepare(&place.job("good.tar.gz")).unwrap();
     let bytes = fs::read(place.at("good.tar.gz")).unwrap();

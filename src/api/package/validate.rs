@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use tar::{Archive, EntryType};
 
 use super::prepare::{digest, main_file, unreadable};
@@ -171,8 +171,20 @@ impl Reading<'_> {
             }
             self.keep(&path, &content, executable)?;
         }
-        // Read to the end, where the checksum is: a truncated archive is detected only there.
-        io::copy(&mut archive.into_inner(), &mut io::sink())?;
+        // Read to the end, where the checksum is: a truncated archive is detected only there. Programs differ in what
+        // they unpack after the end of an archive or of its first gzip member, so nothing may follow.
+        let mut rest = archive.into_inner();
+        let mut chunk = [0; 64 << 10];
+        let mut follows = false;
+        loop {
+            match rest.read(&mut chunk)? {
+                0 => break,
+                read => follows |= chunk[..read].iter().any(|byte| *byte != 0),
+            }
+        }
+        if follows || !rest.into_inner().into_inner().is_empty() {
+            self.note("damaged", None, "data follows the end of the archive");
+        }
         Ok(())
     }
 

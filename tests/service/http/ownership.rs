@@ -351,3 +351,35 @@ async fn a_transcript_is_a_target_for_the_owner() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_script_are_artifacts_for_the_owner() {
+    let (owned, mut run) = with_script().await;
+    let asks = owned.call(&owned.ana, "session.tool", run.clone()).await;
+    if asks.code() == "safety_denied" {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    run["inputs_digest"] = asks.json()["error"]["reason"]["script"]["inputs_digest"].clone();
+    let ran = owned.call(&owned.ana, "session.tool", run).await;
+    assert!(ran.status == 200 && ran.body.contains("artifact:"), "{}", ran.body);
+    let offered = async |key: &str| {
+        let listed = owned.call(key, "target.list", json!({ "target_type": "artifact" })).await.json();
+        let targets = listed["targets"].as_array().unwrap().clone();
+        targets.iter().filter(|target| target["label"].as_str().unwrap().starts_with("entry.txt")).count()
+    };
+    assert_eq!(
+        (offered(&owned.ana).await, offered(&owned.ben).await, offered(&owned.admin).await),
+        (1, 0, 1)
+    );
+    // An abbreviated digest finds the file for its owner, and nothing for others.
+    let target_ref = ran.body.split_once("artifact:").unwrap().1.get(..6).unwrap();
+    let target_ref = format!("artifact:{target_ref}");
+    let attach = json!({
+        "skill_id": "watch", "target_type": "artifact", "target_ref": target_ref, "inputs": {},
+    });
+    let own = owned.call(&owned.ana, "skill.attach", attach.clone()).await;
+    assert!(!own.body.contains("target_not_found"), "{}", own.body);
+    let foreign = owned.call(&owned.ben, "skill.attach", attach).await;
+    assert_eq!(foreign.code(), "target_not_found", "{}", foreign.body);
+}

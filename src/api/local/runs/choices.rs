@@ -28,7 +28,7 @@ impl Targets {
         let all = match kind {
             AttachTarget::Run => runs(&runtime).await?.iter().map(of_run).collect(),
             AttachTarget::Output => outputs(&runtime).await?,
-            AttachTarget::Artifact => self.artifacts(&runtime, local_files).await?,
+            AttachTarget::Artifact => self.artifacts(&runtime, sessions, local_files).await?,
             AttachTarget::Task => self.tasks(&runtime).await?,
             AttachTarget::Transcript => transcripts::choices(&runtime, sessions).await?,
         };
@@ -42,11 +42,13 @@ impl Targets {
     async fn artifacts(
         &self,
         runtime: &RunRuntime,
+        sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let (artifacts, local_files) = (Arc::clone(&runtime.artifacts), local_files.cloned());
+        let sessions = sessions.clone();
         crate::work::run_blocking(move || {
-            let mut choices: Vec<TargetChoice> = match artifacts.list() {
+            let mut choices: Vec<TargetChoice> = match artifacts.available(|owner| sessions.admits(owner)) {
                 Ok(stored) => stored
                     .into_iter()
                     .map(|artifact| TargetChoice {

@@ -61,7 +61,7 @@ impl Targets {
         match kind {
             AttachTarget::Run => self.whole_run(runtime, reference).await,
             AttachTarget::Output => self.output(runtime, reference).await,
-            AttachTarget::Artifact => self.artifact(runtime, reference, local_files).await,
+            AttachTarget::Artifact => self.artifact(runtime, reference, sessions, local_files).await,
             AttachTarget::Task => self.task(runtime, reference).await,
             AttachTarget::Transcript => transcripts::found(runtime, sessions, reference).await,
         }
@@ -116,10 +116,12 @@ impl Targets {
         &self,
         runtime: &RunRuntime,
         reference: &str,
+        sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> TargetLookup {
         let (targets, artifacts) = (self.clone(), Arc::clone(&runtime.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
+        let sessions = sessions.clone();
         crate::work::run_blocking(move || {
             if let Some(file) = reference.strip_prefix("skill:") {
                 return targets.skill_file(file);
@@ -131,7 +133,7 @@ impl Targets {
             let stored = if digest.len() < MIN_DIGEST_CHARS {
                 Vec::new()
             } else {
-                let listed = artifacts.list().map_err(|e| {
+                let listed = artifacts.available(|owner| sessions.admits(owner)).map_err(|e| {
                     Error::new(Code::InternalError, format!("cannot read the artifact folder: {e}"))
                 })?;
                 listed.into_iter().filter(|artifact| artifact.digest.starts_with(&digest)).collect()
