@@ -16,3 +16,4 @@ pub mod paths;
 pub mod private_files;
 pub mod sync;
 pub mod telemetry;
+pub mod time_limit;

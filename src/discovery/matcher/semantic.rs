@@ -1,13 +1,14 @@
 //! Semantic matcher: cosine of the static embeddings after a share of the collection's mean vector has been subtracted
 //! from both.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::analysis::UNIT;
 use super::super::answer::{Signal, TermKind};
 use super::super::embedding::{DIM, Embedding, dot, normalize};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched};
+use skills_base::time_limit::TimeLimit;
 
 /// Number of skills between two checks of the time limit.
 const CHUNK: usize = 1_024;
@@ -27,7 +28,7 @@ struct Prepared<'a> {
     centered_length: f64,
     /// share · μ
     offset: [f64; DIM],
-    started: Instant,
+    time_limit: TimeLimit,
 }
 
 impl Matcher for Semantic {
@@ -40,7 +41,7 @@ impl Matcher for Semantic {
         reading: &'a Reading,
         cx: &'a Context<'a>,
     ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
-        let started = Instant::now();
+        let time_limit = TimeLimit::start(Duration::from_millis(cx.weights.semantic.budget_ms));
         let model = cx.model.clone()?;
         let mut sum = [0.0; DIM];
         for token in &reading.pieces {
@@ -63,7 +64,7 @@ impl Matcher for Semantic {
             sum_length,
             centered_length,
             offset,
-            started,
+            time_limit,
         })))
     }
 }
@@ -96,8 +97,6 @@ impl Prepared<'_> {
 
 impl Scorer for Prepared<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
-        let budget = self.cx.weights.semantic.budget_ms;
-        let limit = Duration::from_millis(budget);
         // Integers cannot overflow: both vectors have at most length one, so the sum stays below 2^30.
         let query: [i16; DIM] = std::array::from_fn(|i| (self.query[i] * UNIT).round() as i16);
         let shift = dot(&self.query, &self.offset) as f32;
@@ -110,8 +109,8 @@ impl Scorer for Prepared<'_> {
         // Two loops per chunk, without branches: the compiler vectorizes both.
         let mut products = [0_i32; CHUNK];
         for ((vectors, lengths), (values, flags)) in vectors.chunks(CHUNK).zip(lengths).zip(columns) {
-            if self.started.elapsed() > limit {
-                return Err(Failure::Budget(budget));
+            if self.time_limit.is_exceeded() {
+                return Err(Failure::Budget(self.cx.weights.semantic.budget_ms));
             }
             for (product, vector) in products.iter_mut().zip(vectors) {
                 *product = dot_in_lanes(vector, &query);

@@ -2,7 +2,7 @@
 //! possible completions. The other matchers then see the corrected request.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::answer::Correction;
 use super::super::fast_hash::FastMap;
@@ -15,6 +15,7 @@ use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
 use super::super::word_forms::letter_bits;
 use super::{Context, Failure, Matcher, rarity};
+use skills_base::time_limit::TimeLimit;
 
 /// Corrects misspelled words and completes an unfinished one.
 pub(super) struct TypoMatcher;
@@ -34,7 +35,7 @@ impl Matcher for TypoMatcher {
             return Ok(0);
         }
         let budget = cx.weights.typo.budget_ms;
-        let deadline = Instant::now() + Duration::from_millis(budget);
+        let time_limit = TimeLimit::start(Duration::from_millis(budget));
         let mut support = Support::default();
         let mut changed = join_odd_capitals(reading, cx);
         let last = reading.words.len().wrapping_sub(1);
@@ -55,7 +56,7 @@ impl Matcher for TypoMatcher {
             if !open && cx.excludes(&word.word.stem) {
                 continue;
             }
-            if Instant::now() > deadline {
+            if time_limit.is_exceeded() {
                 return Err(Failure::Budget(budget));
             }
             let letters = word.word.text.chars().count();
