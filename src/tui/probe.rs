@@ -9,8 +9,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::theme::luminance;
 
-/// Timeout for the response; the first frame still appears within 50 ms.
+/// Timeout for the response of a terminal on this machine; the first frame still appears within 50 ms.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(25);
+/// Timeout over SSH, where the response takes a round trip.
+const SSH_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long after the query a late response may still arrive as keys.
 const LATE_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Relative luminance above which a background counts as light: the middle of perceived lightness (L* 50).
@@ -29,13 +31,14 @@ pub struct Answers {
 ///
 /// The query consists of a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device attributes
 /// (DA 1). Every terminal responds to the last one, which therefore ends the wait.
-pub fn ask() -> Answers {
+pub fn ask(is_ssh: bool) -> Answers {
     let mut out = io::stdout();
     let question = "\x1b[1;1H◆\x1b[6n\x1b[1;1H\x1b[2K\x1b]11;?\x1b\\\x1b[c";
     if !io::stdin().is_terminal() || out.write_all(question.as_bytes()).and_then(|()| out.flush()).is_err() {
         return Answers::default();
     }
-    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let timeout = if is_ssh { SSH_PROBE_TIMEOUT } else { PROBE_TIMEOUT };
+    let deadline = Instant::now() + timeout;
     let stdin = io::stdin();
     let mut bytes = Vec::new();
     while !ends(&bytes) {

@@ -44,7 +44,8 @@ fn surroundings(command: &mut CommandBuilder, kind: &str) {
     command.env(CHILD, kind);
     command.env("TERM", "xterm-256color");
     command.env("COLORTERM", "truecolor");
-    for name in ["NO_COLOR", "COLORFGBG", "DISPLAY", "WAYLAND_DISPLAY", "SKILLS_TEST_EDITOR"] {
+    let desktop = ["DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY"];
+    for name in ["NO_COLOR", "COLORFGBG", "SKILLS_TEST_EDITOR"].into_iter().chain(desktop) {
         command.env_remove(name);
     }
 }
@@ -379,7 +380,10 @@ fn light_terminal_selects_the_light_theme_even_late() {
 
 #[test]
 fn terminal_with_wide_symbols_uses_ascii() {
-    let mut pty = Pty::spawn(command("plain"), 80, 24);
+    let mut command = command("plain");
+    // Over SSH the workbench waits longer than a response takes on a busy machine.
+    command.env("SSH_TTY", "/dev/pts/0");
+    let mut pty = Pty::spawn(command, 80, 24);
     let queried = |pty: &Pty| pty.raw.windows(4).any(|bytes| bytes == b"\x1b[6n");
     pty.wait_until("the question", queried).send("\x1b[1;3R\x1b[?62;22c").wait_for(": commands");
     assert!(pty.screen().contains("##=- skills"), "{}", pty.screen());

@@ -16,17 +16,20 @@ pub enum Row {
 pub const EXPECTS: &str = "expects:";
 
 /// Returns the rows whose query, expectation or winner contains all words of the filter. A word that starts with
-/// [`EXPECTS`] is the id of a skill of the expectation.
+/// [`EXPECTS`] is the id of a skill of the expectation, or a part of an id if no expectation has this id.
 pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
     let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
+    let expects = |result: &GoldenResult, matches: &dyn Fn(&str) -> bool| {
+        let mut skills = result.query.expect.iter().chain(&result.query.not);
+        skills.any(|skill| matches(&skill.as_str().to_lowercase()))
+    };
+    let is_id = |id: &str| results.iter().any(|result| expects(result, &|skill| skill == id));
     let has_words = |result: &GoldenResult| {
         let first = result.first.as_ref().map(ToString::to_string).unwrap_or_default();
         let text = format!("{} {} {first}", result.query.query, result.query.expectation()).to_lowercase();
-        let query = &result.query;
-        let is_expected =
-            |id: &str| query.expect.iter().chain(&query.not).any(|skill| skill.as_str().to_lowercase() == id);
         words.iter().all(|word| match word.strip_prefix(EXPECTS).filter(|id| !id.is_empty()) {
-            Some(id) => is_expected(id),
+            Some(id) if is_id(id) => expects(result, &|skill| skill == id),
+            Some(part) => expects(result, &|skill| skill.contains(part)),
             None => text.contains(word),
         })
     };
@@ -83,14 +86,16 @@ mod tests {
     }
 
     #[test]
-    fn filter_by_expectation_matches_whole_ids() {
+    fn expectation_filter_prefers_whole_ids() {
         let mut other = result("pdf", GoldenState::Won);
         other.query.expect = vec![SkillId::new("pdf-forms")];
         let mut not = result("a poem", GoldenState::Won);
         (other.query.not, not.query.expect) = (None, Vec::new());
         not.query.not = Some(SkillId::new("PDF"));
-        let found = rows(&[result("a table", GoldenState::Won), other, not], "expects:pdf");
-        assert_eq!(found, [Row::Heading(GoldenState::Won), Row::Query(0), Row::Query(2)]);
+        let results = [result("a table", GoldenState::Won), other, not];
+        let found = |filter: &str| rows(&results, filter);
+        assert_eq!(found("expects:pdf"), [Row::Heading(GoldenState::Won), Row::Query(0), Row::Query(2)]);
+        assert_eq!(found("expects:-forms"), [Row::Heading(GoldenState::Won), Row::Query(1)]);
     }
 
     #[test]
