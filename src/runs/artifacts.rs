@@ -379,7 +379,7 @@ mod tests {
 
         let mark = folder.path().join(format!("artifacts/{}/{}.private", &secret.digest[..2], secret.digest));
         fs::write(&mark, "[").unwrap();
-        assert!(artifacts.available(|_| true).unwrap().is_empty(), "owners that cannot be read admit nobody");
+        assert!(artifacts.available(|_| true).unwrap().is_empty(), "unreadable owners admit no caller");
         artifacts.keep("out.txt", &mut "secret".as_bytes()).unwrap();
         assert_eq!(artifacts.available(of("sam")).unwrap(), [secret]);
         artifacts.keep_private("a.txt", &mut "secret".as_bytes(), Some("kim")).unwrap();
