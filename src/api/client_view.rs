@@ -412,6 +412,13 @@ fn candidate<'a>(
             one.leave_out(ClientViewState::Dropped(why), common);
             one.help = too_large(profile, &one.found.real).map(|_| SMALLER.to_owned());
         }
+        // The text below the frontmatter, in place of a description.
+        ParseOutcome::Listed(read) if outside && read.other_text => {
+            let why = "a link out of the folder to a file without a readable description".to_owned();
+            let what = format!("{why}: its text is not read here; {} lists a part of it", profile.name);
+            one.read.name = read.name;
+            one.leave_out(ClientViewState::Unknown(what), why);
+        }
         ParseOutcome::Listed(read) => {
             one.state = match (&read.unknown, &read.repaired) {
                 (Some(unknown), _) => ClientViewState::Unknown(unknown.clone()),

@@ -234,7 +234,11 @@ impl Proposals {
             let skill = evaluator.catalog.by_location(&facts.location).cloned();
             let present = match &skill {
                 Some(skill) => skill.read().ok().map(|bytes| Digest::of(&bytes)),
-                None => present_digest(facts),
+                // A file that has never been a skill's is not read: anyone who edits the proposal could name it.
+                None if evaluator.catalog.refused.iter().any(|one| one.location == facts.location) => {
+                    present_digest(facts)
+                }
+                None => None,
             };
             let waits = facts.state == ProposalState::Waiting;
             let base = match (&skill, present == Some(facts.base_digest)) {

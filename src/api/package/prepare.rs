@@ -248,7 +248,13 @@ fn archive(manifest: &Manifest, files: &BTreeMap<String, Content>) -> io::Result
     tar.into_inner()?.finish()
 }
 
-fn entry(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8], executable: bool) -> io::Result<()> {
+/// Appends a file to an archive.
+pub(super) fn entry(
+    tar: &mut tar::Builder<impl Write>,
+    path: &str,
+    bytes: &[u8],
+    executable: bool,
+) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Regular);
     header.set_size(bytes.len() as u64);

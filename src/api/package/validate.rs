@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
 use tar::{Archive, EntryType};
 
-use super::prepare::{digest, main_file, unreadable};
+use super::prepare::{digest, entry, main_file, unreadable};
 use super::{
     FORMAT, MANIFEST, MAX_ARCHIVE, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport,
     PackedFile, path_problem, runs,
@@ -57,12 +57,12 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     }
     let Reading { found, files, manifest, .. } = reading;
     report.findings = found;
-    let Some(manifest) = manifest else {
+    let Some(manifest_text) = manifest else {
         let message = format!("`{MANIFEST}` is missing; `skills package-prepare` creates packages");
         report.findings.push(PackageFinding::new("no-manifest", None, message));
         return Ok(report);
     };
-    let manifest = match serde_json::from_slice::<Manifest>(&manifest) {
+    let manifest = match serde_json::from_slice::<Manifest>(&manifest_text) {
         Ok(manifest) => manifest,
         Err(error) => {
             let message = format!("cannot read the manifest: {error}");
@@ -71,6 +71,13 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         }
     };
     report.findings.extend(compared(&manifest, &files));
+    if report.findings.is_empty()
+        && !is_canonical(&bytes, &manifest_text, &files, temp_dir.path()).unwrap_or(false)
+    {
+        let message = "the archive is not in the form in which `skills package-prepare` writes it, so other programs \
+            may unpack other files; prepare it again";
+        report.findings.push(PackageFinding::new("not-canonical", None, message));
+    }
     report.skill_id = Some(SkillId::new(manifest.id.clone()));
     let bundle = temp_dir.path().join(&manifest.id);
     let is_valid_id = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
@@ -171,20 +178,8 @@ impl Reading<'_> {
             }
             self.keep(&path, &content, executable)?;
         }
-        // Read to the end, where the checksum is: a truncated archive is detected only there. Programs differ in what
-        // they unpack after the end of an archive or of its first gzip member, so nothing may follow.
-        let mut rest = archive.into_inner();
-        let mut chunk = [0; 64 << 10];
-        let mut follows = false;
-        loop {
-            match rest.read(&mut chunk)? {
-                0 => break,
-                read => follows |= chunk[..read].iter().any(|byte| *byte != 0),
-            }
-        }
-        if follows || !rest.into_inner().into_inner().is_empty() {
-            self.note("damaged", None, "data follows the end of the archive");
-        }
+        // Read to the end, where the checksum is: a truncated archive is detected only there.
+        io::copy(&mut archive.into_inner(), &mut io::sink())?;
         Ok(())
     }
 
@@ -215,6 +210,43 @@ impl Reading<'_> {
         self.files.insert(path.to_owned(), packed);
         Ok(())
     }
+}
+
+/// Compares what is written with what can be read from `expected`.
+struct Comparison<R> {
+    expected: R,
+    is_same: bool,
+}
+
+impl<R: Read> Write for Comparison<R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut expected = vec![0; bytes.len()];
+        self.is_same &= self.expected.read_exact(&mut expected).is_ok() && expected == bytes;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns whether an archive consists of the bytes that packing the manifest and the files again would write. Programs
+/// differ in how they read extension headers, unusual fields, and data after the end, none of which are in such an
+/// archive.
+fn is_canonical(
+    archive: &[u8],
+    manifest: &[u8],
+    files: &BTreeMap<String, PackedFile>,
+    folder: &Path,
+) -> io::Result<bool> {
+    let comparison = Comparison { expected: GzDecoder::new(archive), is_same: true };
+    let mut tar = tar::Builder::new(comparison);
+    entry(&mut tar, MANIFEST, manifest, false)?;
+    for (path, packed) in files {
+        entry(&mut tar, path, &fs::read(folder.join(path))?, packed.executable)?;
+    }
+    let Comparison { mut expected, is_same } = tar.into_inner()?;
+    Ok(is_same && expected.read(&mut [0])? == 0 && expected.into_inner().is_empty())
 }
 
 /// Compares the manifest with the files found.

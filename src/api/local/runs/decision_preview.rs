@@ -82,8 +82,9 @@ fn headline(
         let steps = skills_base::number::counted(steps, "step");
         return format!("Run {} {} ({steps})", run.skill_id, plan.contract.version);
     };
-    let does = capability.description.trim();
-    let does = does.split_once(". ").map_or(does, |(first, _)| first).trim_end_matches('.');
+    // One line, so that a description cannot be taken for the rest of a question.
+    let does = capability.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let does = does.split_once(". ").map_or(&*does, |(first, _)| first).trim_end_matches('.');
     let does = if does.is_empty() { &capability.id } else { does };
     let with = inputs.as_object().map(summary::of_fields).filter(|text| !text.is_empty());
     let what = match with {
