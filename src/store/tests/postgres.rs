@@ -392,10 +392,14 @@ async fn concurrent_decisions_of_two_services_are_one() {
 async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
-    let store =
-        Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
+    let store = Arc::new(
+        open(&format!("{address}&pool_size=1&pool_timeout_ms=5000&statement_timeout_ms=10000")).await,
+    );
     store.launch(store_kit::launch(1)).await.unwrap();
-    let lock = format!("BEGIN; LOCK TABLE {schema}.runs; SELECT pg_sleep(5)");
+    let lock = format!(
+        "BEGIN; LOCK TABLE {schema}.runs; DO $$ BEGIN WHILE to_regclass('{schema}.released') IS NULL
+            LOOP PERFORM pg_sleep(0.05); END LOOP; END $$"
+    );
     std::thread::scope(|scope| {
         let holder = scope.spawn(|| server.sql(&lock));
         let runtime = tokio::runtime::Handle::current();
@@ -414,6 +418,7 @@ async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
                 assert!(store.write_failure().is_some());
             });
         });
+        server.sql(&format!("CREATE TABLE {schema}.released ()"));
         holder.join().unwrap();
     });
     store.command(&RunId("run-0001".into()), Command::Cancel, None, None, None).await.unwrap();

@@ -73,6 +73,14 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     RunsDialog { dialog: Dialog::of_terminal(), core: &*core, scopes, filter: None }.list().await
 }
 
+/// Returns whether the runs of a filter are sorted by deadline: those that wait for approval, and lists of runs that all
+/// wait.
+fn are_by_deadline(runs: &[RunRecord], filter: &str) -> bool {
+    let is_waiting =
+        |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    filter == VIEWS[0].1 || (!runs.is_empty() && runs.iter().all(is_waiting))
+}
+
 /// Sorts runs: those that wait for approval by deadline, any others by age, newest first.
 fn sort(runs: &mut [RunRecord], by_deadline: bool) {
     if by_deadline {
@@ -100,7 +108,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             page.runs.extend(more.runs);
             page.next = more.next;
         }
-        sort(&mut page.runs, filter == VIEWS[0].1);
+        let by_deadline = are_by_deadline(&page.runs, filter);
+        sort(&mut page.runs, by_deadline);
         Ok(page)
     }
 
@@ -117,7 +126,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let order = if filter == VIEWS[0].1 { "nearest deadline first" } else { "newest first" };
+            let is_by_deadline = are_by_deadline(&page.runs, &filter);
+            let order = if is_by_deadline { "nearest deadline first" } else { "newest first" };
             let name = self
                 .filter
                 .as_ref()

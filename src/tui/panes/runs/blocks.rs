@@ -19,8 +19,6 @@ use skills_store::{EventKind, RunRecord};
 
 /// Maximum number of listed lines of a corrected text.
 const MAX_DIFF_LINES: usize = 8;
-/// Maximum number of listed checkpoints.
-const MAX_LISTED_CHECKPOINTS: usize = 60;
 
 /// The kind of a row.
 pub(super) enum Kind {
@@ -345,18 +343,15 @@ pub(super) fn checkpoint_lines(
     making: &RowContext<'_>,
     out: &mut Vec<Line>,
 ) {
-    let note = if detail.checkpoints.len() > MAX_LISTED_CHECKPOINTS {
-        format!("{} in total", detail.checkpoints.len())
-    } else {
-        String::new()
-    };
-    out.push(Line::rule("Checkpoints", &note));
+    out.push(Line::rule("Checkpoints", ""));
+    let last = detail.checkpoints.iter().map(|point| point.number).max().unwrap_or_default();
+    let width = last.to_string().len().max(2) + 2;
     let glyphs = making.cx.glyphs;
-    for point in detail.checkpoints.iter().rev().take(MAX_LISTED_CHECKPOINTS) {
+    for point in detail.checkpoints.iter().rev() {
         let is_head = point.number == record.head;
         let (name, label) = if is_head { (Role::Strong, Role::Text) } else { (Role::Text, Role::Muted) };
         let mark = if is_head { if glyphs.ascii { "  <" } else { "  ◂" } } else { "" };
-        let number = format!("{:<4}", format!("c{}", point.number));
+        let number = format!("{:<width$}", format!("c{}", point.number));
         let segs = vec![
             Seg::new(number, name),
             Seg::new(label_of(detail, point.number), label),

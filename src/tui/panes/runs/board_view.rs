@@ -189,7 +189,7 @@ fn draw_body(
     // Workers keep their rows at the bottom.
     let on_worker = cursor >= workers_at && !board.workers.is_empty();
     let workers = match area.height {
-        20.. => (board.workers.len() as u16 + 1).min(area.height / 4),
+        24.. => (board.workers.len() as u16 + 1).min(area.height / 4),
         _ => 1 + u16::from(on_worker),
     };
     let bottom = area.bottom().saturating_sub(workers);

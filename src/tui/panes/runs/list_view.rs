@@ -48,15 +48,17 @@ const MIN_NAME: u16 = 24;
 
 impl Columns {
     /// Computes the columns. Titles differ at their ends: if there are any, or space is short, they take the width of
-    /// the step, and that of the text for a state, of which the longest that can be cut has `longest` cells.
-    fn of(area: Rect, has_titles: bool, longest: u16) -> Self {
+    /// the step, and that of the text for a state, of which the longest that can be cut has `longest` cells. Progress has
+    /// at most `through` cells.
+    fn of(area: Rect, has_titles: bool, longest: u16, through: u16) -> Self {
+        let through = through.max(4) + 1;
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
         let inner = end.saturating_sub(x);
         if has_titles || inner < 36 {
             let id = end.saturating_sub(4);
-            let progress = (inner >= 48).then(|| id.saturating_sub(5));
+            let progress = (inner >= 48).then(|| id.saturating_sub(through));
             let end = progress.unwrap_or(id);
             let name = end.saturating_sub(x + 1);
             let words = Some(longest.min(MAX_WORD.max(name / 3)).min(name / 2));
@@ -64,14 +66,14 @@ impl Columns {
             return Self { name: (x, name), id, progress, step, word, age_end, words };
         }
         // Name, id, progress, step, state; the step is truncated first, then the state.
-        let fixed = 5 + 6;
+        let fixed = 5 + through + 1;
         let word = if inner >= 46 { 13 } else { 12 };
         let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
         let gap = u16::from(step > 0);
         let name = inner.saturating_sub(fixed + word + step + gap);
         let id = x + name + 1;
         let progress = id + 5;
-        let step_at = progress + 5;
+        let step_at = progress + through;
         let word_at = step_at + step + gap;
         Self {
             name: (x, name),
@@ -177,7 +179,8 @@ fn draw_rows(list: &mut RunList, focus: Focus, window: Rect, buf: &mut Buffer, c
     let now_ms = cx.clock_ms;
     let can_be_cut = runs.iter().filter(|run| short_labels(run, now_ms).is_empty());
     let longest = can_be_cut.map(|run| cells(&word_of(run, now_ms).0)).max().unwrap_or(0);
-    let columns = Columns::of(window, has_titles, longest);
+    let through = runs.iter().map(|run| cells(&progress_of(run))).max().unwrap_or(0);
+    let columns = Columns::of(window, has_titles, longest, through);
     let mut painter = Painter::new(buf, cx);
     if list.rows.is_empty() {
         painter.put(window.x + 3, window.y, &list.filter.no_matches(), Role::Muted, window.width - 3);
@@ -302,9 +305,8 @@ fn draw_run(
     let name = run_name(&title, distinction, name_room, painter.glyphs.ellipsis);
     painter.put(columns.name.0, y, &name, name_role, name_room);
     painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
-    let (through, all) = run.progress;
     if let Some(progress) = columns.progress {
-        painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+        painter.put(progress, y, &progress_of(run), Role::Muted, u16::MAX);
     }
     let step_role = if quiet { Role::Muted } else { Role::Text };
     let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
@@ -399,13 +401,19 @@ fn heading(group: Group, by_deadline: bool, row: Rect, painter: &mut Painter<'_>
     }
 }
 
+/// Returns how many steps have ended, and how many there are.
+fn progress_of(run: &RunRecord) -> String {
+    let (through, all) = run.progress;
+    format!("{through}/{all}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn name_is_truncated_only_for_a_fixed_text() {
-        let columns = Columns::of(Rect::new(0, 0, 46, 20), true, 12);
+        let columns = Columns::of(Rect::new(0, 0, 46, 20), true, 12, 3);
         let (x, available) = columns.name;
         assert_eq!(available, 29);
         assert_eq!(columns.fit(25, &[0]), (29, (x, 0), 0), "nothing else");

@@ -45,8 +45,6 @@ enum Detail {
     Waiting,
     /// Short names, and the count of waiting runs.
     Short,
-    /// Short names.
-    Names,
 }
 
 /// A tab.
@@ -128,7 +126,7 @@ impl Views {
             let name = match tab {
                 Tab::Board => "Board".to_owned(),
                 Tab::Filter(name, _) => {
-                    let is_short = detail >= Detail::Short && at < SHORT.len() + 1;
+                    let is_short = detail == Detail::Short && at < SHORT.len() + 1;
                     let short = SHORT.iter().find(|(long, _)| is_short && *long == name.as_str());
                     let cut = || cut_end(&shown(name), longest, cx.glyphs.ellipsis).into_owned();
                     short.map_or_else(cut, |(_, short)| (*short).to_owned())
@@ -139,7 +137,6 @@ impl Views {
                 Detail::All => true,
                 Detail::Waiting => waiting && *number > 0 || active == Some(at),
                 Detail::Short => waiting && *number > 0,
-                Detail::Names => false,
             });
             let text = number.map(|(text, number)| match (waiting && number > 0, text) {
                 (true, text) => (format!("{}{text}", cx.glyphs.waiting), Role::Waiting),
@@ -220,7 +217,7 @@ pub(super) fn draw_tabs(
     let cut = (MIN_TAB..=MAX_TAB).rev().map(|longest| (Detail::Short, longest));
     let levels = [(Detail::All, MAX_TAB), (Detail::Waiting, MAX_TAB)].into_iter().chain(cut);
     let mut labels = levels.map(|level| views.labels(level, active, runs, cx));
-    let last = || views.labels((Detail::Names, MIN_TAB), active, runs, cx);
+    let last = || views.labels((Detail::Short, MIN_TAB), active, runs, cx);
     let labels = labels.find(|labels| total(labels) <= available + 2).unwrap_or_else(last);
     let ellipsis = painter.glyphs.ellipsis;
     let widths: Vec<u16> = labels.iter().map(width).collect();
