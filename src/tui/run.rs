@@ -110,7 +110,8 @@ pub async fn run_panes(
     restore_on_panic();
     let shutdown = Shutdown::watch()?;
     let screen = Screen::enter()?;
-    let answers = probe::ask(["SSH_CONNECTION", "SSH_TTY"].into_iter().any(|name| variable(name).is_some()));
+    let answers =
+        probe::ask(["SSH_CONNECTION", "SSH_TTY"].into_iter().any(|name| std::env::var_os(name).is_some()));
     let wished = settings.theme.is_some();
     let automatic = !wished && remembered.theme.is_none() && depth > Depth::Ansi16;
     choose(&mut settings, &remembered, answers, depth);
