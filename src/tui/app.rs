@@ -187,7 +187,7 @@ impl App {
             AppEvent::Answer(pane, message) => {
                 let screen = &mut executor.screen;
                 match &message {
-                    Message::Run(RunResponse::Ordered(..)) => screen.connection.acknowledged(),
+                    Message::Run(RunResponse::CommandDone(..)) => screen.connection.acknowledged(),
                     Message::ClientView(view) => {
                         screen.core.client = view.as_ref().map(|view| view.name.clone());
                     }

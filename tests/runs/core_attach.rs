@@ -133,7 +133,7 @@ async fn stored_artifact_is_found_by_digest_and_suggested() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    core.order(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
+    core.send_command(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
         .await
         .unwrap();
     runs_place::wait_for_completion(&core, &waiting.id.0).await;

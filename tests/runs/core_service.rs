@@ -1,7 +1,7 @@
 //! Functions of the core for operators: metrics, stored counts, quality states, single capabilities.
 use crate::runs_place;
 
-use runs_place::{Place, decide, launch, object, order, request, run, wait_for_completion};
+use runs_place::{Place, decide, launch, object, request, run, send_command, wait_for_completion};
 use serde_json::json;
 use skills_api::{
     CapabilityRequest, Client as _, Code, GovernanceFilter, ListFilter, Local, MetricsReport, RunClient as _,
@@ -31,7 +31,7 @@ async fn launches_keys_steps_bindings_and_commits_are_counted() {
     core.launch(keyed(json!([1, 2]))).await.unwrap();
     core.launch(keyed(json!([3]))).await.unwrap_err();
     let waiting = wait_for_completion(&core, &first.run.id.0).await;
-    order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(wait_for_completion(&core, &first.run.id.0).await.state, RunState::Completed);
 
     let report = core.metrics().await.unwrap();
@@ -114,7 +114,7 @@ async fn capability_run_checks_its_gates() {
 
     let pending = executed(&core, "test.ledger.book", json!({ "amount": 7, "account": "1" })).await;
     assert_eq!(pending.state, RunState::WaitingForHuman, "its confirmation holds without a skill as well");
-    order(&core, &pending, decide(&pending, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &pending, decide(&pending, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(wait_for_completion(&core, &pending.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
 
     let wrong =
@@ -184,7 +184,7 @@ async fn quality_state_rises_with_golden_requests_and_runs() {
     let core = place.open().await;
     for amount in 1..=5 {
         let waiting = run(&core, "ledger", json!({ "amounts": [amount] })).await;
-        order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+        send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
         assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
     }
     let after = open().await;

@@ -135,8 +135,12 @@ pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunCommand {
     }
 }
 
-pub async fn order(core: &Local, run: &RunRecord, order: RunCommand) -> Result<CommandResult, Error> {
-    core.order(&run.id.0, order).await
+pub async fn send_command(
+    core: &Local,
+    run: &RunRecord,
+    command: RunCommand,
+) -> Result<CommandResult, Error> {
+    core.send_command(&run.id.0, command).await
 }
 
 pub fn resume() -> RunCommand {

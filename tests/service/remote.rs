@@ -165,7 +165,7 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     same!(here, there, event_log());
     same!(here, there, run_events(Some(id), 1, 3, 0));
     same!(here, there, run_events(None, 0, 100, 1_000));
-    same!(here, there, order(id, resume()));
+    same!(here, there, send_command(id, resume()));
     same!(here, there, launch(request("ledger", json!({ "amounts": "many" }))));
     same!(here, there, launch(request("ledgr", json!({}))));
     let target = format!("{id}/sum");
@@ -173,18 +173,18 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     same!(here, there, attach(attachment("ledger", "output", &target, json!({}))));
     same!(here, there, target_choices(AttachTarget::Run, "", 5, &SessionAccess::default(), None));
     let waiting = here.run(id).await.unwrap().run;
-    let approved = there.order(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    let approved = there.send_command(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(approved.note, "approved");
     assert_eq!(
         there.wait_for_completion(id, CancellationToken::new()).await.unwrap().state,
         RunState::Completed
     );
     same!(here, there, run(id));
-    same!(here, there, order(id, RunCommand::Cancel { by: None }));
-    let forked = there.order(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
+    same!(here, there, send_command(id, RunCommand::Cancel { by: None }));
+    let forked = there.send_command(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
     assert!(forked.run.paused && forked.run.id.0 != id);
     assert_eq!(
-        there.order(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,
+        there.send_command(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,
         RunState::Canceled
     );
     let attached = there.attach(attachment("watch", "run", id, json!({}))).await;

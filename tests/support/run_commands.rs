@@ -42,8 +42,8 @@ pub fn run_snapshot(run: &RunRecord) -> RunSnapshot {
     }
 }
 
-pub fn command(order: &RunCommand) -> Command {
-    match order {
+pub fn state_command(command: &RunCommand) -> Command {
+    match command {
         RunCommand::Decide { verdict, step, inputs_digest, choice, result, .. } => {
             Command::Decide(Decision {
                 verdict: *verdict,
@@ -62,8 +62,8 @@ pub fn command(order: &RunCommand) -> Command {
     }
 }
 
-pub fn event_of(order: &RunCommand) -> (&'static str, Value) {
-    match order {
+pub fn event_of(command: &RunCommand) -> (&'static str, Value) {
+    match command {
         RunCommand::Decide { verdict: Verdict::Approve, approver, notes, .. } => {
             ("gate.approved", json!({ "approver": approver, "notes": notes }))
         }
@@ -85,10 +85,10 @@ pub fn event_of(order: &RunCommand) -> (&'static str, Value) {
     }
 }
 
-pub fn moved(detail: &mut RunDetail, next: Next, order: &RunCommand) {
+pub fn moved(detail: &mut RunDetail, next: Next, command: &RunCommand) {
     if let Next::Move { state, fence, paused, gate, .. } = next {
         if let (RunCommand::Decide { approver, notes, .. }, Command::Decide(decision)) =
-            (order, command(order))
+            (command, state_command(command))
         {
             let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
             detail.decisions.push(RecordedDecision { at_ms: NOW_MS, decision: decision.clone(), by });
@@ -103,8 +103,8 @@ pub fn moved(detail: &mut RunDetail, next: Next, order: &RunCommand) {
     detail.run.allowed = allowed(&run_snapshot(&detail.run));
 }
 
-pub fn note(order: &RunCommand, next: &Next, decisions: &[RecordedDecision]) -> String {
-    match (order, next) {
+pub fn note(command: &RunCommand, next: &Next, decisions: &[RecordedDecision]) -> String {
+    match (command, next) {
         (RunCommand::Decide { verdict, .. }, Next::Unchanged) => {
             let who = decisions.last().and_then(|d| d.by.approver.clone()).unwrap_or("somebody".to_owned());
             let done = if *verdict == Verdict::Approve { "approved" } else { "denied" };

@@ -49,7 +49,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
             |context: CallContext, ask: ProposalApproval| async move {
                 let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
-                order(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
+                act_on(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
         .hints(Hints { destructive: true, ..COMMANDS }),
@@ -59,7 +59,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
+                act_on(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
         .hints(COMMANDS),
@@ -69,22 +69,22 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Decide,
             "Restores the version of the file before an applied proposal.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
+                act_on(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },
         )
         .hints(Hints { destructive: true, ..COMMANDS }),
     ]
 }
 
-async fn order(
+async fn act_on(
     context: &CallContext,
     proposal: &str,
-    order: ProposalAction,
+    action: ProposalAction,
     by: Option<String>,
     notes: Option<String>,
 ) -> Result<ProposalActionResult, Error> {
     let caller = &context.caller;
     let limited = caller.principal.is_some() && !caller.local && !caller.may(Scope::Admin);
     let by = ProposalActionOptions { by: caller.name(by), notes, limited };
-    context.service.core.order_proposal(proposal, order, by).await
+    context.service.core.act_on_proposal(proposal, action, by).await
 }

@@ -29,7 +29,7 @@ pub(super) const COMMANDS: Hints =
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = launch_operations();
     all.extend(read_operations());
-    all.extend(ordering());
+    all.extend(command_operations());
     all
 }
 
@@ -253,7 +253,7 @@ fn read_operations() -> Vec<Operation> {
     ]
 }
 
-fn ordering() -> Vec<Operation> {
+fn command_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "run.approve",
@@ -266,7 +266,7 @@ fn ordering() -> Vec<Operation> {
                 let verdict = Verdict::Approve;
                 let decision =
                     RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&context, &run_id, decision).await
+                send_command(&context, &run_id, decision).await
             },
         )
         .hints(Hints { destructive: true, ..COMMANDS }),
@@ -281,7 +281,7 @@ fn ordering() -> Vec<Operation> {
                 let verdict = Verdict::Deny;
                 let decision =
                     RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&context, &run_id, decision).await
+                send_command(&context, &run_id, decision).await
             },
         )
         .hints(COMMANDS),
@@ -293,7 +293,8 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
+                send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by })
+                    .await
             },
         )
         .hints(ACTS),
@@ -305,7 +306,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Signal { name, payload, by }).await
+                send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
             },
         )
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
@@ -334,7 +335,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
+                send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
         )
         .hints(ACTS),
@@ -346,7 +347,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
+                send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
             },
         ),
     ]
@@ -420,11 +421,11 @@ struct AttachmentWithEvents {
 
 async fn cancel(context: &CallContext, ask: OrderOn) -> Result<CommandResult, Error> {
     let by = context.caller.name(ask.by);
-    order(context, &ask.run_id, RunCommand::Cancel { by }).await
+    send_command(context, &ask.run_id, RunCommand::Cancel { by }).await
 }
 
-async fn order(context: &CallContext, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-    context.service.core.command_as(run, order, context.caller.principal.clone()).await
+async fn send_command(context: &CallContext, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+    context.service.core.command_as(run, command, context.caller.principal.clone()).await
 }
 
 /// Returns the status for callers of a version without the state `canceled`.

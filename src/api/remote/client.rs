@@ -115,15 +115,15 @@ impl Client for Remote {
         self.inner.ask("proposal.show", written(&OneProposal { proposal_id: proposal.to_owned() })?).await
     }
 
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
-        order: ProposalAction,
+        action: ProposalAction,
         by: ProposalActionOptions,
     ) -> Result<ProposalActionResult, Error> {
         let ProposalActionOptions { by, notes, .. } = by;
         let proposal_id = proposal.to_owned();
-        let operation = match order {
+        let operation = match action {
             ProposalAction::Approve { proposal_digest, base_digest } => {
                 let fields = ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes };
                 return self.inner.execute("proposal.approve", written(&fields)?).await;

@@ -25,9 +25,9 @@ pub(super) struct CommandSender {
 }
 
 impl CommandSender {
-    pub async fn send(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+    pub async fn send(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
         let run_id = run.to_owned();
-        match order {
+        match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let approver = approver.or_else(|| self.user.clone());
                 let made = Approval {

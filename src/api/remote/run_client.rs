@@ -52,8 +52,8 @@ impl RunClient for Remote {
         self.commands.detail(run).await
     }
 
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.commands.send(run, order).await
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+        self.commands.send(run, command).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {

@@ -47,7 +47,7 @@ pub async fn run(
     filter: &str,
     yes: bool,
     (command, words): (CommandName, &[&str]),
-    order: impl Fn(&RunRecord) -> RunCommand,
+    to_command: impl Fn(&RunRecord) -> RunCommand,
 ) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
@@ -60,7 +60,7 @@ pub async fn run(
     // Without a question, each run reports it itself.
     if !yes {
         let is_resumed =
-            |run: &&RunRecord| matches!(order(run), RunCommand::Resume { despite_change: false, .. });
+            |run: &&RunRecord| matches!(to_command(run), RunCommand::Resume { despite_change: false, .. });
         skipped = changed(&*client, takes.iter().copied().filter(is_resumed)).await;
         takes.retain(|run| skipped.iter().all(|one| one.id != run.id));
     }
@@ -82,11 +82,11 @@ pub async fn run(
             confirm(&name, takes.len(), &means)?;
         }
     }
-    let orders = chosen.runs.into_iter().map(|one| {
-        let order = order(one.run);
-        (one, order)
+    let commands = chosen.runs.into_iter().map(|one| {
+        let command = to_command(one.run);
+        (one, command)
     });
-    send(cx, &*client, orders.collect()).await
+    send(cx, &*client, commands.collect()).await
 }
 
 /// How runs whose skill changed are resumed.
@@ -193,14 +193,14 @@ fn choose(
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    orders: Vec<(Numbered<'_>, RunCommand)>,
+    commands: Vec<(Numbered<'_>, RunCommand)>,
 ) -> Result<Exit, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
-    for (one, order) in orders {
+    for (one, command) in commands {
         let run = one.run;
-        let (outcome, note) = match client.order(&run.id.0, order).await {
-            Ok(ordered) => (if ordered.repeated { "repeated" } else { "done" }, ordered.note),
+        let (outcome, note) = match client.send_command(&run.id.0, command).await {
+            Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
             Err(error) => {
                 let skipped = matches!(error.code, Code::SkillChanged | Code::InvalidTransition);
                 (if skipped { "skipped" } else { "refused" }, with_option(error).message)
@@ -284,7 +284,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let order = |sheet: DecisionPreview| RunCommand::Decide {
+    let to_command = |sheet: DecisionPreview| RunCommand::Decide {
         verdict,
         step: Some(sheet.step),
         inputs_digest: Some(sheet.inputs_digest),
@@ -293,8 +293,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         choice: None,
         result: None,
     };
-    let orders = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, order(sheet)));
-    send(cx, &*client, orders.collect()).await
+    let commands = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, to_command(sheet)));
+    send(cx, &*client, commands.collect()).await
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.

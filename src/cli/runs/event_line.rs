@@ -127,11 +127,11 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 }
 
 /// Renders the commands that users gave to a run, one per line: time, command and user.
-pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
-    let line = |order: RecordedCommand| {
-        let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.color);
-        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
-        format!("  {moment}  {} by {}{note}\n", order.what, order.by)
+pub fn render_commands(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
+    let line = |command: RecordedCommand| {
+        let moment = TextStyle::Muted.paint(&clock::moment(command.at_ms, zone), look.color);
+        let note = command.note.map(|note| format!(": {note}")).unwrap_or_default();
+        format!("  {moment}  {} by {}{note}\n", command.what, command.by)
     };
     list_commands(events.iter()).into_iter().map(line).collect()
 }

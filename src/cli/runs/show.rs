@@ -175,10 +175,10 @@ impl Page {
                 notes.unwrap_or_default()
             );
         }
-        let orders = event_line::orders(&detail.events, &self.zone, look);
-        if !orders.is_empty() {
+        let commands = event_line::render_commands(&detail.events, &self.zone, look);
+        if !commands.is_empty() {
             self.title(&mut out, "commands");
-            out += &orders;
+            out += &commands;
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);

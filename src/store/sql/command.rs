@@ -25,12 +25,12 @@ pub(crate) struct CommandRequest {
 pub(crate) async fn command<T: Tx>(
     tx: &T,
     run: &RunId,
-    order: &CommandRequest,
+    request: &CommandRequest,
 ) -> Result<CommandOutcome, StoreError> {
     let (recorded, replays) = get(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
-    let before = match order.command {
+    let before = match request.command {
         Command::Expire(_) => recorded,
         _ => as_of(recorded, replays, now_ms),
     };
@@ -43,13 +43,13 @@ pub(crate) async fn command<T: Tx>(
         event: None,
     };
     let mut earlier: Vec<RecordedDecision> = Vec::new();
-    let mut command = order.command.clone();
+    let mut command = request.command.clone();
     if let Some(decision) = command.decision_mut() {
         earlier = read::decisions(tx, run).await?;
         let decisions = earlier.iter().map(|decided| &decided.decision);
         *decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
         if !decision.answers(before.gate.as_ref())
-            && let Some(first) = repeats(tx, run, decision, order.record.as_ref(), &earlier).await?
+            && let Some(first) = repeats(tx, run, decision, request.record.as_ref(), &earlier).await?
         {
             return Ok(repeated(before, Some(first)));
         }
@@ -71,11 +71,11 @@ pub(crate) async fn command<T: Tx>(
     }
     apply(tx, run, &next, decided, now_ms).await?;
     let mut events: Vec<NewEvent> = Vec::new();
-    let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
+    let by = request.record.as_ref().and_then(|record| record.approver.as_deref());
     let is_endorsed = matches!(&next, Next::Move { gate: Some(Gate::Human { .. }), .. });
     match &command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
-            let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
+            let record = request.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             tx.post(
                 "record a decision",
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -112,7 +112,7 @@ pub(crate) async fn command<T: Tx>(
             }
         }
         Command::Signal { name } => {
-            let payload = order.payload.clone().unwrap_or(Value::Null);
+            let payload = request.payload.clone().unwrap_or(Value::Null);
             let encoded = encode(&payload)?;
             ensure_signal_fits(tx, run, encoded.len()).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
@@ -130,9 +130,9 @@ pub(crate) async fn command<T: Tx>(
             events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
         }
         Command::Resume => {
-            let head = resume(tx, run, before.head, order.head).await?;
+            let head = resume(tx, run, before.head, request.head).await?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
-            if let Some(corrected) = &order.payload {
+            if let Some(corrected) = &request.payload {
                 data["corrected_inputs"] = corrected.clone();
                 // Only the corrected fields: their previous values are stored nowhere else.
                 data["inputs_before"] = corrected
@@ -226,8 +226,9 @@ pub(crate) async fn annotate<T: Tx>(
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get(tx, run).await?.0.options.on_expiry;
-    let order = CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
-    Ok(Box::pin(command(tx, run, &order)).await?.run)
+    let request =
+        CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    Ok(Box::pin(command(tx, run, &request)).await?.run)
 }
 
 /// Returns a refusal, with the decision that was recorded first if the question is no longer open.

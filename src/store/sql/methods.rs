@@ -109,9 +109,9 @@ macro_rules! implement_store {
                 payload: Option<Value>,
             ) -> Result<CommandOutcome, StoreError> {
                 let run = run.clone();
-                let order = command::CommandRequest { command, record, head, payload };
+                let request = command::CommandRequest { command, record, head, payload };
                 let moved = $write!(self, tx => {
-                    let moved = command::command(tx, &run, &order).await;
+                    let moved = command::command(tx, &run, &request).await;
                     fail_point!("command-before-commit");
                     moved
                 });

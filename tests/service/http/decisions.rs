@@ -36,8 +36,8 @@ async fn two_gates() -> (TestServer, String) {
     (test_server, run)
 }
 
-async fn post(test_server: &TestServer, run: &str, order: &str, body: &Value) -> Answer {
-    test_server.ask("POST", &format!("/v1/runs/{run}/{order}"), &[], &body.to_string()).await
+async fn post(test_server: &TestServer, run: &str, command: &str, body: &Value) -> Answer {
+    test_server.ask("POST", &format!("/v1/runs/{run}/{command}"), &[], &body.to_string()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,18 +44,18 @@ pub(in crate::local) struct Commands {
 }
 
 impl Commands {
-    pub(super) async fn order(
+    pub(super) async fn execute(
         &self,
         wanted: &str,
-        order: RunCommand,
+        command: RunCommand,
         principal: Option<&Principal>,
     ) -> Result<CommandResult, Error> {
         let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
-        ensure_scope(&run, &order, principal)?;
-        ensure_storable(&order)?;
+        ensure_scope(&run, &command, principal)?;
+        ensure_storable(&command)?;
         let mut mode = None;
-        let (run, note, repeated) = match order {
+        let (run, note, repeated) = match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
@@ -400,8 +400,8 @@ impl Commands {
 }
 
 /// Checks that a caller may execute the scripts of a run again: without a sandbox they may do what this process may.
-fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principal>) -> Result<(), Error> {
-    let word = match order {
+fn ensure_scope(run: &RunRecord, command: &RunCommand, principal: Option<&Principal>) -> Result<(), Error> {
+    let word = match command {
         RunCommand::Resume { .. } => "resume",
         RunCommand::Replay { .. } => "replay",
         RunCommand::Fork { .. } => "fork",
@@ -420,7 +420,7 @@ fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principa
 ///
 /// # Errors
 /// Returns `invalid_request`, naming the field.
-fn ensure_storable(order: &RunCommand) -> Result<(), Error> {
+fn ensure_storable(command: &RunCommand) -> Result<(), Error> {
     let nul =
         |name: &str| Error::new(Code::InvalidRequest, format!("`{name}`: a NUL character is not allowed"));
     let text = |name: &str, text: &Option<String>| match text {
@@ -431,7 +431,7 @@ fn ensure_storable(order: &RunCommand) -> Result<(), Error> {
         Value::Object(fields) => ensure_without_nul(name, fields),
         value => nul_in(value).map_or(Ok(()), |path| Err(nul(&format!("{name}{path}")))),
     };
-    match order {
+    match command {
         RunCommand::Decide { notes, result, approver, .. } => {
             text("notes", notes)?;
             text("approver", approver)?;

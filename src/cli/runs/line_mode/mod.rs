@@ -273,21 +273,21 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                     decided
                 }
                 ("s", _) => {
-                    let order = prompts::signal(&mut self.dialog, run)?;
-                    self.confirm(run, "signal", order).await?
+                    let command = prompts::signal(&mut self.dialog, run)?;
+                    self.confirm(run, "signal", command).await?
                 }
                 ("t", _) => {
-                    let order = prompts::assignment(&mut self.dialog, run)?;
-                    self.confirm(run, "assign", order).await?
+                    let command = prompts::assignment(&mut self.dialog, run)?;
+                    self.confirm(run, "assign", command).await?
                 }
                 ("r", _) => {
-                    let order = RunCommand::Resume {
+                    let command = RunCommand::Resume {
                         checkpoint: None,
                         inputs: None,
                         despite_change: false,
                         by: None,
                     };
-                    self.confirm(run, "resume", Some(order)).await?
+                    self.confirm(run, "resume", Some(command)).await?
                 }
                 _ => self.confirm(run, "cancel", Some(RunCommand::Cancel { by: None })).await?,
             };
@@ -352,7 +352,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         verdict: Verdict,
     ) -> Result<bool, Failure> {
         match prompts::decision(&mut self.dialog, run, sheet, verdict)? {
-            Some((word, order)) => self.send(run, &word, order).await,
+            Some((word, command)) => self.send(run, &word, command).await,
             None => self.print_line("Nothing was sent.").map(|()| false),
         }
     }
@@ -388,25 +388,25 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         &mut self,
         run: &RunRecord,
         word: &str,
-        order: Option<RunCommand>,
+        command: Option<RunCommand>,
     ) -> Result<bool, Failure> {
-        let Some(order) = order else { return self.print_line("Nothing was sent.").map(|()| false) };
+        let Some(command) = command else { return self.print_line("Nothing was sent.").map(|()| false) };
         let prompt = format!("Type the word {word} to confirm, or press Enter to go back.");
         if self.dialog.ask(&prompt)?.as_deref() != Some(word) {
             return self.print_line("Nothing was sent.").map(|()| false);
         }
-        self.send(run, word, order).await
+        self.send(run, word, command).await
     }
 
     /// Sends a command; returns whether it was accepted.
-    async fn send(&mut self, run: &RunRecord, word: &str, order: RunCommand) -> Result<bool, Failure> {
+    async fn send(&mut self, run: &RunRecord, word: &str, command: RunCommand) -> Result<bool, Failure> {
         self.print_line("")?;
-        match self.core.order(&run.id.0, order).await {
-            Ok(ordered) => {
+        match self.core.send_command(&run.id.0, command).await {
+            Ok(result) => {
                 self.print_line(format!("Sent: {word}, run {}.", short(run)))?;
-                let (note, state) = (clean(&ordered.note), ordered.run.state.label());
-                self.print_line(format!("Result: {note}. Run {} is {state}.", short(&ordered.run)))?;
-                self.follow(ordered).await.map(|()| true)
+                let (note, state) = (clean(&result.note), result.run.state.label());
+                self.print_line(format!("Result: {note}. Run {} is {state}.", short(&result.run)))?;
+                self.follow(result).await.map(|()| true)
             }
             Err(error) => {
                 self.print_line(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
@@ -416,11 +416,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     }
 
     /// Reports how a run continued after a command: once it has ended or waits, or after some seconds.
-    async fn follow(&mut self, ordered: CommandResult) -> Result<(), Failure> {
+    async fn follow(&mut self, result: CommandResult) -> Result<(), Failure> {
         let is_active = |run: &RunRecord| {
             matches!(run.state, RunState::Pending | RunState::Running | RunState::Replaying) && !run.paused
         };
-        let CommandResult { mut run, worker_alive, .. } = ordered;
+        let CommandResult { mut run, worker_alive, .. } = result;
         if !is_active(&run) {
             return Ok(());
         }
@@ -467,12 +467,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {
-            let order =
+            let command =
                 RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
-            let line = match self.core.order(&one.run.id.0, order).await {
-                Ok(ordered) => {
+            let line = match self.core.send_command(&one.run.id.0, command).await {
+                Ok(result) => {
                     resumed += 1;
-                    capitalized(&clean(&ordered.note))
+                    capitalized(&clean(&result.note))
                 }
                 Err(error) => {
                     failed += 1;

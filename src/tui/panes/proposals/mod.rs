@@ -120,11 +120,11 @@ impl Proposals {
                     }
                 }
             }
-            Message::Proposals(ProposalPaneResponse::Ordered(id, ordered)) => {
+            Message::Proposals(ProposalPaneResponse::Acted(id, result)) => {
                 self.views.remove(id);
-                let mut effects = match ordered {
-                    Ok(ordered) => {
-                        vec![Effect::Toast(format!("{}: {}", ordered.proposal.skill_id, ordered.note))]
+                let mut effects = match result {
+                    Ok(result) => {
+                        vec![Effect::Toast(format!("{}: {}", result.proposal.skill_id, result.note))]
                     }
                     Err(error) => {
                         vec![Effect::ErrorNotice("nothing was decided".to_owned(), error.message.clone())]

@@ -115,7 +115,7 @@ impl Fields {
     }
 
     /// Returns the command from the fields; `None` if a field is invalid, which is then focused.
-    pub fn order(&mut self, kind: &RunCommandKind, run: &RunRecord) -> Option<RunCommand> {
+    pub fn build_command(&mut self, kind: &RunCommandKind, run: &RunRecord) -> Option<RunCommand> {
         self.check(kind);
         if !self.form.check() {
             return None;
