@@ -39,7 +39,7 @@ pub(super) struct ClientFolder {
 
 /// A skill file found by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSkillFile {
     /// Path under which the client finds it.
     pub file: PathBuf,
     /// Path with links resolved.
@@ -48,7 +48,7 @@ pub(super) struct Found {
     pub at: usize,
 }
 
-impl Found {
+impl FoundSkillFile {
     /// Returns the folder of the skill, under the client's path.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
@@ -145,7 +145,7 @@ impl ClientFolder {
     }
 
     /// Returns the skill files that the client finds, in its order.
-    pub fn found(&self, profile: &Profile) -> Vec<Found> {
+    pub fn found(&self, profile: &Profile) -> Vec<FoundSkillFile> {
         let Some(real) = &self.real else { return Vec::new() };
         let none = Reading::default();
         let mut walk = Walk {
@@ -300,7 +300,7 @@ struct Walk<'a> {
     folders: usize,
     /// Number of scanned folders outside of `root`.
     linked_folders: usize,
-    found: Vec<Found>,
+    found: Vec<FoundSkillFile>,
 }
 
 impl Walk<'_> {
@@ -368,7 +368,7 @@ impl Walk<'_> {
             return false;
         };
         if depth > 0 || self.in_root {
-            self.found.push(Found { file, real, at: self.found.len() });
+            self.found.push(FoundSkillFile { file, real, at: self.found.len() });
         }
         true
     }

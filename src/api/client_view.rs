@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::client_order::english;
-use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, Found, Missed, SKILL_FILE, places};
+use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, FoundSkillFile, Missed, SKILL_FILE, places};
 use super::client_settings::{ClientSettings, Level, Selected};
 use super::why::{defect, rejection_cause};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
@@ -106,7 +106,7 @@ impl SkillFiles {
 /// A skill that the client finds or includes.
 struct Candidate<'a> {
     place: usize,
-    found: Found,
+    found: FoundSkillFile,
     read: ClientEntry,
     skill: Option<&'a Arc<Skill>>,
     id: Option<&'a SkillId>,
@@ -147,14 +147,14 @@ impl Candidate<'_> {
 }
 
 /// The content of the catalog, by path.
-struct Known<'a> {
+struct CatalogByPath<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a RejectedBundle>,
     /// Links that point outside the roots: their targets are not read here.
     links: Vec<&'a RejectedBundle>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> CatalogByPath<'a> {
     fn of(catalog: &'a Catalog) -> Self {
         let all = || {
             let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
@@ -178,11 +178,11 @@ impl<'a> Known<'a> {
         Self { skills, refused, links }
     }
 
-    fn skill(&self, found: &Found) -> Option<&'a Arc<Skill>> {
+    fn skill(&self, found: &FoundSkillFile) -> Option<&'a Arc<Skill>> {
         [&found.file, &found.real].into_iter().find_map(|path| self.skills.get(path.as_path()).copied())
     }
 
-    fn refusal(&self, found: &Found) -> Option<&'a RejectedBundle> {
+    fn refusal(&self, found: &FoundSkillFile) -> Option<&'a RejectedBundle> {
         let paths = [found.file.as_path(), found.real.as_path(), found.folder()];
         let here = paths.into_iter().find_map(|path| self.refused.get(path).copied());
         here.or_else(|| self.links.iter().copied().find(|link| found.file.starts_with(&link.location)))
@@ -198,7 +198,7 @@ pub fn sight<'a>(
     settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
     let places = places(profile, catalog, config);
-    let known = Known::of(catalog);
+    let known = CatalogByPath::of(catalog);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
     let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut candidates: Vec<Candidate<'a>> = Vec::new();
@@ -358,8 +358,8 @@ fn candidate<'a>(
     profile: &Profile,
     which: usize,
     place: &ClientFolder,
-    found: Found,
-    known: &Known<'a>,
+    found: FoundSkillFile,
+    known: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Candidate<'a> {
     let skill = known.skill(&found);
@@ -458,13 +458,13 @@ fn bundled<'a>(
     profile: &Profile,
     place: usize,
     config: &Config,
-    known: &Known<'a>,
+    known: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
     let unpacked = bundled.folder.as_ref().filter(|_| !config.demo);
     let unpacked = unpacked.map(|folder| config.dirs.home.join(folder));
-    let make = |found: Found, read: ClientEntry, skill: Option<&'a Arc<Skill>>| Candidate {
+    let make = |found: FoundSkillFile, read: ClientEntry, skill: Option<&'a Arc<Skill>>| Candidate {
         place,
         found,
         read,
@@ -480,7 +480,7 @@ fn bundled<'a>(
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
         let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
-        let one = |found: Found| {
+        let one = |found: FoundSkillFile| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
             let ParseOutcome::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
@@ -507,7 +507,7 @@ fn bundled<'a>(
         let location = bundled.location_of(&skill.name);
         let file = PathBuf::from(location);
         let read = ClientEntry { name: skill.name.clone(), description, ..ClientEntry::default() };
-        make(Found { real: file.clone(), file, at }, read, None)
+        make(FoundSkillFile { real: file.clone(), file, at }, read, None)
     });
     own.collect()
 }

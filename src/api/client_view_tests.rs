@@ -303,8 +303,8 @@ fn file_replaced_by_a_pipe_does_not_block() {
     let places = places(profile, &catalog, &config);
     let at = places.iter().position(|place| pipe.starts_with(&place.path)).unwrap();
     // As found before it was replaced.
-    let found = Found { file: pipe.clone(), real: pipe, at: 0 };
-    let known = Known::of(&catalog);
+    let found = FoundSkillFile { file: pipe.clone(), real: pipe, at: 0 };
+    let known = CatalogByPath::of(&catalog);
     let one = candidate(profile, at, &places[at], found, &known, &SkillFiles::default());
     assert!(matches!(one.state, ClientViewState::Unknown(_)), "{:?}", one.state);
 }

@@ -15,7 +15,7 @@ use super::embedding::{DIM, dot, normalize};
 use super::field::{self, Counts};
 use super::labels::Labels;
 use super::language::Language;
-use super::lookup::{Found, View};
+use super::lookup::{KeyPostings, View};
 use super::marks::Exclusion;
 use super::matcher::rarity;
 use super::rules::status_rank;
@@ -259,8 +259,8 @@ impl Index {
     }
 
     /// Returns the postings of a key; `None` if no document has it.
-    pub fn find(&self, key: Key, view: View) -> Option<Found<'_>> {
-        Found::new(self, key, view)
+    pub fn find(&self, key: Key, view: View) -> Option<KeyPostings<'_>> {
+        KeyPostings::new(self, key, view)
     }
 
     /// Returns the number of documents that have a key in the fields of `view`.

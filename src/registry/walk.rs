@@ -313,7 +313,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::super::folder_state::KnownFolder;
-    use super::super::tree::Known;
+    use super::super::tree::KnownOutcomes;
     use super::*;
 
     fn write(root: &Path, path: &str) {
@@ -330,7 +330,7 @@ mod tests {
         let out = Mutex::new(Vec::new());
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-        let (known, stop, parsed) = (Known::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        let (known, stop, parsed) = (KnownOutcomes::default(), AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders, stop: &stop, threads: 2, parsed: &parsed };
         walk(root, &real, std::slice::from_ref(&real), 0, &scan, &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::cache_file::{CacheFile, Found};
+use super::cache_file::{CacheFile, CacheRead};
 use super::golden::Measurements;
 use super::indexer::Shared;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
@@ -110,7 +110,7 @@ impl Collisions {
     }
 
     fn cached(&self, key: &str) -> Option<Arc<CollisionMap>> {
-        let Found::Content(content) = self.cache.as_ref()?.read() else { return None };
+        let CacheRead::Content(content) = self.cache.as_ref()?.read() else { return None };
         let keyed: Keyed = serde_json::from_slice(&content).ok()?;
         (keyed.key == key).then(|| Arc::new(keyed.map))
     }

@@ -31,7 +31,7 @@ use skills_store::SkillRuns;
 type Findings = (usize, usize);
 
 /// Facts in addition to a skill's own record.
-struct Known {
+struct EvidenceContext {
     catalog: Arc<Catalog>,
     findings: HashMap<SkillId, Findings>,
     golden: HashMap<SkillId, GoldenFacts>,
@@ -77,7 +77,7 @@ impl Governance {
         run_blocking(move || {
             let findings = findings(&catalog, &skills)?;
             let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
-            let known = Known {
+            let known = EvidenceContext {
                 catalog,
                 findings,
                 golden,
@@ -136,7 +136,7 @@ impl Governance {
     }
 }
 
-impl Known {
+impl EvidenceContext {
     fn facts(&self, skill: &Arc<Skill>) -> Facts {
         let (errors, warnings) = self.findings.get(&skill.id).copied().unwrap_or_default();
         let verdict = policies::verdict(&self.policy, &self.catalog, skill);

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::completion::{self, NextCommand};
-use super::inputs::Known;
+use super::inputs::InputTypes;
 use super::next_steps::Caller;
 use super::reporter::Reporter;
 use super::{bulk, inputs, launch};
@@ -43,8 +43,9 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
         let likely = inputs::suggested(&detail.run.inputs);
-        let known =
-            contract.as_ref().map_or(Known::Likely(&likely), |view| Known::Declared(&view.contract.inputs));
+        let known = contract
+            .as_ref()
+            .map_or(InputTypes::Likely(&likely), |view| InputTypes::Declared(&view.contract.inputs));
         Some(inputs::gather(&args.inputs, known, &cx.cwd)?)
     } else {
         None

@@ -52,7 +52,7 @@ struct Reference {
     field: Option<&'static str>,
 }
 
-struct Prepared {
+struct ExactScorer {
     found: HashMap<usize, Reference>,
 }
 
@@ -102,7 +102,7 @@ impl Matcher for Exact {
         if found.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Prepared { found })))
+        Ok(Some(Box::new(ExactScorer { found })))
     }
 }
 
@@ -139,7 +139,7 @@ fn is_marked(word: &str) -> bool {
     word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))
 }
 
-impl Scorer for Prepared {
+impl Scorer for ExactScorer {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         for (slot, reference) in &self.found {
             column.values[*slot] = reference.value as f32;

@@ -15,7 +15,7 @@ const CHUNK: usize = 1_024;
 /// Scores the similarity in meaning.
 pub(super) struct Semantic;
 
-struct Prepared<'a> {
+struct SemanticScorer<'a> {
     cx: &'a Context<'a>,
     model: &'a Embedding,
     reading: &'a Reading,
@@ -55,7 +55,7 @@ impl Matcher for Semantic {
         let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
         let centered_length = dot(&query, &query).sqrt();
         normalize(&mut query);
-        Ok(Some(Box::new(Prepared {
+        Ok(Some(Box::new(SemanticScorer {
             cx,
             model,
             reading,
@@ -81,7 +81,7 @@ fn dot_in_lanes(a: &[i16; DIM], b: &[i16; DIM]) -> i32 {
     sums.iter().sum()
 }
 
-impl Prepared<'_> {
+impl SemanticScorer<'_> {
     /// Returns a skill's centered, normalized vector; `None` if it has no vector.
     fn centered(&self, slot: usize) -> Option<[f64; DIM]> {
         if self.cx.index.derived.centered[slot] <= 0.0 {
@@ -94,7 +94,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Scorer for Prepared<'_> {
+impl Scorer for SemanticScorer<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let budget = self.cx.weights.semantic.budget_ms;
         let limit = Duration::from_millis(budget);

@@ -154,7 +154,7 @@ const HYPOTHETICAL: &[&str] = &[
 
 /// Returns the first reference to each thing that a body mentions, in order.
 pub fn references(body: &str) -> Vec<Reference> {
-    let mut found = Found { out: Vec::new(), seen: HashSet::new() };
+    let mut found = ReferenceCollector { out: Vec::new(), seen: HashSet::new() };
     let mut block: Option<String> = None;
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -183,12 +183,12 @@ pub fn references(body: &str) -> Vec<Reference> {
     found.out
 }
 
-struct Found {
+struct ReferenceCollector {
     out: Vec<Reference>,
     seen: HashSet<(ReferenceKind, String)>,
 }
 
-impl Found {
+impl ReferenceCollector {
     fn add(&mut self, kind: ReferenceKind, name: &str, at: Range<usize>, is_certain: bool) {
         if self.seen.insert((kind, name.to_owned())) {
             self.out.push(Reference { kind, name: name.to_owned(), at, is_certain });

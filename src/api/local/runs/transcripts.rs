@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RunRuntime;
-use super::references::{Found, forms};
+use super::references::{ResolvedTarget, forms};
 use crate::local::sessions;
 use crate::{Code, Error, SessionAccess, TargetChoice};
 use skills_session::{Entry, Session, Turn};
@@ -24,7 +24,7 @@ pub(super) async fn found(
     runtime: &RunRuntime,
     access: &SessionAccess,
     reference: &str,
-) -> Result<Found, Error> {
+) -> Result<ResolvedTarget, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
     let known = sessions::Transcripts::default();
     let found = sessions::find(&*runtime.sessions, &known, access, id).await;
@@ -49,7 +49,7 @@ pub(super) async fn found(
         ));
     }
     let label = format!("transcript of session {}, {}", session.id, entries(session.transcript.len() as u64));
-    Ok(Found { label, content, run: None })
+    Ok(ResolvedTarget { label, content, run: None })
 }
 
 /// Returns the sessions with entries, most recently changed first.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::agents::AgentFolders;
-use super::catalog_cache::{Key, Prepared, Ready, Views};
+use super::catalog_cache::{ComposedCatalogs, Key, Ready, Views};
 use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
@@ -123,7 +123,7 @@ pub(in crate::local) struct ClientLists {
     pub(in crate::local) policy: Arc<PolicyFile>,
     pub(in crate::local) levels: Arc<Levels>,
     pub(in crate::local) agents: AgentFolders,
-    pub(in crate::local) prepared: Prepared,
+    pub(in crate::local) prepared: ComposedCatalogs,
     pub(in crate::local) views: Views,
     /// Cache of skill files as clients parse them.
     pub(in crate::local) skill_files: SkillFiles,

@@ -34,7 +34,7 @@ use skills_store::{Sessions, StoreError};
 use self::access::AccessibleSessions;
 pub(super) use self::agents::AgentFolders;
 pub(super) use self::catalog::ClientLists;
-pub(super) use self::catalog_cache::{Prepared, Views};
+pub(super) use self::catalog_cache::{ComposedCatalogs, Views};
 use self::composition::Composer;
 use self::script::Scripts;
 use self::session_store::{LastCall, broken, decode, encode};

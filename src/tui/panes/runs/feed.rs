@@ -118,7 +118,7 @@ enum Why {
 
 /// The matches of a filter beyond the loaded pages.
 #[derive(Debug, Default)]
-struct Found {
+struct FilterMatches {
     text: String,
     /// The request in progress.
     pending: Option<u64>,
@@ -157,7 +157,7 @@ pub struct RunPages {
     /// The one that is being read.
     reading: Option<RunId>,
     /// The matches of the active filter; `None` if the loaded pages contain all of them.
-    found: Option<Found>,
+    found: Option<FilterMatches>,
 }
 
 impl RunPages {
@@ -215,7 +215,8 @@ impl RunPages {
     /// Requests runs that match a filter beyond the loaded pages; `None` as the filter, or if every run is loaded,
     /// because there are none.
     pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
-        self.found = filter.map(|text| Found { text: text.trim().to_owned(), ..Found::default() });
+        self.found =
+            filter.map(|text| FilterMatches { text: text.trim().to_owned(), ..FilterMatches::default() });
         self.request_found()
     }
 
