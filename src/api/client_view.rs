@@ -19,7 +19,7 @@ use skills_base::files;
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin};
-use skills_session::Listed;
+use skills_session::ListedEntry;
 use skills_skill::client::one_blank;
 use skills_skill::client::{
     Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
@@ -40,7 +40,7 @@ pub struct ClientBundle {
 /// A skill listed by a client.
 pub struct Row<'a> {
     /// The entry before the client's budget, with the client's names.
-    pub entry: Listed,
+    pub entry: ListedEntry,
     /// The skill in the catalog; `None` if the catalog does not contain it or cannot read it.
     pub skill: Option<&'a Arc<Skill>>,
 }
@@ -737,7 +737,7 @@ struct Writing<'w> {
 
 impl Writing<'_> {
     fn row<'a>(&self, one: &Candidate<'a>, other_name: Option<&str>) -> Row<'a> {
-        let entry = Listed {
+        let entry = ListedEntry {
             name: one.read.name.clone(),
             description: if one.name_only.is_some() { String::new() } else { one.read.description.clone() },
             location: (!one.bundled || one.skill.is_some()).then(|| one.found.file.clone()),

@@ -9,7 +9,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
-use skills_session::{BudgetResult, Listed, Shown};
+use skills_session::{BudgetResult, ListedEntry, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -162,7 +162,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
 }
 
 /// Returns how an entry is shown, and why.
-fn shown_as(entry: &Listed, state: &Shown) -> (TextStyle, &'static str, String) {
+fn shown_as(entry: &ListedEntry, state: &Shown) -> (TextStyle, &'static str, String) {
     match state {
         Shown::Complete => (TextStyle::Good, "complete", String::new()),
         Shown::Shortened { characters, why } => {
@@ -273,7 +273,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
 }
 
 /// Returns the name of an entry in the list; a built-in skill of the client may have no known name.
-fn entry_name(entry: &Listed) -> &str {
+fn entry_name(entry: &ListedEntry) -> &str {
     match &entry.title {
         Some(title) => title,
         None if entry.name.is_empty() && entry.bundled => "(name not known)",

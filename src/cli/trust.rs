@@ -29,7 +29,7 @@ struct Answer<'a> {
 
 /// A line of `skills trust --list --json`.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct TrustRow<'a> {
     #[serde(serialize_with = "skills_base::paths::serialize")]
     path: &'a Path,
     #[serde(flatten)]
@@ -211,7 +211,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
     let named: Vec<PathBuf> = local.trust_pins().trust().named().to_vec();
     if cx.out.json {
         let listed = |(pin, state): &(Pin, TrustState)| {
-            serde_json::to_value(Listed {
+            serde_json::to_value(TrustRow {
                 path: &pin.path,
                 state,
                 digest: pin.digest.to_string(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::HashMap;
 
-use super::analysis::{Analysis, PackedPlaces, Place, UNIT};
+use super::analysis::{Analysis, PackedPositions, UNIT, WordPosition};
 use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::{DIM, dot, normalize};
@@ -53,9 +53,9 @@ pub(crate) struct Entry {
     /// Distinct word pieces of the name.
     pub name_pieces: Box<[u16]>,
     /// Words of name and description: stem and position.
-    pub places: [PackedPlaces; 2],
+    pub places: [PackedPositions; 2],
     /// Word pieces of the description: token and position.
-    pub piece_places: PackedPlaces,
+    pub piece_places: PackedPositions,
     /// Exclusion clauses of the description.
     pub exclusions: Box<[Exclusion]>,
     /// Stems of its clauses, each clause terminated by `NO_STEM`.
@@ -510,10 +510,11 @@ impl Index {
                 pieces: analysis.pieces.iter().map(|(token, _)| *token).collect(),
                 name_pieces: analysis.name_pieces.into_boxed_slice(),
                 places: analysis.places.map(|places| {
-                    let numbered = places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p });
-                    PackedPlaces::pack(numbered)
+                    let numbered =
+                        places.into_iter().map(|p| WordPosition { what: ids[p.what as usize], ..p });
+                    PackedPositions::pack(numbered)
                 }),
-                piece_places: PackedPlaces::pack(analysis.piece_places),
+                piece_places: PackedPositions::pack(analysis.piece_places),
                 exclusions: analysis
                     .exclusions
                     .into_iter()

@@ -339,7 +339,7 @@ struct Pair<'a> {
 }
 
 /// Requests with the skill that should win each.
-type Wanted<'a> = Vec<(&'a str, &'a SkillId)>;
+type ExpectedWinners<'a> = Vec<(&'a str, &'a SkillId)>;
 
 impl Pair<'_> {
     fn id(&self, side: usize) -> &SkillId {
@@ -419,7 +419,7 @@ impl Pair<'_> {
     }
 
     /// Returns all probes with the skill that should win each.
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> ExpectedWinners<'_> {
         let of = |side: usize| self.probings[side].each().map(move |(probe, _)| (probe, self.id(side)));
         of(0).chain(of(1)).collect()
     }
@@ -601,11 +601,11 @@ struct Draft<'a> {
     kind: AdviceKind,
     documents: Vec<Document>,
     removed: Vec<SkillId>,
-    wanted: Wanted<'a>,
+    wanted: ExpectedWinners<'a>,
 }
 
 /// Counts the probes that another skill than the expected one wins.
-fn lost(router: &Router, wanted: &Wanted<'_>) -> Result<usize, RequestError> {
+fn lost(router: &Router, wanted: &ExpectedWinners<'_>) -> Result<usize, RequestError> {
     let mut lost = 0;
     for (probe, id) in wanted {
         lost += usize::from(router.winner(probe)?.as_ref() != Some(id));

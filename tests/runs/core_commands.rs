@@ -5,7 +5,7 @@ use crate::runs_place;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 
-use runs_place::{Place, decide, launch, resume, run, sandbox, send_command, wait_for_completion};
+use runs_place::{TestHome, decide, launch, resume, run, sandbox, send_command, wait_for_completion};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_api::{
@@ -16,11 +16,11 @@ use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
-fn slow_pay(place: &Place, properties: &str) {
+fn slow_pay(place: &TestHome, properties: &str) {
     bundle(place, "slow-pay", "test.bank.pay", properties, "#!/usr/bin/env bash\nexec sleep 600\n");
 }
 
-fn bundle(place: &Place, name: &str, capability: &str, properties: &str, script: &str) {
+fn bundle(place: &TestHome, name: &str, capability: &str, properties: &str, script: &str) {
     let at = |path: &str| format!("skills/{name}/{path}");
     place
         .write(&at("SKILL.md"), &format!("---\nname: {name}\ndescription: Pays. Use it in tests.\n---\nx\n"));
@@ -99,7 +99,7 @@ fn cancel(by: &str) -> RunCommand {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canceled_step_is_reported_as_started() {
     for (properties, summary) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
-        let place = Place::new();
+        let place = TestHome::new();
         slow_pay(&place, properties);
         let core = place.open().await;
         let (run, _leave, worker) = in_the_middle(&core).await;
@@ -115,7 +115,7 @@ async fn a_canceled_step_is_reported_as_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcome_survives_denial_and_resumed_failure() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let denied = lost(&core).await;
@@ -144,7 +144,7 @@ async fn unknown_outcome_survives_denial_and_resumed_failure() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcome_without_a_choice_lists_all_four() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let asks = lost(&core).await;
@@ -166,7 +166,7 @@ async fn unknown_outcome_without_a_choice_lists_all_four() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_rerun_decides_nothing_new() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let asks = lost(&core).await;
@@ -188,7 +188,7 @@ async fn a_repeated_rerun_decides_nothing_new() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn approval_before_a_resume_is_invalid_afterwards() {
-    let place = Place::new();
+    let place = TestHome::new();
     bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
     let declared =
         "id: test.bank.pay\nversion: 1.0.0\ndescription: Pays.\nsafety: {requires_confirmation: true}\n";
@@ -217,7 +217,7 @@ async fn approval_before_a_resume_is_invalid_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_changed_is_named_as_changed() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let changed = async || core.run(&waiting.id.0).await.unwrap().sheet.unwrap().changed;
@@ -244,7 +244,7 @@ async fn only_what_changed_is_named_as_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_workers_record_changed_approval_requests() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let script = "skills/ledger/scripts/book.sh";
@@ -264,7 +264,7 @@ async fn only_workers_record_changed_approval_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_bound_to_every_file_a_step_can_read() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/ledger/references/word.sh", "word=seen\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -277,7 +277,7 @@ async fn decisions_are_bound_to_every_file_a_step_can_read() {
 
 /// Edits the database under a waiting and a pending run: neither is shown or continued, and the waiting one can be
 /// denied. Returns the message of the error.
-async fn refused_after_edit(place: &mut Place, edit: &str, rows: usize) -> String {
+async fn refused_after_edit(place: &mut TestHome, edit: &str, rows: usize) -> String {
     let file = place.path("runs.db");
     place.config.store = Some(format!("sqlite:{}", file.display()));
     let core = place.open().await;
@@ -301,7 +301,7 @@ async fn refused_after_edit(place: &mut Place, edit: &str, rows: usize) -> Strin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let edit = "UPDATE runs SET inputs = replace(inputs, '1', '7')";
     refused_after_edit(&mut place, edit, 2).await;
     assert!(!place.open().await.store().health().await.unwrap().health.is_sound());
@@ -309,7 +309,7 @@ async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let edit = "UPDATE contracts SET json = json_set(json, '$.contract.version', '9.9.9')";
     let message = refused_after_edit(&mut place, edit, 1).await;
     assert!(message.contains("the stored contract was modified"), "{message}");
@@ -319,7 +319,7 @@ async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_is_recorded_with_its_sender() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let by = |name: &str| Some(name.to_owned());
     let closing = run(&core, "close", json!({})).await;
@@ -383,7 +383,7 @@ async fn every_command_is_recorded_with_its_sender() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_reloads_skills_before_it_fails_a_run() {
-    let place = Place::new();
+    let place = TestHome::new();
     let workbench = place.open().await;
     workbench.start_workers().await.unwrap();
     // It has loaded the skills without this one.
@@ -409,7 +409,7 @@ async fn worker_reloads_skills_before_it_fails_a_run() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_equal_approval_is_a_repetition() {
     const POINT: &str = "gate-after-run";
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
     let (reached, is_reached) = tokio::sync::oneshot::channel();
@@ -446,7 +446,7 @@ const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
 async fn driver() {
     let Ok(driver) = std::env::var(DRIVER) else { return };
     let [point, verdict, id, folder] = driver.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let core = Local::open_once(Place::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
+    let core = Local::open_once(TestHome::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
     let core = core.with_sandbox(sandbox());
     let waiting = core.run(id).await.unwrap().run;
     let verdict = if verdict == "approve" { Verdict::Approve } else { Verdict::Deny };
@@ -456,7 +456,7 @@ async fn driver() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn applied_decision_of_a_killed_process_is_audited_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let ledger = place.open().await;
     let lines = async |core: &Local, run: &RunRecord, kind: &str| {
         let filter = AuditFilter {
@@ -498,7 +498,7 @@ async fn applied_decision_of_a_killed_process_is_audited_once() {
 /// Two decisions of one run are pending if its two approvers decide right before the process is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_interrupted_decisions_of_one_run_are_audited() {
-    let place = Place::new();
+    let place = TestHome::new();
     let ledger = place.open().await;
     let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
     let id = &waiting.id.0;

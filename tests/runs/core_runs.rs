@@ -2,7 +2,7 @@
 use crate::runs_place;
 
 use runs_place::{
-    Place, decide, kinds, launch, object, request, resume, run, send_command, wait_for_completion,
+    TestHome, decide, kinds, launch, object, request, resume, run, send_command, wait_for_completion,
 };
 use serde_json::json;
 use skills_api::{Code, RunClient as _, RunCommand, StepState};
@@ -11,7 +11,7 @@ use skills_store::{IdempotencyOutcome, RunFilter};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_requests_approval_and_completes() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [4, 38] })).await;
     assert_eq!(waiting.state, RunState::WaitingForHuman, "{waiting:?}");
@@ -51,7 +51,7 @@ async fn run_requests_approval_and_completes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn denied_run_is_canceled_and_lists_available_commands() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let early = send_command(&core, &waiting, resume()).await.unwrap_err();
@@ -66,7 +66,7 @@ async fn denied_run_is_canceled_and_lists_available_commands() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_decisions_are_one_decision() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (one, other) = (place.open().await, place.open().await);
     let waiting = run(&one, "ledger", json!({ "amounts": [1] })).await;
     let id = waiting.id.0.as_str();
@@ -93,7 +93,7 @@ async fn concurrent_decisions_are_one_decision() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn early_signal_is_buffered_and_its_payload_output() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let signal =
         |name: &str| RunCommand::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
@@ -113,7 +113,7 @@ async fn early_signal_is_buffered_and_its_payload_output() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_run_continues_with_corrected_inputs() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
     assert_eq!(failed.state, RunState::Failed);
@@ -146,7 +146,7 @@ async fn failed_run_continues_with_corrected_inputs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_edit_during_a_wait_is_reported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
@@ -174,7 +174,7 @@ async fn contract_edit_during_a_wait_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn key_returns_its_run_and_rejects_another_payload() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let keyed = |amounts: serde_json::Value, who: &str| {
         let mut request = request("ledger", json!({ "amounts": amounts }));
@@ -195,7 +195,7 @@ async fn key_returns_its_run_and_rejects_another_payload() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn launch_errors_state_what_to_do() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: unknown.has.this\n    input: {x: inputs.nothing}\n";
     place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
     place.write("skills/broken/skill.yaml", broken);
@@ -234,7 +234,7 @@ async fn launch_errors_state_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_denies_or_requires_approval() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.write(
         "home/policy.yaml",
         "deny:\n  - {id: upload, reason: by hand only}\nrequire_approval:\n  - {id: close}\n",
@@ -255,7 +255,7 @@ async fn the_policy_denies_or_requires_approval() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replay_continues_and_fork_is_paused() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
     let replayed =
@@ -285,7 +285,7 @@ async fn replay_continues_and_fork_is_paused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_is_found_by_the_end_of_its_id() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let run = launch(&core, "close", json!({})).await.unwrap().run;
     let other = launch(&core, "close", json!({})).await.unwrap().run;
@@ -304,7 +304,7 @@ async fn run_is_found_by_the_end_of_its_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_of_the_process_claim_detached_runs() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let alone = launch(&core, "upload", json!({ "name": "right.csv" })).await.unwrap();
     assert!(!alone.worker_alive, "there is no worker yet");
@@ -328,7 +328,7 @@ async fn workers_of_the_process_claim_detached_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_store_is_rejected_and_not_modified() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.local/share/skill-workbench/runs.db",
         &"no database, and long enough to be read ".repeat(200),

@@ -13,7 +13,7 @@ use skills_api::{
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 
-use crate::runs_place::{Place, decide, kinds, request, resume, run, send_command, wait_for_completion};
+use crate::runs_place::{TestHome, decide, kinds, request, resume, run, send_command, wait_for_completion};
 
 fn key(name: &str, scopes: &[Scope]) -> Principal {
     Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() }
@@ -36,7 +36,7 @@ async fn listed(core: &Local, filter: &str) -> Vec<RunRecord> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_are_distinguished_by_title_label_and_reason() {
-    let place = Place::new();
+    let place = TestHome::new();
     let contract = std::fs::read_to_string(place.path("skills/upload/skill.yaml")).unwrap();
     place.write(
         "skills/upload/skill.yaml",
@@ -70,7 +70,7 @@ async fn runs_are_distinguished_by_title_label_and_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_other_people_have_to_approve() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.config/skill-workbench/policy.yaml",
         "approvals:\n- {id: ledger, need: 2, not_by: starter}\n- {id: ledger, of: [bo, kim, 'scope:admin']}\n",
@@ -111,7 +111,7 @@ async fn two_other_people_have_to_approve() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     // The same inputs have the same digest, which is therefore known before the gate opens.
@@ -143,7 +143,7 @@ async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contract_raises_what_its_approvals_require() {
-    let place = Place::new();
+    let place = TestHome::new();
     let contract = std::fs::read_to_string(place.path("skills/ledger/skill.yaml")).unwrap();
     let raised = format!("{contract}approvals: {{need: 2, not_by: starter}}\n");
     place.write("skills/ledger/skill.yaml", &raised);
@@ -167,7 +167,7 @@ async fn a_contract_raises_what_its_approvals_require() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn person_who_changes_inputs_cannot_approve_alone() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
@@ -206,7 +206,7 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_admin_reruns_unsandboxed_launches() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let mut unsandboxed = request("close", json!({}));
     unsandboxed.options.unsandboxed = true;
@@ -234,7 +234,7 @@ async fn only_admin_reruns_unsandboxed_launches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_policy_applies_to_what_continues() {
     const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(POLICY, "{}\n");
     let core = place.open().await;
     let done = run(&core, "upload", json!({ "name": "right.csv" })).await;
@@ -269,7 +269,7 @@ async fn a_newer_policy_applies_to_what_continues() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_rule_denies_a_launch() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.config/skill-workbench/policy.yaml",
         "deny: [{label: env=prod, id: upload}]\nrequire_approval: [{label: env=stage}]\n",
@@ -289,7 +289,7 @@ async fn a_label_rule_denies_a_launch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.runs.expires_in = Some(Duration::from_secs(7_200));
     let contract = std::fs::read_to_string(place.path("skills/close/skill.yaml")).unwrap();
     place.write("skills/close/skill.yaml", &format!("{contract}expires_in_seconds: 600\n"));
@@ -307,7 +307,7 @@ async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_worker_claims_nothing_until_reactivated() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     core.start_workers().await.unwrap();
     until("the worker tells of itself", async || {
@@ -347,7 +347,7 @@ async fn draining_worker_claims_nothing_until_reactivated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_runs_are_deleted_and_late_approvals_escalated() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.retention.completed = Some(Duration::from_secs(1));
     place.write(
         "home/.config/skill-workbench/policy.yaml",
@@ -397,7 +397,7 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn views_facets_board_and_logs_are_returned() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     for name in ["wrong.csv", "other.csv", "right.csv"] {
         run(&core, "upload", json!({ "name": name })).await;
@@ -469,7 +469,7 @@ async fn views_facets_board_and_logs_are_returned() {
 }
 
 /// The output of `skills --plain runs` for these replies.
-fn run_dialog(place: &Place, answers: &str) -> String {
+fn run_dialog(place: &TestHome, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
@@ -494,7 +494,7 @@ fn run_dialog(place: &Place, answers: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plain_dialog_lists_reads_and_decides() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
     for name in ["wrong.csv", "other.csv"] {

@@ -13,15 +13,15 @@ use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 use skills_session::ToolFailure;
 use skills_store::RunRecord;
 
-use crate::runs_place::{Place, attachment, decide, object, request, resume, wait_for_completion};
+use crate::runs_place::{TestHome, attachment, decide, object, request, resume, wait_for_completion};
 use crate::session_place;
 
 const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
 
 /// The fixtures, and skills that reach `ledger` through others: `outer` runs `wrap`, which runs it, `borrow` calls its
 /// capability, `later` waits for a signal first, and `beside` is a sidecar.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestHome {
+    let place = TestHome::new();
     let skill = |id: &str, more: &str, steps: &str| {
         let text =
             format!("---\nname: {id}\ndescription: Does {id} things. Use for {id}.\n{more}---\n# {id}\n");
@@ -237,7 +237,7 @@ async fn labels_of_a_capability_run_are_compared() {
 
 #[tokio::test]
 async fn a_script_in_a_session_collects_one_confirmation() {
-    let place = session_place::Place::new();
+    let place = session_place::TestHome::new();
     place.file("alpha/scripts/a.sh", "echo hello\n");
     let policy = place.home().join(".config/skill-workbench/policy.yaml");
     std::fs::create_dir_all(policy.parent().unwrap()).unwrap();

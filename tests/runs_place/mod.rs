@@ -17,12 +17,12 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// A folder with the bundles of `tests/fixtures/runs`, trusted by the settings.
-pub struct Place {
+pub struct TestHome {
     folder: TempDir,
     pub config: Config,
 }
 
-impl Place {
+impl TestHome {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");

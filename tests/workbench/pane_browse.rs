@@ -10,7 +10,7 @@ use skills_api::{
     ForeignBundle, HiddenSkills,
 };
 use skills_registry::{Catalog, Change, Entry};
-use skills_session::{Allowance, Fill, Listed, Shown, Unit};
+use skills_session::{Allowance, Fill, ListedEntry, Shown, Unit};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -326,7 +326,10 @@ fn list_marks_skills_that_the_client_does_not_list() {
     let is_listed = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
     let listed = |e: &Entry| {
         let id = e.skill.id.as_str();
-        (Listed { name: id.into(), skill_id: Some(e.skill.id.clone()), ..Listed::default() }, made(id))
+        (
+            ListedEntry { name: id.into(), skill_id: Some(e.skill.id.clone()), ..ListedEntry::default() },
+            made(id),
+        )
     };
     let budget = BudgetView {
         client: Some("codex".into()),

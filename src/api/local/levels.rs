@@ -9,7 +9,7 @@ use super::cache_file::{CacheFile, CacheRead};
 use crate::{LevelSize, LevelTokens};
 use skills_base::files::Folder;
 use skills_base::sync::MutexExt as _;
-use skills_session::{Listed, body_text, entry_text};
+use skills_session::{ListedEntry, body_text, entry_text};
 use skills_skill::tokens::{self, TokenCount};
 use skills_skill::{BundleFile, Digest, Skill};
 
@@ -175,12 +175,12 @@ impl Drop for Levels {
 }
 
 /// Returns a skill as the catalog of a session lists it.
-pub fn entry(skill: &Skill) -> Listed {
-    Listed {
+pub fn entry(skill: &Skill) -> ListedEntry {
+    ListedEntry {
         name: skill.id.to_string(),
         description: skill.description.clone(),
         location: Some(skill.location.clone()),
-        ..Listed::default()
+        ..ListedEntry::default()
     }
 }
 

@@ -172,24 +172,27 @@ impl EvidenceContext {
 }
 
 /// An item of a list of skills.
-trait Listed {
+trait HasSkillId {
     fn id(&self) -> &SkillId;
 }
 
-impl Listed for Arc<Skill> {
+impl HasSkillId for Arc<Skill> {
     fn id(&self) -> &SkillId {
         &self.id
     }
 }
 
-impl Listed for GovernedSkill {
+impl HasSkillId for GovernedSkill {
     fn id(&self) -> &SkillId {
         &self.skill_id
     }
 }
 
 /// Retains the requested page; returns the total number, and the cursor of the next page.
-fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize, Option<String>), Error> {
+fn page<T: HasSkillId>(
+    all: &mut Vec<T>,
+    filter: &GovernanceFilter,
+) -> Result<(usize, Option<String>), Error> {
     let total = all.len();
     let id = |at: usize| all[at].id().as_str();
     let (part, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;

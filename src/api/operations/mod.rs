@@ -220,7 +220,7 @@ type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
 /// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct SerializedResult {
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub continuing_run: Option<RunId>,
@@ -228,7 +228,7 @@ pub struct Written {
     may_hold_details: bool,
 }
 
-impl Written {
+impl SerializedResult {
     fn new(answer: &impl Serialize, continuing_run: Option<RunId>) -> Result<Self, Error> {
         let json = serde_json::to_vec(answer).map_err(unwritten)?;
         Ok(Self { may_hold_details: may_hold_details(&json), json, continuing_run })
@@ -254,7 +254,7 @@ impl Written {
 }
 
 /// The future result as JSON text.
-pub type Writing = Pending<Written>;
+pub type Writing = Pending<SerializedResult>;
 
 /// Runs a conversion of a result off the async threads, which large results would block.
 async fn converted<R: Send + 'static, T: Send + 'static>(
@@ -402,7 +402,8 @@ impl Operation {
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, move |answer| Written::new(&answer, continuing_run(&answer))).await
+                    converted(answer, move |answer| SerializedResult::new(&answer, continuing_run(&answer)))
+                        .await
                 })
             }),
         }
@@ -550,11 +551,11 @@ impl Operation {
         service: &Service,
         caller: &Caller,
         arguments: Value,
-    ) -> Result<Written, Error> {
+    ) -> Result<SerializedResult, Error> {
         let write = |context, arguments| (self.write)(context, arguments);
         let (caller, answer) = self.guarded(service, caller, arguments, write).await?;
         let disclosed = answer.disclosed(&caller)?;
-        Ok(Written { json: disclosed.unwrap_or(answer.json), ..answer })
+        Ok(SerializedResult { json: disclosed.unwrap_or(answer.json), ..answer })
     }
 
     /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for

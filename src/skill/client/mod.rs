@@ -99,13 +99,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
         }
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written<T> {
+        enum ValueOrUnknown<T> {
             Unknown(Word),
             Known(Sourced<T>),
         }
-        Ok(Self(match Written::deserialize(d)? {
-            Written::Unknown(Word::Unknown) => None,
-            Written::Known(known) => Some(known),
+        Ok(Self(match ValueOrUnknown::deserialize(d)? {
+            ValueOrUnknown::Unknown(Word::Unknown) => None,
+            ValueOrUnknown::Known(known) => Some(known),
         }))
     }
 }

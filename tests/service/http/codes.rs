@@ -19,7 +19,7 @@ use super::faulty_bundles;
 use super::starting::{FIRST_SCAN, starting};
 use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use super::tools::Tools;
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// What was seen so far.
 #[derive(Default)]
@@ -240,7 +240,7 @@ async fn slow(seen: &mut Seen) {
 
 /// Who calls, and how often.
 async fn callers(seen: &mut Seen) {
-    let (place, mut ring) = (Place::new(), KeyRing::default());
+    let (place, mut ring) = (TestHome::new(), KeyRing::default());
     let (key, stored) = new_key("reader", BTreeSet::from([Scope::Read])).unwrap();
     place.write("keys.yaml", &format!("keys:\n  {}\n", stored.line()));
     ring.read(&place.path("keys.yaml")).unwrap();

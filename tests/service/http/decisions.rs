@@ -7,11 +7,11 @@ use skills_http::Settings;
 
 use super::errors::is;
 use super::test_server::{Answer, TestServer, filled};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// A skill whose two steps wait for an approval each.
 async fn two_gates() -> (TestServer, String) {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "skills/pair/SKILL.md",
         "---\nname: pair\ndescription: Books twice. Use it in tests.\n---\nx\n",

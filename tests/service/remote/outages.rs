@@ -167,7 +167,7 @@ async fn another_store_after_a_reconnect_is_reported() {
         connected = there.run_events(None, connected, 100, 20_000).await.unwrap().last().unwrap().global;
     }
     service.kill();
-    let place = Place::new();
+    let place = TestHome::new();
     let other = place.open().await;
     service.use_core(&other);
     service.begin();
@@ -259,7 +259,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
     .await
     .unwrap();
     // The service that returns has another store, which does not have the run.
-    let place = Place::new();
+    let place = TestHome::new();
     service.kill();
     service.use_core(&place.open().await);
     service.begin();

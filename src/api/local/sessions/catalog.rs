@@ -16,7 +16,7 @@ use crate::{
     ForeignBundle, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
-    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
+    Agent, Allowance, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
     shorten,
 };
 use skills_skill::Skill;
@@ -77,7 +77,7 @@ impl OmittedSkills {
 /// The skills that a model may see, before anything is shortened.
 #[derive(Default)]
 struct Seen {
-    listed: Vec<Listed>,
+    listed: Vec<ListedEntry>,
     not_listed: Vec<HiddenSkills>,
     /// The client's state for every bundle.
     states: Vec<ClientViewEntry>,
@@ -102,11 +102,11 @@ impl Seen {
 }
 
 /// Returns the entries of a client's list that a session can load, with the ids that `skills.load` accepts.
-fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
-    let by_id = |(entry, shown): (Listed, Shown)| {
+fn loadable(entries: Vec<(ListedEntry, Shown)>) -> Vec<(ListedEntry, Shown)> {
+    let by_id = |(entry, shown): (ListedEntry, Shown)| {
         let name = entry.skill_id?.to_string();
         let (description, location) = (entry.description, entry.location);
-        Some((Listed { name, description, location, ..Listed::default() }, shown))
+        Some((ListedEntry { name, description, location, ..ListedEntry::default() }, shown))
     };
     entries.into_iter().filter_map(by_id).collect()
 }
@@ -159,7 +159,8 @@ impl ClientLists {
                 Some(profile) => {
                     let uses: HashMap<&str, u64> =
                         key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-                    let used = |entry: &Listed| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
+                    let used =
+                        |entry: &ListedEntry| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
                     let uses: Vec<u64> =
                         seen.listed.iter().map(|entry| used(entry).copied().unwrap_or(0)).collect();
                     let allowance = seen.shortened(profile, &uses, key.window);
@@ -167,7 +168,7 @@ impl ClientLists {
                 }
                 None => Allowance::unlimited(seen.listed),
             };
-            let shown: Vec<Listed> =
+            let shown: Vec<ListedEntry> =
                 allowance.included().map(|entry| listed_entry(entry, key.locations)).collect();
             let text = catalog_text(&shown, key.form, key.wire);
             Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
@@ -189,11 +190,11 @@ impl ClientLists {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
                     Some(why) => left_out.add(why, skill.id.to_string()),
-                    None => seen.listed.push(Listed {
+                    None => seen.listed.push(ListedEntry {
                         name: skill.id.to_string(),
                         description: skill.description.clone(),
                         location: Some(skill.location.clone()),
-                        ..Listed::default()
+                        ..ListedEntry::default()
                     }),
                 }
             }
@@ -289,14 +290,14 @@ impl ClientLists {
         &self,
         client: &str,
         window: u32,
-    ) -> Result<(&'static Profile, Vec<Listed>), Error> {
+    ) -> Result<(&'static Profile, Vec<ListedEntry>), Error> {
         let profile = profile(client)?;
         Ok((profile, self.listed(&self.budget_key(Some(client), window)?, Some(profile)).listed))
     }
 
     /// Returns the tokens of a client's list, without the skills that are built into the client.
-    pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
-        let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
+    pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[ListedEntry]) -> u32 {
+        let own: Vec<ListedEntry> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
         catalog_tokens(levels, &catalog_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
     }
 
@@ -336,9 +337,9 @@ impl ClientLists {
             None => Allowance::unlimited(seen.listed.clone()),
         };
         let Seen { listed: mut all, not_listed, assumed_folders, .. } = seen;
-        let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
+        let in_session = |entry: &ListedEntry| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
-        let mut shown: Vec<Listed> =
+        let mut shown: Vec<ListedEntry> =
             allowance.included().filter(|entry| in_session(entry)).cloned().collect();
         // Sessions use the ids that `skills.load` accepts.
         for entry in all.iter_mut().chain(&mut shown) {
@@ -346,10 +347,10 @@ impl ClientLists {
                 entry.name = id.to_string();
             }
         }
-        let described = |entry: &Listed| self.levels.text(entry.description.trim()).tokens;
+        let described = |entry: &ListedEntry| self.levels.text(entry.description.trim()).tokens;
         let mut long: Vec<(String, u32)> =
             all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
-        let count = |listed: &[Listed]| {
+        let count = |listed: &[ListedEntry]| {
             catalog_tokens(&self.levels, &catalog_text(listed, Form::Xml, ToolNameFormat::Dotted))
         };
         let (wanted, used) = (count(&all), count(&shown));
@@ -387,6 +388,6 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
 }
 
 /// Returns an entry as it is sent: hosts without a file system receive no location.
-pub(super) fn listed_entry(entry: &Listed, locations: bool) -> Listed {
-    Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
+pub(super) fn listed_entry(entry: &ListedEntry, locations: bool) -> ListedEntry {
+    ListedEntry { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

@@ -10,7 +10,7 @@ use crate::{ClientView, HiddenSkills};
 use skills_base::sync::MutexExt as _;
 use skills_registry::Catalog;
 use skills_registry::policy::Policy;
-use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
+use skills_session::{Allowance, Composed, Form, ListedEntry, ToolNameFormat};
 use skills_skill::tokens::TokenCount;
 
 /// Number of cached catalogs: users switch between two clients, services between two agents.
@@ -69,7 +69,7 @@ impl Ready {
     }
 
     /// Returns the entries that the model sees.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Listed> {
+    pub(super) fn listed(&self) -> impl Iterator<Item = &ListedEntry> {
         self.allowance.included()
     }
 

@@ -21,8 +21,9 @@ use crate::local::skills::Skills;
 use crate::local::usual_request;
 use crate::{Code, Error, ToolAnswer, detail, names};
 use skills_session::{
-    Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
-    Session, Tool, ToolError, ToolFailure, ToolNameFormat, UnloadArguments, arguments, body_text, read,
+    Active, Agent, Compat, ListArguments, ListedEntry, LoadArguments, LoadMode, ReadArguments,
+    ReadSkillArguments, Session, Tool, ToolError, ToolFailure, ToolNameFormat, UnloadArguments, arguments,
+    body_text, read,
 };
 use skills_skill::tokens::TokenCount;
 
@@ -42,7 +43,7 @@ pub(super) struct HostGrants {
 
 /// A tool by its current or its older name.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum RequestedTool {
     Own(Tool),
     Older(Compat),
 }
@@ -52,14 +53,14 @@ pub(super) fn hands_out_files(tool: &str) -> bool {
     matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
 }
 
-fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
+fn wanted(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
     // Where names cannot contain a dot, an underscore replaces it.
     let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
     if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
-        return Ok(Wanted::Own(tool));
+        return Ok(RequestedTool::Own(tool));
     }
     if compat && let Ok(tool) = Compat::from_str(tool) {
-        return Ok(Wanted::Older(tool));
+        return Ok(RequestedTool::Older(tool));
     }
     let known: Vec<String> =
         Tool::specs(ToolNameFormat::Dotted, compat).into_iter().map(|spec| spec.name).collect();
@@ -202,28 +203,28 @@ impl SessionTools {
         let found = self.stored.find(session).await?;
         let wanted = wanted(tool, found.settings.compat)?;
         let name = match wanted {
-            Wanted::Own(tool) => tool.to_string(),
-            Wanted::Older(tool) => tool.to_string(),
+            RequestedTool::Own(tool) => tool.to_string(),
+            RequestedTool::Older(tool) => tool.to_string(),
         };
         // Slow work is done first; the session is changed in one step at the end.
         let done = match wanted {
-            Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
+            RequestedTool::Own(Tool::List) | RequestedTool::Older(Compat::ListSkills) => {
                 Done::Response(self.listing(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
+            RequestedTool::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
                 Ok(load) => match ensure_few(&load.names) {
                     Ok(()) => self.loading(&load.names, load.mode, &found),
                     Err(error) => Done::Response(Err(error)),
                 },
                 Err(error) => Done::Response(Err(error)),
             },
-            Wanted::Older(Compat::ReadSkill) => {
+            RequestedTool::Older(Compat::ReadSkill) => {
                 match arguments::<ReadSkillArguments>(&name, &raw_arguments) {
                     Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
                     Err(error) => Done::Response(Err(error)),
                 }
             }
-            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
+            RequestedTool::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
                 Ok(unload) if unload.names.is_empty() && !unload.all => Done::Response(Err(ToolError::new(
                     ToolFailure::InvalidRequest,
                     "specify the skills to unload in `names`, or set `all` to true",
@@ -238,14 +239,14 @@ impl SessionTools {
                 },
                 Err(error) => Done::Response(Err(error)),
             },
-            Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
+            RequestedTool::Own(Tool::Read) | RequestedTool::Older(Compat::ReadSkillResource) => {
                 Done::Response(self.reading(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::RunScript) => {
+            RequestedTool::Own(Tool::RunScript) => {
                 Done::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
             }
         };
-        let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
+        let bodies = matches!(wanted, RequestedTool::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
             count_loaded(&self.levels, &mut session.active);
             let result = done.apply(session, bodies);
@@ -295,7 +296,7 @@ impl SessionTools {
             .lists
             .seen(&session.settings, agent.as_ref(), uses, ToolNameFormat::Dotted)
             .map_err(to_tool_error)?;
-        let entry = |listed: &Listed, score: Option<f64>| {
+        let entry = |listed: &ListedEntry, score: Option<f64>| {
             let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
             if let Some(location) = &listed.location {
@@ -311,7 +312,7 @@ impl SessionTools {
                 let request =
                     skills_discovery::Request { intent: query, limit, ..usual_request(&self.skills.config) };
                 let answer = self.ranking.discover(request).await.map_err(to_tool_error)?;
-                let known: HashMap<&str, &Listed> =
+                let known: HashMap<&str, &ListedEntry> =
                     seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
                     .results
