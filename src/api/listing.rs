@@ -260,7 +260,7 @@ mod tests {
     fn filters_combine_and_ignore_case() {
         let mut catalog = catalog(&[("a", "a"), ("b", "b")]);
         std::sync::Arc::make_mut(&mut catalog.entries[1].skill).domain =
-            Some(WithOrigin::written("Docs".into()));
+            Some(WithOrigin::explicit("Docs".into()));
         let filter = ListFilter {
             domain: vec!["docs".into()],
             role: Some(Role::Procedure),

@@ -211,7 +211,7 @@ impl Counting {
         let mut last_end = 0;
         words.each_and_joined(text, |word, is_joined| {
             let (start, end, stop) = (word.start, word.end, word.stop);
-            let number = self.written(word, text);
+            let number = self.record_stem(word, text);
             if let Some(places) = self.places.get_mut(field) {
                 places.extend(WordPosition::new(number, start, end));
             }
@@ -236,7 +236,7 @@ impl Counting {
     }
 
     /// Returns the number of a word's stem and records its written form.
-    fn written(&mut self, word: Word, text: &str) -> u32 {
+    fn record_stem(&mut self, word: Word, text: &str) -> u32 {
         let range = word.start as usize..word.end as usize;
         let written = slice(text, range.clone());
         // `pdf` is a part of `PDFs`, unlike `user` of `user's`.

@@ -380,7 +380,7 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
         let is_unread = reading.is_corrected(at) || !is_known(reading, cx, at);
         if is_accented {
             accented_unread += usize::from(is_unread);
-            accented_lower += usize::from(is_unread && reading.written(at).starts_with(char::is_lowercase));
+            accented_lower += usize::from(is_unread && reading.as_typed(at).starts_with(char::is_lowercase));
         } else {
             unaccented += 1;
             unaccented_unread += usize::from(is_unread);
@@ -396,7 +396,7 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
 /// characters that the embedding does not have.
 fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let text = &reading.words[at].word.text;
-    let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.written(at));
+    let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.as_typed(at));
     (short || !text.is_ascii()) && !is_known(reading, cx, at)
 }
 

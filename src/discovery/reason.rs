@@ -168,7 +168,7 @@ pub(crate) fn reason(
     }
     let mut seen = BTreeSet::new();
     let corrected = named.into_iter().filter(|word| reading.is_corrected(*word) && seen.insert(*word));
-    let read_as = |word| format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word));
+    let read_as = |word| format!("“{}” was read as “{}”", reading.as_typed(word), reading.read_as(word));
     // First, because the other clauses quote what was read, and a list cuts the sentence.
     corrected.map(read_as).chain(clauses).collect::<Vec<_>>().join("; ")
 }
@@ -295,7 +295,7 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
     if reading.is_pair(word) {
         return format!("characters of {}", quote(slice(&reading.intent, reading.run(word))));
     }
-    let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written(stem));
+    let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written_form(stem));
     let read = reading.read_as(word);
     if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
         // Numbers and characters of unspaced scripts have no other forms.

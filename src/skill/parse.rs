@@ -368,12 +368,12 @@ fn assemble(
         description,
         location: place.location.to_owned(),
         root_dir: place.root_dir.clone(),
-        kind: kind.map_or(WithOrigin::inferred(Kind::HostKnowledge), WithOrigin::written),
+        kind: kind.map_or(WithOrigin::inferred(Kind::HostKnowledge), WithOrigin::explicit),
         status: top
             .status
             .or(metadata.status)
-            .map_or(WithOrigin::inferred(Status::Stable), WithOrigin::written),
-        domain: top.domain.or(metadata.domain).map(WithOrigin::written).or(dotted.map(WithOrigin::inferred)),
+            .map_or(WithOrigin::inferred(Status::Stable), WithOrigin::explicit),
+        domain: top.domain.or(metadata.domain).map(WithOrigin::explicit).or(dotted.map(WithOrigin::inferred)),
         tags: without_repeats(tags),
         requires: without_repeats(requires),
         classification,

@@ -35,7 +35,7 @@ pub fn arguments(value: Value) -> Arguments {
 ///
 /// # Errors
 /// Returns `internal_error` if it is not an object.
-pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
+pub fn to_arguments(value: &impl serde::Serialize) -> Result<Arguments, Error> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(Error::new(Code::InternalError, "arguments that are not an object")),

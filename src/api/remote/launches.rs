@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::Inner;
-use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, written};
+use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, to_arguments};
 use super::transport::TransportError;
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::operations::arguments::{ArtifactContent, ContentEncoding};
@@ -107,7 +107,7 @@ impl LaunchSender {
 
     pub async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
-        let fields = written(&ArtifactContent {
+        let fields = to_arguments(&ArtifactContent {
             name,
             content: BASE64.encode(&content),
             encoding: ContentEncoding::Base64,

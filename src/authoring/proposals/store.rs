@@ -206,7 +206,7 @@ impl BegunChange {
     }
 
     /// Returns whether the file was written, also if it was changed again since.
-    fn written(&self) -> WriteState {
+    fn write_state(&self) -> WriteState {
         if self.state != ProposalState::Approved {
             return WriteState::No;
         }
@@ -457,7 +457,7 @@ impl ProposalStore {
             return Ok(facts);
         }
         let Some(begun) = self.begun.of(folder, &facts) else { return Ok(facts) };
-        match begun.written() {
+        match begun.write_state() {
             WriteState::Yes => {
                 facts.state = ProposalState::Approved;
                 facts.decision = Some(begun.decision.clone());

@@ -705,14 +705,14 @@ pub fn covered_versions(id: &str) -> Vec<&'static str> {
 /// Returns the profiles of every client, the newest versions first.
 fn all() -> &'static [Vec<Profile>] {
     static ALL: LazyLock<Vec<Vec<Profile>>> = LazyLock::new(|| {
-        let mut all: Vec<Vec<Profile>> = written().filter_map(|(_, text)| load(text).ok()).collect();
+        let mut all: Vec<Vec<Profile>> = shipped_files().filter_map(|(_, text)| load(text).ok()).collect();
         all.sort_by(|a, b| a.first().map(|profile| &profile.id).cmp(&b.first().map(|profile| &profile.id)));
         all
     });
     &ALL
 }
 
-fn written() -> impl Iterator<Item = (&'static Path, &'static str)> {
+fn shipped_files() -> impl Iterator<Item = (&'static Path, &'static str)> {
     FILES.files().filter_map(|file| Some((file.path(), file.contents_utf8()?)))
 }
 
