@@ -1270,7 +1270,7 @@ fn description_check(
     let when_to_use = subject.when_to_use.as_deref();
     let stated = profile.map_or_else(
         || subject.description.as_str().into(),
-        |profile| profile.stated(&subject.description, when_to_use),
+        |profile| profile.listable_text(&subject.description, when_to_use),
     );
     if let Shown::NameOnly { why } = shown
         && *why == without_description(&view.name)

@@ -335,11 +335,15 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Formats tokens, marking an estimate: `≈14,639`.
 pub fn tokens(count: TokenCount, unicode: bool) -> String {
-    format!("{}{}", if count.estimated { about(unicode) } else { "" }, grouped(u64::from(count.tokens)))
+    format!(
+        "{}{}",
+        if count.estimated { estimate_sign(unicode) } else { "" },
+        grouped(u64::from(count.tokens))
+    )
 }
 
 /// Returns the sign of an estimate.
-pub fn about(unicode: bool) -> &'static str {
+pub fn estimate_sign(unicode: bool) -> &'static str {
     if unicode { "≈" } else { "~" }
 }
 

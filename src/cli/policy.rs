@@ -28,7 +28,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Fai
     let look = cx.out.look;
     let mut out = head(&report, look);
     for skill in &report.skills {
-        out += &one(skill, args.intent.as_deref(), look);
+        out += &render_skill(skill, args.intent.as_deref(), look);
     }
     if report.skills.is_empty() && report.rules.len() + report.approvals > 0 {
         out += "no rule matches any skill\n";
@@ -49,7 +49,7 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     TextStyle::Muted.paint(&text, look.color) + "\n"
 }
 
-fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
+fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
     let verdict = &skill.verdict;
     let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
         (false, _) => (TextStyle::Bad, "denied"),

@@ -126,7 +126,7 @@ pub(crate) fn analyze(
 ) -> Analysis {
     let limits = &weights.limits;
     let text = document.text.take();
-    let stated = document.stated().into_owned();
+    let stated = document.full_description().into_owned();
     let stated = prefix(&stated, MAX_FIELD_BYTES);
     let name = name_words(prefix(&document.name, MAX_FIELD_BYTES));
     // Excluded text must not contribute to the score.

@@ -50,7 +50,7 @@ impl Router {
     #[must_use]
     pub fn exclusion_clauses(&self, skill: &SkillId) -> Option<(String, Vec<String>)> {
         let entry = self.index.slot_of(skill).and_then(|slot| self.index.entry(slot))?;
-        let stated = entry.document.stated();
+        let stated = entry.document.full_description();
         let clause = |clause: &super::marks::Exclusion| {
             stated.get(clause.start as usize..clause.end as usize).map(|text| text.trim().to_owned())
         };

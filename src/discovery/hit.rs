@@ -61,7 +61,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
         description: d.description.clone(),
         name_marks,
         description_marks,
-        exclusion_note: marks::exclusion(&d.stated(), &entry.exclusions, &numbers),
+        exclusion_note: marks::exclusion(&d.full_description(), &entry.exclusions, &numbers),
         breakdown,
         needs_approval: query.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
         rank: candidate.rank,

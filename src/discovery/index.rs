@@ -323,7 +323,7 @@ impl Index {
                 text,
                 "{:?}",
                 (
-                    (&document.id, &document.name, &document.stated(), &document.tags),
+                    (&document.id, &document.name, &document.full_description(), &document.tags),
                     (document.role, document.invocation, &document.status, document.effect_mode),
                     (
                         &document.domain,

@@ -89,7 +89,7 @@ pub(crate) fn reason(
         }
     }
     let in_exclusions = excluded_words(query, entry);
-    let stated = entry.document.stated();
+    let stated = entry.document.full_description();
     let texts = [(&*entry.document.name, &*places[0]), (&*stated, &*places[1])];
     let tags = tag_words(query, entry);
     let mut places: BTreeMap<MatchedField, Vec<(f64, usize, String)>> = BTreeMap::new();
@@ -205,7 +205,7 @@ fn join_pairs(
 /// instead: stem and quote.
 fn excluded_words(query: &QueryContext<'_>, entry: &Entry) -> Vec<(String, String)> {
     let mut out = Vec::new();
-    let stated = entry.document.stated();
+    let stated = entry.document.full_description();
     for exclusion in &entry.exclusions {
         let clause = stated.get(exclusion.start as usize..exclusion.end as usize).unwrap_or_default();
         query.router.words.each_and_joined(clause, |w, _| {

@@ -666,7 +666,7 @@ impl Profile {
 
     /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client
     /// appends it.
-    pub fn stated<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
+    pub fn listable_text<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
         let appends = self.file.when_to_use.value() == Some(&true);
         with_when_to_use(description, when_to_use.filter(|_| appends))
     }

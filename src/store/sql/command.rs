@@ -275,7 +275,7 @@ async fn repeats<T: Tx>(
 /// Moves the head, and lets the steps that come after it run again: their records are kept and marked as superseded.
 async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
     let number = to.unwrap_or(head);
-    let checkpoint = checkpoints::one(tx, run, number).await?;
+    let checkpoint = checkpoints::read_checkpoint(tx, run, number).await?;
     let sql = format!(
         "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
         dialect::texts(T::POSTGRES, "?2")

@@ -193,7 +193,7 @@ pub(crate) async fn fork<T: Tx>(
     if copied == 0 {
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
-    let done = checkpoints::one(tx, source, number).await?.done;
+    let done = checkpoints::read_checkpoint(tx, source, number).await?.done;
     // The numbers of its events begin at 1.
     let mut options = RunOptions { notified: None, notifying: Vec::new(), ..from.options.clone() };
     // The inputs are still those of who started the source.

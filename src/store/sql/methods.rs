@@ -176,7 +176,7 @@ macro_rules! implement_store {
 
             async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => checkpoints::one(tx, &run, number).await)
+                $read!(self, tx => checkpoints::read_checkpoint(tx, &run, number).await)
             }
 
             async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {

@@ -45,7 +45,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
             RunState::Completed => {
                 let last = match &report.checkpoint {
                     Some(checkpoint) => checkpoint.clone(),
-                    None => checkpoints::one(tx, run, before.head).await?,
+                    None => checkpoints::read_checkpoint(tx, run, before.head).await?,
                 };
                 shown.outputs = Some(last.state["outputs"].clone());
                 shown.step = StepChange::To(None);

@@ -100,7 +100,7 @@ impl Fields {
         self.texts[DESCRIPTION].text()
     }
 
-    fn stated(&self) -> StatedTexts {
+    fn stated_texts(&self) -> StatedTexts {
         let when_to_use = self.texts[WHEN_TO_USE].text().to_owned();
         StatedTexts { description: self.description().to_owned(), when_to_use }
     }
@@ -185,7 +185,7 @@ impl Fields {
         let cursor = text.draw(self.area, painter.buf, style);
         let mut y = area.y + 1 + height;
         let words = |text: &str| text.split_whitespace().count();
-        let stated = self.stated();
+        let stated = self.stated_texts();
         let (is_when, when) = (self.focus == WHEN_TO_USE, stated.when_to_use.chars().count());
         let (written, text) = if is_when {
             (&in_file.when_to_use, &stated.when_to_use)
@@ -404,7 +404,7 @@ impl DraftEditor {
     }
 
     fn is_changed(&self) -> bool {
-        self.fields.stated() != self.skill.texts
+        self.fields.stated_texts() != self.skill.texts
     }
 
     /// Returns which of name and tags differ: changes of these are measured, but not written.
@@ -433,8 +433,8 @@ impl DraftEditor {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
                 description: Some(self.fields.description().to_owned()),
-                when_to_use: (self.fields.stated().when_to_use != self.skill.texts.when_to_use)
-                    .then(|| self.fields.stated().when_to_use),
+                when_to_use: (self.fields.stated_texts().when_to_use != self.skill.texts.when_to_use)
+                    .then(|| self.fields.stated_texts().when_to_use),
                 name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
                 tags: (self.fields.tags() != self.skill.tags).then(|| self.fields.tags()),
                 intent: self.skill.intent.clone(),
@@ -450,7 +450,7 @@ impl DraftEditor {
     fn changed(&mut self) -> Outcome {
         (self.confirming, self.written, self.not_written) = (false, None, None);
         self.expects_answer = false;
-        self.metrics.restart(&self.fields.stated());
+        self.metrics.restart(&self.fields.stated_texts());
         if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
             (self.metrics.stages, self.metrics.report) = (STAGES.len(), None);
@@ -465,7 +465,7 @@ impl DraftEditor {
         if self.fields.description().trim().is_empty() {
             return Outcome::Handled;
         }
-        self.metrics.restart(&self.fields.stated());
+        self.metrics.restart(&self.fields.stated_texts());
         Outcome::HandledWith(self.pane, vec![self.measure()])
     }
 
@@ -476,7 +476,7 @@ impl DraftEditor {
 
     /// Returns the texts to write.
     fn merged(&self) -> StatedTexts {
-        self.file.merge(&self.skill.texts, self.fields.stated())
+        self.file.merge(&self.skill.texts, self.fields.stated_texts())
     }
 
     /// Makes the texts in the file the base of the comparison; the entered text is kept. Returns whether the base
@@ -505,7 +505,7 @@ impl DraftEditor {
             *digest = skill.digest;
             return Outcome::Stay;
         }
-        let is_own = now.is_same(&self.fields.stated()) || now.is_same(&self.skill.texts);
+        let is_own = now.is_same(&self.fields.stated_texts()) || now.is_same(&self.skill.texts);
         // Unless a text was entered that could be lost, the file's is taken.
         if is_own || !self.is_changed() {
             (self.file.on_disk, self.file.is_refused) = (None, false);
@@ -546,7 +546,7 @@ impl DraftEditor {
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             shown: self.skill.digest,
-            texts: self.fields.stated(),
+            texts: self.fields.stated_texts(),
             earlier: self.file.versions.clone(),
         };
         Outcome::Request(self.pane, vec![write])
@@ -1159,7 +1159,7 @@ mod tests {
         editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         let entered = "On bank statements.And receipts.";
         assert_eq!(
-            (editor.fields.description(), editor.fields.stated().when_to_use.as_str()),
+            (editor.fields.description(), editor.fields.stated_texts().when_to_use.as_str()),
             ("Reads all.", entered)
         );
     }

@@ -263,7 +263,7 @@ impl ClientLists {
             if matches!(state, None | Some(ClientViewState::NotLooked)) {
                 continue;
             }
-            let of = profile.stated(description, when_to_use).chars().count();
+            let of = profile.listable_text(description, when_to_use).chars().count();
             let cell = visibility::cell_of(&view, skill);
             let listed = view.listed(&skill.id, &skill.location);
             let characters = match cell.state {

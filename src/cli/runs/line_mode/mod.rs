@@ -187,7 +187,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     async fn open(&mut self, run: &str) -> Result<After, Failure> {
         let mut id = run.to_owned();
         loop {
-            match self.one(&id).await? {
+            match self.show_run(&id).await? {
                 After::Next(next) => id = next,
                 after => return Ok(after),
             }
@@ -241,7 +241,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         Ok(())
     }
 
-    async fn one(&mut self, id: &str) -> Result<After, Failure> {
+    async fn show_run(&mut self, id: &str) -> Result<After, Failure> {
         let mut detail = self.page(id).await?;
         loop {
             let run = &detail.run;

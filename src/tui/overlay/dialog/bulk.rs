@@ -543,7 +543,7 @@ impl Overlay for BulkDialog {
         let inner = width.saturating_sub(6);
         let head = self.runs.common_lines(inner, painter);
         let clock = parts::clock(self.opened, now);
-        let about = self.runs.about(inner, painter, clock);
+        let about = self.runs.detail_lines(inner, painter, clock);
         let texts = if self.is_undecided() { self.texts.all.len() } else { 0 };
         let len = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
         let blank = |lines: usize| len(lines).saturating_add(u16::from(lines > 0));

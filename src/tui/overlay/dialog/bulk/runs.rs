@@ -351,7 +351,7 @@ impl RunRows {
     }
 
     /// Returns the lines about the run under the cursor: the whole outcome, and what would be executed.
-    pub fn about(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
+    pub fn detail_lines(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
         let Some(row) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
         let mut out = Vec::new();
         let said = match (&row.outcome, &row.blocked) {
