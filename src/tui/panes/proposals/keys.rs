@@ -192,7 +192,7 @@ impl Pane for Proposals {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        self.news(message)
+        self.handle_message(message)
     }
 
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

@@ -74,7 +74,7 @@ impl Runs {
         Self { browser: RunBrowser::of(settings), ..Self::default() }
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Run(response) => {
                 let mut effects = self.on_response(response);

@@ -78,7 +78,7 @@ impl Pane for SessionPane {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        let effects = self.news(message);
+        let effects = self.handle_message(message);
         self.others.acting(&effects);
         effects
     }
