@@ -169,7 +169,7 @@ impl ClientFolder {
     }
 
     /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
-    pub fn missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
+    pub fn reason_missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
         let because = |why: String, help: &str| Some(Missed::Because(why, help.to_owned()));
         let top = self.path.display();

@@ -190,7 +190,7 @@ impl<'a> CatalogByPath<'a> {
 }
 
 /// Computes the client's view.
-pub fn sight<'a>(
+pub fn compute_view<'a>(
     profile: &Profile,
     catalog: &'a Catalog,
     config: &Config,
@@ -293,7 +293,7 @@ pub fn sight<'a>(
     for (id, location, refusal) in everything(catalog) {
         if seen_bundles.insert(id.as_str()) {
             let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
-            let missed = || missed(id, location, catalog, &places, profile, &config.dirs.home);
+            let missed = || undiscovered_bundle(id, location, catalog, &places, profile, &config.dirs.home);
             bundles.push(without_file.unwrap_or_else(missed));
         }
     }
@@ -784,7 +784,7 @@ impl Writing<'_> {
 }
 
 /// Returns why the client does not find a bundle of the catalog.
-fn missed(
+fn undiscovered_bundle(
     id: &SkillId,
     location: &Path,
     catalog: &Catalog,
@@ -802,7 +802,7 @@ fn missed(
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
     let name = &profile.name;
     for place in places {
-        match paths.iter().find_map(|path| place.missed(path, profile)) {
+        match paths.iter().find_map(|path| place.reason_missed(path, profile)) {
             None => {}
             Some(Missed::TooDeep) => {
                 let why = format!(

@@ -215,7 +215,7 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
             counted(split.held_out.queries, "query")
         );
         let gains = split.prompt.after > split.prompt.before;
-        if split.is_telling() && gains && split.gap() >= Split::WIDE_GAP {
+        if split.is_significant() && gains && split.gap() >= Split::WIDE_GAP {
             let _ = writeln!(
                 out,
                 "  gap {:.3}: the gain does not hold for held-out queries; the scopes of skills overlap",

@@ -193,7 +193,7 @@ impl Split {
 
     /// Returns whether both halves have enough queries for a comparison.
     #[must_use]
-    pub fn is_telling(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.prompt.queries >= Self::MIN_QUERIES && self.held_out.queries >= Self::MIN_QUERIES
     }
 

@@ -189,7 +189,7 @@ async fn looked(
     Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), Tagged::new).answer(headers))
 }
 
-fn place_of(run: &RunId) -> String {
+fn location_header(run: &RunId) -> String {
     format!("/v1/runs/{run}")
 }
 
@@ -204,7 +204,7 @@ fn json(status: u16, answer: SerializedResult) -> Response {
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     if let Some(run) = &answer.continuing_run {
         *response.status_mut() = StatusCode::ACCEPTED;
-        if let Ok(place) = HeaderValue::from_str(&place_of(run)) {
+        if let Ok(place) = HeaderValue::from_str(&location_header(run)) {
             response.headers_mut().insert(header::LOCATION, place);
         }
     }

@@ -50,24 +50,24 @@ const WAITING_COMMANDS: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Commands {
     queue: SyncSender<Command>,
-    missed: Arc<AtomicBool>,
+    events_lost: Arc<AtomicBool>,
 }
 
 impl Commands {
     pub fn channel() -> (Self, Receiver<Command>) {
         let (queue, commands) = sync_channel(WAITING_COMMANDS);
-        (Self { queue, missed: Arc::default() }, commands)
+        (Self { queue, events_lost: Arc::default() }, commands)
     }
 
     /// Returns the flag that is set when a command was dropped because the queue was full.
-    pub fn missed(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.missed)
+    pub fn events_lost(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.events_lost)
     }
 
     /// Sends a command without waiting. The thread ends only with the registry.
     pub fn try_send(&self, command: Command) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
-            self.missed.store(true, Ordering::Relaxed);
+            self.events_lost.store(true, Ordering::Relaxed);
         }
     }
 
@@ -102,7 +102,7 @@ pub(super) struct Worker {
     pub shared: Arc<Shared>,
     pub commands: Receiver<Command>,
     /// Set when a command was dropped because the queue was full.
-    pub missed: Arc<AtomicBool>,
+    pub events_lost: Arc<AtomicBool>,
     pub tree: Tree,
     pub watch: Watch,
     pub unsaved: bool,
@@ -121,7 +121,7 @@ impl Worker {
         let mut polled = Instant::now();
         // An interrupted scan leaves a partial tree, which must not be published or cached.
         while !self.stopped() {
-            if self.missed.swap(false, Ordering::Relaxed) {
+            if self.events_lost.swap(false, Ordering::Relaxed) {
                 self.rescan();
             }
             match self.next(polled) {

@@ -145,7 +145,8 @@ pub async fn run_panes(
     events.abort();
     of_runs.abort();
     drop(running.screen);
-    let missed = running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed().join("; "));
+    let missed =
+        running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed_steps().join("; "));
     // The history must not contain what a demonstration typed.
     if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
         let before = if wished {
@@ -181,7 +182,7 @@ fn choose(settings: &mut Settings, remembered: &PersistentState, answers: probe:
     }
     if settings.glyphs == GlyphSet::Auto {
         let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
-        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
+        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::is_ascii_only(&term));
         settings.glyphs = if narrow && !lacks_glyphs { GlyphSet::Unicode } else { GlyphSet::Ascii };
     }
 }

@@ -14,7 +14,7 @@ use skills_api::{
     LocalFiles, LogLine, LogPage, LogRequest, NewArtifact, OperatorClient, RunClient, RunCommand, RunDetail,
     SavedView, SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
 };
-use skills_model::{Next, RunState, allowed, transition};
+use skills_model::{RunState, Transition, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
     Assignment, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
@@ -246,7 +246,7 @@ impl RunClient for FakeRuns {
         let id = before.id.clone();
         let note = note(&command, &next, &book.runs[at].decisions);
         let (kind, data) = event_of(&command);
-        let answered = if let Next::NewRun { paused } = next {
+        let answered = if let Transition::NewRun { paused } = next {
             let new = book.new_id();
             let mut branch = book.runs[at].clone();
             let head = match &command {
@@ -271,7 +271,7 @@ impl RunClient for FakeRuns {
             moved(&mut book.runs[at], next.clone(), &command);
             book.runs[at].run.clone()
         };
-        if next != Next::Unchanged {
+        if next != Transition::Unchanged {
             book.append(&id, kind, data);
         }
         drop(book);
@@ -280,7 +280,7 @@ impl RunClient for FakeRuns {
             run: answered,
             note,
             worker_alive: true,
-            repeated: next == Next::Unchanged,
+            repeated: next == Transition::Unchanged,
             mode: None,
         })
     }

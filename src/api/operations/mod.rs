@@ -230,7 +230,7 @@ pub struct SerializedResult {
 
 impl SerializedResult {
     fn new(answer: &impl Serialize, continuing_run: Option<RunId>) -> Result<Self, Error> {
-        let json = serde_json::to_vec(answer).map_err(unwritten)?;
+        let json = serde_json::to_vec(answer).map_err(serialize_error)?;
         Ok(Self { may_hold_details: may_hold_details(&json), json, continuing_run })
     }
 
@@ -247,9 +247,9 @@ impl SerializedResult {
         if caller.may(Scope::Admin) || !self.may_hold_details {
             return Ok(None);
         }
-        let mut value: Value = serde_json::from_slice(&self.json).map_err(unwritten)?;
+        let mut value: Value = serde_json::from_slice(&self.json).map_err(serialize_error)?;
         remove_private(caller, &mut value);
-        serde_json::to_vec(&value).map(Some).map_err(unwritten)
+        serde_json::to_vec(&value).map(Some).map_err(serialize_error)
     }
 }
 
@@ -396,7 +396,7 @@ impl Operation {
             run: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, |answer| serde_json::to_value(answer).map_err(unwritten)).await
+                    converted(answer, |answer| serde_json::to_value(answer).map_err(serialize_error)).await
                 })
             }),
             write: Box::new(move |context, arguments| {
@@ -814,7 +814,7 @@ fn argument_message(place: &str, error: &str) -> String {
     format!("{subject} is {actual}; expected {expected}")
 }
 
-fn unwritten(error: serde_json::Error) -> Error {
+fn serialize_error(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use skills_session::{Api, Form, Instructions, MessageRole};
 
-use super::value_parsers::{InputFileArg, handed_file, parse_name};
+use super::value_parsers::{InputFileArg, parse_file_arg, parse_name};
 
 const FORMS: [&str; 2] = ["xml", "bullets"];
 const PLACES: [&str; 2] = ["top-level", "tool-result"];
@@ -36,7 +36,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
     /// Copy a file to the script's work directory under this name.
-    #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
+    #[arg(long = "file", value_name = "NAME=PATH", value_parser = parse_file_arg)]
     pub files: Vec<InputFileArg>,
     /// Current directory, relative to the work directory.
     #[arg(long)]

@@ -150,8 +150,8 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
         }
         let parts = columns.iter().map(|column| {
             let text = cell(run, *column, now_ms, look);
-            let is_told_apart = *column == RunColumn::Title && !distinction.is_empty();
-            if is_told_apart {
+            let has_distinction = *column == RunColumn::Title && !distinction.is_empty();
+            if has_distinction {
                 format!("{column}: {text}, {distinction}")
             } else {
                 format!("{column}: {text}")

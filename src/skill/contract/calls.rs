@@ -76,7 +76,7 @@ pub fn check_calls(
     let known = CheckContext { contract, capabilities, skills };
     let ids = capabilities.ids();
     let nesting = Nesting::of(contract, &|id| skills?.get(id).cloned());
-    let ways_back = nesting.ways_back(contract);
+    let shortest_cycles = nesting.shortest_cycles(contract);
     defaults(&mut reader, &places, "inputs", &contract.inputs, capabilities);
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
@@ -84,7 +84,7 @@ pub fn check_calls(
             nested(&mut reader, &places, step, id, skill, &known);
             let at = places.within(step, &["uses"]);
             if let Some(cycle) =
-                cycle(contract, id, &nesting, &ways_back).filter(|_| !skill.contains(&id.as_str()))
+                cycle(contract, id, &nesting, &shortest_cycles).filter(|_| !skill.contains(&id.as_str()))
             {
                 let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
                 reader.invalid(&path, &at, message, "Remove one of these calls.");
@@ -265,15 +265,15 @@ fn cycle(
     contract: &Contract,
     first: &str,
     nesting: &Nesting,
-    ways_back: &BTreeMap<&str, Option<&str>>,
+    shortest_cycles: &BTreeMap<&str, Option<&str>>,
 ) -> Option<Vec<String>> {
     // Noted where the contract is read.
-    let mut next = ways_back.contains_key(first).then_some(first).filter(|id| *id != contract.id);
+    let mut next = shortest_cycles.contains_key(first).then_some(first).filter(|id| *id != contract.id);
     next?;
     let mut way = vec![contract.id.clone()];
     while let Some(id) = next {
         way.push(nesting.contract(id)?.id.clone());
-        next = ways_back.get(id).copied().flatten();
+        next = shortest_cycles.get(id).copied().flatten();
     }
     Some(way)
 }

@@ -10,7 +10,8 @@ use crate::{
     RunId, RunOptions, RunRecord, StoreError, expiry,
 };
 use skills_model::{
-    ApprovalReason, Command, Decision, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
+    ApprovalReason, Command, Decision, Expiry, Gate, RunState, Transition, TransitionError, Verdict,
+    transition,
 };
 
 /// A command with what is stored with it.
@@ -57,7 +58,7 @@ pub(crate) async fn command<T: Tx>(
     let next = transition(&run_snapshot(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = command.decision();
-    if next == Next::Unchanged {
+    if next == Transition::Unchanged {
         let first =
             decided.and_then(|decision| earlier.into_iter().rfind(|stored| stored.decision == *decision));
         return Ok(repeated(before, first));
@@ -72,7 +73,7 @@ pub(crate) async fn command<T: Tx>(
     apply(tx, run, &next, decided, now_ms).await?;
     let mut events: Vec<NewEvent> = Vec::new();
     let by = request.record.as_ref().and_then(|record| record.approver.as_deref());
-    let is_endorsed = matches!(&next, Next::Move { gate: Some(Gate::Human { .. }), .. });
+    let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     match &command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
             let record = request.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
@@ -172,7 +173,8 @@ pub(crate) async fn command<T: Tx>(
     if !after.state.is_active() {
         checkpoints::evict_newest(tx, run).await?;
     }
-    let effect = if next == Next::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
+    let effect =
+        if next == Transition::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
     let event = number.zip(events.into_iter().next());
     Ok(CommandOutcome { run: after, before: state, effect, expired, event })
 }

@@ -11,7 +11,7 @@ use crate::{
     expiry,
 };
 use skills_base::nesting::{self, MAX_STORED_LEVELS};
-use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
+use skills_model::{Command, Decision, Gate, Lease, RunSnapshot, RunState, Transition, allowed, transition};
 
 /// The columns that [`record`] reads, in order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
@@ -177,7 +177,7 @@ pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
 pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
-    let Ok(Next::Move { state, paused, gate, .. }) =
+    let Ok(Transition::Move { state, paused, gate, .. }) =
         transition(&run_snapshot(&run, replays), &Command::Expire(expiry))
     else {
         return run;
@@ -235,14 +235,14 @@ impl LockedRun {
     }
 
     /// Returns the next state of the run for a command.
-    pub fn transition(&self, command: &Command) -> Result<Next, StoreError> {
+    pub fn transition(&self, command: &Command) -> Result<Transition, StoreError> {
         Ok(transition(&run_snapshot(&self.run, self.replays), command)?)
     }
 
     /// Returns the run as [`apply`] changes it.
-    pub fn after(&self, next: &Next, now_ms: i64) -> RunRecord {
+    pub fn after(&self, next: &Transition, now_ms: i64) -> RunRecord {
         let mut run = self.run.clone();
-        let Next::Move { state, fence, lease, paused, gate } = next else { return run };
+        let Transition::Move { state, fence, lease, paused, gate } = next else { return run };
         if gate.is_some() {
             run.decided = None;
         }
@@ -365,11 +365,11 @@ pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
 pub(super) async fn apply<T: Tx>(
     tx: &T,
     run: &RunId,
-    next: &Next,
+    next: &Transition,
     decided: Option<&Decision>,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let Next::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
+    let Transition::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
     let gate = gate.as_ref().map(json::<Gate>).transpose()?;
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(

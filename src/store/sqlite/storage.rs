@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 
 use super::leftover::has_log;
-use super::open::place_of;
+use super::open::store_uri;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
 use super::{failed, reading};
@@ -77,7 +77,7 @@ pub fn damage_of(path: &Path) -> Vec<String> {
     if has_log(path) {
         return Vec::new();
     }
-    let place = place_of(path);
+    let place = store_uri(path);
     match reading(path, &place, true) {
         Ok(connection) => {
             let (mut damage, interrupted) = damage(&connection, "PRAGMA quick_check");

@@ -408,7 +408,7 @@ impl DraftEditor {
     }
 
     /// Returns which of name and tags differ: changes of these are measured, but not written.
-    fn unwritten(&self) -> Option<&'static str> {
+    fn unwritable_change(&self) -> Option<&'static str> {
         match (self.fields.name() != self.skill.name, self.fields.tags() != self.skill.tags) {
             (true, true) => Some("name and tags"),
             (true, false) => Some("name"),
@@ -419,7 +419,7 @@ impl DraftEditor {
 
     /// Returns the note that the figures count a change that is not written.
     fn unwritten_note(&self) -> Option<Note> {
-        let what = self.unwritten()?;
+        let what = self.unwritable_change()?;
         let text = format!("Not written: {what}. The figures count the change; make it in the file.");
         Some((text, Role::Warning))
     }
@@ -523,7 +523,7 @@ impl DraftEditor {
     }
 
     fn save(&mut self) -> Outcome {
-        if let Some(what) = self.unwritten().filter(|_| !self.is_changed()) {
+        if let Some(what) = self.unwritable_change().filter(|_| !self.is_changed()) {
             let note = format!("only description and when-to-use are written; change {what} in the file");
             return Outcome::Request(self.pane, vec![Effect::Toast(note)]);
         }
@@ -705,7 +705,7 @@ impl Overlay for DraftEditor {
 
     fn unsaved(&self) -> Option<String> {
         let skill = shown(self.skill.skill_id.as_str());
-        let is_unsaved = self.is_changed() || self.unwritten().is_some();
+        let is_unsaved = self.is_changed() || self.unwritable_change().is_some();
         is_unsaved.then(|| format!("The draft of {skill} is not saved."))
     }
 
@@ -753,7 +753,7 @@ impl Overlay for DraftEditor {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
         let pending =
             Pending { golden: self.metrics.is_golden_pending(), clauses: self.metrics.is_pending() };
-        let note = match self.unwritten() {
+        let note = match self.unwritable_change() {
             _ if pending.golden => "updating".to_owned(),
             _ if pending.clauses => "measuring clauses".to_owned(),
             _ if self.is_changed() => "unsaved".to_owned(),
@@ -1056,7 +1056,7 @@ mod tests {
         let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.name.as_deref(), Some("statementss"));
         assert_eq!(request.description.as_deref(), Some("Reads statements."));
-        assert_eq!((editor.is_changed(), editor.unwritten()), (false, Some("name")));
+        assert_eq!((editor.is_changed(), editor.unwritable_change()), (false, Some("name")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
 use crate::operations::{Principal, Scope};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
-use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Transition, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{
@@ -130,7 +130,12 @@ impl Commands {
     ///
     /// # Errors
     /// Returns `invalid_transition`.
-    async fn next(&self, runtime: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+    async fn next(
+        &self,
+        runtime: &RunRuntime,
+        run: &RunRecord,
+        command: &Command,
+    ) -> Result<Transition, Error> {
         let snapshot = runtime.store.run_snapshot(&run.id).await?;
         let snapshot =
             snapshot.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;

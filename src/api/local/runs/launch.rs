@@ -134,7 +134,7 @@ impl Plans {
             }
             Err(error) => Err(error),
         };
-        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
+        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.source_root(skill) })
     }
 
     /// Checks inputs and options. Reads from disk if files are to be passed.
@@ -269,7 +269,7 @@ impl Plans {
     }
 
     /// Returns the root that a skill was read from.
-    fn place_of(&self, skill: &Skill) -> Option<String> {
+    fn source_root(&self, skill: &Skill) -> Option<String> {
         let catalog = self.skills.snapshot();
         let id = skill.id.as_str();
         let winner = catalog.entry(id).map(|entry| (&entry.skill, entry.root));

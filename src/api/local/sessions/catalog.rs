@@ -200,22 +200,22 @@ impl ClientLists {
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalog, &self.skills.config, files, &key.settings);
-        for row in sight.rows {
+        let computed = client_view::compute_view(profile, catalog, &self.skills.config, files, &key.settings);
+        for row in computed.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
                 None => seen.listed.push(row.entry),
             }
         }
-        for bundle in sight.bundles {
+        for bundle in computed.bundles {
             if let Some(why) = bundle.why {
                 left_out.add(why, bundle.entry.skill_id.to_string());
             }
             seen.states.push(bundle.entry);
         }
-        seen.foreign = sight.foreign;
-        seen.assumed_folders = sight.assumed_folders;
-        for (name, why) in sight.others {
+        seen.foreign = computed.foreign;
+        seen.assumed_folders = computed.assumed_folders;
+        for (name, why) in computed.others {
             left_out.add(why, name);
         }
         Seen { not_listed: left_out.most_first(), ..seen }

@@ -143,7 +143,7 @@ impl Scripts {
             let cut = outcome.produced_truncated;
             let artifacts = self.services.kept_files().map_err(to_tool_error)?;
             let stored = crate::work::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
-                |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
+                |error| ToolError::new(ToolFailure::RuntimeError, Error::from_join_error(&error).message),
             )??;
             answer["files"] = stored.iter().map(file).collect();
             if cut {

@@ -345,7 +345,7 @@ impl SessionTools {
             read::range(&bundle, &path, parsed.offset, parsed.length)
         };
         let range = crate::work::spawn_blocking(reading).await.map_err(|error| {
-            ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
+            ToolError::new(ToolFailure::RuntimeError, Error::from_join_error(&error).message)
         })??;
         let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
         if range.offset > 0 || range.next_offset.is_some() {

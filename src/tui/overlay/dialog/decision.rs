@@ -192,7 +192,7 @@ impl Decision {
             ));
         }
         let run = one.sheet.run.clone();
-        let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
+        let keep = Effect::Keep(super::decision_draft_key(&run), self.typed());
         let go = Effect::Go(self.pane, Some(Target::Happened(run)));
         Outcome::Done(self.pane, vec![keep, go])
     }
@@ -365,7 +365,7 @@ impl Overlay for Decision {
     }
 
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
-        let name = super::name_of_decision(&self.gates.all[0].sheet.run);
+        let name = super::decision_draft_key(&self.gates.all[0].sheet.run);
         Some((self.pane, Effect::Keep(name, self.typed())))
     }
 

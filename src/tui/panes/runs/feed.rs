@@ -275,7 +275,7 @@ impl RunPages {
     }
 
     /// Returns whether a part of the list could not be loaded.
-    pub fn lacks_a_part(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.failed.is_some()
     }
 
@@ -440,10 +440,10 @@ mod tests {
         let requests = feeds.refresh_all(&known);
         feeds.failed(generation(&requests[1]));
         feeds.take(generation(&requests[0]), &page(None), &mut known);
-        assert!(feeds.lacks_a_part(), "the open runs say nothing of the ended ones");
+        assert!(feeds.is_incomplete(), "the open runs say nothing of the ended ones");
         let again = feeds.refresh_all(&known);
         feeds.take(generation(&again[1]), &page(None), &mut known);
-        assert!(!feeds.lacks_a_part());
+        assert!(!feeds.is_incomplete());
     }
 
     #[test]
@@ -462,7 +462,7 @@ mod tests {
         let a = read(&feeds.take(generation(&first[0]), &page(None), &mut known));
         let busy = Error::new(Code::RateLimited, "try again later");
         let (mine, next) = feeds.take_run(&a, Err(&busy), &mut known);
-        assert!(mine && !feeds.lacks_a_part(), "the list itself was read");
+        assert!(mine && !feeds.is_incomplete(), "the list itself was read");
         let b = read(&next.into_iter().collect::<Vec<_>>());
         run.id = b.clone();
         run.state = RunState::Completed;
