@@ -16,7 +16,7 @@ pub(super) const SKILL_FILE: &str = "SKILL.md";
 /// What to do about a file or folder that cannot be read.
 pub(super) const CHECK_PERMISSIONS: &str = "check the permissions of the file and its folders";
 /// Maximum depth of the scan for clients without a limit.
-const DEEPEST: u32 = 40;
+const MAX_FOLDER_DEPTH: u32 = 40;
 /// Maximum number of folders scanned below one of a client's folders.
 const MAX_FOLDERS: usize = 50_000;
 /// The same for folders that are reached through links out of it: a link of a repository may lead to the root of the
@@ -276,7 +276,7 @@ fn deepest(profile: &Profile) -> u32 {
     match profile.depth.value() {
         Some(Depth::One) => 1,
         Some(Depth::AtMost(most)) => *most,
-        Some(Depth::Any) | None => DEEPEST,
+        Some(Depth::Any) | None => MAX_FOLDER_DEPTH,
     }
 }
 

@@ -22,7 +22,7 @@ const SALT_BYTES: usize = 16;
 /// Prefix of every key, by which scanners for leaked secrets can recognize it.
 const PREFIX: &str = "skw_";
 /// Minimum length of a key; shorter ones can be guessed.
-const SHORTEST: usize = 16;
+const MIN_KEY_CHARS: usize = 16;
 
 /// A key as it is stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,9 +60,9 @@ impl KeyRing {
     /// # Errors
     /// Returns `invalid_configuration` if it is too short or not valid in a header.
     pub fn add(&mut self, name: &str, key: &str) -> Result<(), Error> {
-        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if key.len() < MIN_KEY_CHARS || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = format!(
-                "an API key needs at least {SHORTEST} ASCII characters without spaces; `skills keys new \
+                "an API key needs at least {MIN_KEY_CHARS} ASCII characters without spaces; `skills keys new \
                     NAME` creates one"
             );
             return Err(Error::new(Code::InvalidConfiguration, message));

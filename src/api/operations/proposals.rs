@@ -1,7 +1,7 @@
 //! Operations on proposals: propose, list, show, decide.
 
 use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
-use super::runs::COMMANDS;
+use super::runs::COMMAND_HINTS;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
@@ -52,7 +52,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 act_on(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "proposal.deny",
             Route::post("/v1/proposals/{proposal_id}/deny"),
@@ -62,7 +62,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 act_on(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "proposal.rollback",
             Route::post("/v1/proposals/{proposal_id}/rollback"),
@@ -72,7 +72,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 act_on(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
     ]
 }
 

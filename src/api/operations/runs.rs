@@ -20,10 +20,10 @@ const MAX_ARTIFACT_BODY: usize = 12 << 20;
 /// Runs on a page of a tool call.
 const TOOL_PAGE: usize = 30;
 /// Hints of operations with external effects through bindings.
-pub(super) const ACTS: Hints =
+pub(super) const MUTATING_HINTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 /// Hints of operations that change a run.
-pub(super) const COMMANDS: Hints =
+pub(super) const COMMAND_HINTS: Hints =
     Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -47,7 +47,7 @@ fn launch_operations() -> Vec<Operation> {
                 execute::wait_for_completion(&context, launched, trace).await
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .tool(),
         Operation::new(
             "skill.execute_async",
@@ -57,7 +57,7 @@ fn launch_operations() -> Vec<Operation> {
                 same run.",
             |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::new(
             "run.launch",
@@ -67,7 +67,7 @@ fn launch_operations() -> Vec<Operation> {
             |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
         .aliases([Route::post("/run_async")])
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::waiting(
             "skill.attach",
@@ -77,7 +77,7 @@ fn launch_operations() -> Vec<Operation> {
                 `target`.",
             |context: CallContext, ask: Attachment| async move { attach(&context, ask).await },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .tool(),
         Operation::new(
             "skill.attach_async",
@@ -90,7 +90,7 @@ fn launch_operations() -> Vec<Operation> {
                 context.service.core.attach_until(request, context.caller.leave.clone()).await
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::new(
             "skill.attach_preview",
@@ -239,7 +239,7 @@ fn read_operations() -> Vec<Operation> {
                 context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "run.status",
             Route::get("/v1/run_status/{run_id}"),
@@ -269,7 +269,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, decision).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.deny",
             Route::post("/v1/runs/{run_id}/deny"),
@@ -284,7 +284,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, decision).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "run.resume",
             Route::post("/v1/runs/{run_id}/resume"),
@@ -297,7 +297,7 @@ fn command_operations() -> Vec<Operation> {
                     .await
             },
         )
-        .hints(ACTS),
+        .hints(MUTATING_HINTS),
         Operation::new(
             "run.signal",
             Route::post("/v1/runs/{run_id}/signal"),
@@ -317,7 +317,7 @@ fn command_operations() -> Vec<Operation> {
             "Cancels a run and kills its scripts.",
             |context: CallContext, ask: OrderOn| async move { cancel(&context, ask).await },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.cancel_legacy",
             Route::post("/v1/run_cancel/{run_id}"),
@@ -326,7 +326,7 @@ fn command_operations() -> Vec<Operation> {
             |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.replay",
             Route::post("/v1/runs/{run_id}/replay"),
@@ -338,7 +338,7 @@ fn command_operations() -> Vec<Operation> {
                 send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
         )
-        .hints(ACTS),
+        .hints(MUTATING_HINTS),
         Operation::new(
             "run.fork",
             Route::post("/v1/runs/{run_id}/fork"),

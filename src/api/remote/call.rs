@@ -16,7 +16,7 @@ const RETRY_PAUSES: [Duration; 3] =
 /// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a command with an idempotency key and a lost response waits for the connection before it is sent again.
-const WAITED: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Timeout of calls that may take arbitrarily long.
 pub const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -99,14 +99,14 @@ impl Inner {
     }
 
     /// Executes a command with an idempotency key, so that it is executed once although it is sent again: if its
-    /// response is lost, when the connection is back, within [`WAITED`].
+    /// response is lost, when the connection is back, within [`WAIT_TIMEOUT`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        let end = Instant::now() + WAITED;
+        let end = Instant::now() + WAIT_TIMEOUT;
         let mut sent = false;
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {

@@ -126,7 +126,7 @@ const SET_ELSEWHERE: &[&str] =
     &["ARGUMENTS", "BASH_SOURCE", "HOME", "IFS", "OLDPWD", "PATH", "PWD", "SHELL", "TMPDIR", "USER"];
 const SET_ELSEWHERE_PREFIXES: &[&str] = &["BASH_", "CLAUDE_", "CODEX_", "GITHUB_", "SKILL_"];
 /// Words of a line about something yet to be created, or about an example.
-const HYPOTHETICAL: &[&str] = &[
+const PLACEHOLDER_PHRASES: &[&str] = &[
     "building",
     "create",
     "creates",
@@ -511,7 +511,7 @@ fn is_hypothetical(body: &str, at: usize) -> bool {
     let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
     let line = slice(before, start..).to_ascii_lowercase();
     line.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '-')
-        .any(|word| HYPOTHETICAL.contains(&word.trim_end_matches('.')))
+        .any(|word| PLACEHOLDER_PHRASES.contains(&word.trim_end_matches('.')))
 }
 
 /// Returns the known tool that a name probably means; `None` if it is a known tool, or similar to none.

@@ -57,7 +57,7 @@ const LISTED_DIGEST: usize = 30;
 const INPUTS: usize = 7;
 
 /// Index of the first of [`COUNTED_COLUMNS`].
-const COUNTED: usize = 30;
+const FIRST_COUNTED_COLUMN: usize = 30;
 
 /// Encodes a value that can be read again.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
@@ -214,7 +214,7 @@ pub(super) struct LockedRun {
 
 impl LockedRun {
     /// Number of its columns.
-    pub const COLUMNS: usize = COUNTED + 4;
+    pub const COLUMNS: usize = FIRST_COUNTED_COLUMN + 4;
 
     /// Returns the columns to read it from.
     pub fn columns() -> String {
@@ -227,9 +227,9 @@ impl LockedRun {
     }
 
     pub fn read(mut row: Row) -> Result<Self, StoreError> {
-        let (events, lost_leases) = (row.take(COUNTED)?, row.take(COUNTED + 1)?);
-        let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(COUNTED + 2)?);
-        let appended = row.take(COUNTED + 3)?;
+        let (events, lost_leases) = (row.take(FIRST_COUNTED_COLUMN)?, row.take(FIRST_COUNTED_COLUMN + 1)?);
+        let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(FIRST_COUNTED_COLUMN + 2)?);
+        let appended = row.take(FIRST_COUNTED_COLUMN + 3)?;
         let (run, replays, unreadable) = record_or_damage(row)?;
         Ok(Self { run, replays, events, appended, lost_leases, inputs, unreadable })
     }

@@ -309,12 +309,12 @@ mod tests {
         screen
     }
 
-    const TWO: &str =
+    const TWO_STEP_SCRIPT: &str =
         "title: t\nsteps:\n- say: a\n  do: ['2', {type: hi}, {until: found}, enter]\n- say: b\n";
 
     #[test]
     fn inputs_come_in_order_and_wait_for_the_screen() {
-        let (mut player, now) = player(TWO);
+        let (mut player, now) = player(TWO_STEP_SCRIPT);
         assert_eq!(player.next(now, true, &screen("")), None);
         player.forward(now);
         let code = |player: &mut Player, at, is_idle, text: &str| {
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn keys_are_shown_at_every_width() {
-        let (player, _) = player(TWO);
+        let (player, _) = player(TWO_STEP_SCRIPT);
         let themes = crate::theme::Themes::shipped().unwrap();
         let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();
         let glyphs = crate::glyphs::UNICODE;

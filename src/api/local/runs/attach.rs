@@ -22,7 +22,7 @@ use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 
 /// Maximum number of references suggested by a failed lookup.
-const OFFERED: usize = 3;
+const MAX_OFFERED_TARGETS: usize = 3;
 
 /// The results of the four checks.
 struct AttachChecks {
@@ -199,7 +199,7 @@ impl Attachments {
             Err(error) if matches!(error.code, Code::TargetNotFound | Code::PayloadTooLarge) => {
                 let choices = self
                     .targets
-                    .target_choices(kind, "", OFFERED, sessions, local_files)
+                    .target_choices(kind, "", MAX_OFFERED_TARGETS, sessions, local_files)
                     .await
                     .unwrap_or_default();
                 let mut allowed = vec![references::forms(kind, local_files).to_owned()];

@@ -12,7 +12,7 @@ use skills_skill::contract::{Contract, Step, StepAction};
 use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 
 /// Maximum depth of steps, which is that of plans.
-const DEEPEST: u32 = 32;
+const MAX_STEP_DEPTH: u32 = 32;
 
 #[derive(Default)]
 struct StepHistory<'a> {
@@ -89,7 +89,7 @@ impl ViewBuilder<'_> {
     fn step(&mut self, step: &Step, path: &str, depth: u32) {
         let at = self.views.len();
         self.views.push(self.view((step, path), depth, uses(step)));
-        if depth >= DEEPEST {
+        if depth >= MAX_STEP_DEPTH {
             return;
         }
         for (part, what) in self.parts(step, path) {

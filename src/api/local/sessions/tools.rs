@@ -28,7 +28,7 @@ use skills_session::{
 use skills_skill::tokens::TokenCount;
 
 /// Default number of skills in a listing.
-const LISTED: usize = 50;
+const MAX_LISTED_SKILLS: usize = 50;
 
 /// What the host passes to a script in addition to the model's arguments.
 #[derive(Default)]
@@ -283,7 +283,7 @@ impl SessionTools {
         session: &Session,
     ) -> Result<Value, ToolError> {
         let parsed: ListArguments = arguments(tool, raw_arguments)?;
-        let limit = parsed.limit.unwrap_or(LISTED);
+        let limit = parsed.limit.unwrap_or(MAX_LISTED_SKILLS);
         let agent = session
             .settings
             .agent

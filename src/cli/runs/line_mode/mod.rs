@@ -26,13 +26,13 @@ use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Number of runs listed at a time.
-const LISTED: usize = 50;
+const RUNS_PER_PAGE: usize = 50;
 /// Maximum number of runs of a view: they are read to sort and count them.
 const MAX_READ: usize = 2_000;
 /// Runs read per request.
 const PAGE: usize = 500;
 /// How long a run is followed after a command, and how often it is read.
-const FOLLOWED: Duration = Duration::from_secs(10);
+const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// Lines of output per page.
 const MAX_LINES: usize = 200;
@@ -209,11 +209,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     /// Lists the next runs after the first `from`; returns the number of runs that are listed then.
     fn show(&mut self, runs: &[RunRecord], from: usize) -> Result<usize, Failure> {
-        let to = runs.len().min(from + LISTED);
+        let to = runs.len().min(from + RUNS_PER_PAGE);
         self.print_line("")?;
         if runs.is_empty() {
             self.print_line("No runs.")?;
-        } else if runs.len() > LISTED {
+        } else if runs.len() > RUNS_PER_PAGE {
             self.print_line(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
         }
         let now_ms = clock::now_ms();
@@ -429,7 +429,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 .print_line("No worker is connected; the run continues when one starts (skills runs work).");
         }
         let since = Instant::now();
-        while is_active(&run) && since.elapsed() < FOLLOWED {
+        while is_active(&run) && since.elapsed() < FOLLOW_TIMEOUT {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
             run = match self.core.run(&run.id.0).await {
                 Ok(detail) => detail.run,
