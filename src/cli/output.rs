@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
-use super::links::Links;
+use super::links::Hyperlinks;
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -170,7 +170,7 @@ pub struct Out {
     pub look: TerminalCaps,
     pub json: bool,
     /// What is hyperlinked.
-    pub links: Links,
+    pub links: Hyperlinks,
 }
 
 impl Out {
@@ -181,7 +181,7 @@ impl Out {
             sink: Box::new(BufWriter::new(io::stdout())),
             look,
             json: global.json,
-            links: Links::default(),
+            links: Hyperlinks::default(),
         }
     }
 

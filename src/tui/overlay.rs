@@ -27,7 +27,7 @@ pub use dialog::{
     DialogSpec, EXPORT_DRAFT_KEY, PromptKind, ProposalCommand, RunCommandKind, decision_draft_key,
     name_of_launch, name_of_run_command, name_of_script,
 };
-pub use draft::{DraftEditor, Drafting};
+pub use draft::{DescriptionEdit, DraftEditor};
 pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};

@@ -299,7 +299,7 @@ impl Ranking {
             match &link.state {
                 MatcherState::Failed(why) => {
                     tracing::warn!(matcher = link.matcher, reason = why, "matcher skipped");
-                    self.operations.link_failed(&link.matcher);
+                    self.operations.matcher_failed(&link.matcher);
                     self.metrics.record_skipped_matcher(&link.matcher);
                 }
                 MatcherState::Ran => self.metrics.link(&link.matcher, Duration::from_micros(link.took_us)),

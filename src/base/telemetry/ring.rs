@@ -73,13 +73,13 @@ impl RingBuffer {
 
     /// Returns a layer that writes to this buffer.
     pub(super) fn layer<S: Subscriber>(&self) -> impl Layer<S> + use<S> {
-        ToRing(self.clone())
+        RingBufferLayer(self.clone())
     }
 }
 
-struct ToRing(RingBuffer);
+struct RingBufferLayer(RingBuffer);
 
-impl<S: Subscriber> Layer<S> for ToRing {
+impl<S: Subscriber> Layer<S> for RingBufferLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text(String::new());
         event.record(&mut text);

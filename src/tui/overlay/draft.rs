@@ -31,7 +31,7 @@ const TWO_COLUMNS: u16 = 100;
 
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drafting {
+pub struct DescriptionEdit {
     pub skill_id: SkillId,
     pub texts: StatedTexts,
     pub digest: Digest,
@@ -43,7 +43,7 @@ pub struct Drafting {
     pub intent: Option<String>,
 }
 
-impl Drafting {
+impl DescriptionEdit {
     /// Creates it from a skill of the catalog.
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
@@ -78,7 +78,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of(skill: &Drafting) -> Self {
+    fn of(skill: &DescriptionEdit) -> Self {
         let texts = [
             Text::new(skill.proposed.as_deref().unwrap_or(&skill.texts.description)),
             Text::new(&skill.name),
@@ -339,7 +339,7 @@ impl FileChange {
 
 pub struct DraftEditor {
     pane: PaneId,
-    skill: Drafting,
+    skill: DescriptionEdit,
     fields: Fields,
     metrics: Metrics,
     /// Whether the next Ctrl-S writes: the diff is shown.
@@ -384,7 +384,7 @@ fn written_note(what: &str) -> Note {
 
 impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
-    pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
+    pub fn open(pane: PaneId, skill: DescriptionEdit) -> (Self, Effect) {
         let editor = Self {
             pane,
             fields: Fields::of(&skill),
@@ -853,7 +853,7 @@ mod tests {
     }
 
     fn editor() -> DraftEditor {
-        let skill = Drafting {
+        let skill = DescriptionEdit {
             skill_id: SkillId::new("statements"),
             texts: texts("Reads statements."),
             digest: Digest::of(b"Reads statements."),

@@ -8,7 +8,7 @@ use super::detail::{TABS, Tab};
 use super::{Browse, Focus, commands, copy};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::GoldenForm;
-use crate::overlay::Drafting;
+use crate::overlay::DescriptionEdit;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
 use skills_api::WhyRequest;
 
@@ -146,7 +146,7 @@ impl Browse {
                 let intent = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
                 Effect::Go(PaneId::Discover, Some(Target::Intent(intent)))
             }),
-            Action::Draft => skill.map(|skill| Effect::EditDescription(Drafting::of(skill, None))),
+            Action::Draft => skill.map(|skill| Effect::EditDescription(DescriptionEdit::of(skill, None))),
             Action::AddGolden => {
                 on_id(|skills| Effect::AddGolden(GoldenForm { skills, ..GoldenForm::default() }))
             }
