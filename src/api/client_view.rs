@@ -231,7 +231,7 @@ pub fn compute_view<'a>(
     let order = in_order(&candidates, profile, &places);
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
     let aliases = aliases(&candidates, places.len(), profile);
-    let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
+    let writing = EntryWriter { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
     let mut bundles: Vec<ClientBundle> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
@@ -727,7 +727,7 @@ fn aliases(candidates: &[Candidate<'_>], places: usize, profile: &Profile) -> Ve
 }
 
 /// How a client writes an entry.
-struct Writing<'w> {
+struct EntryWriter<'w> {
     profile: &'w Profile,
     config: &'w Config,
     places: &'w [ClientFolder],
@@ -735,7 +735,7 @@ struct Writing<'w> {
     aliases: &'w [Option<String>],
 }
 
-impl Writing<'_> {
+impl EntryWriter<'_> {
     fn row<'a>(&self, one: &Candidate<'a>, other_name: Option<&str>) -> Row<'a> {
         let entry = ListedEntry {
             name: one.read.name.clone(),

@@ -26,12 +26,12 @@ pub struct PolicyFile {
     named: bool,
     home: PathBuf,
     read: Mutex<Option<(String, Arc<Policy>)>>,
-    adjusted: Mutex<Option<Adjusted>>,
+    adjusted: Mutex<Option<CachedAdjustments>>,
 }
 
 /// Adjustments, and what they were computed from.
 #[derive(Debug, Clone)]
-struct Adjusted {
+struct CachedAdjustments {
     policy: Arc<Policy>,
     generation: u64,
     adjustments: Arc<Adjustments>,
@@ -105,7 +105,7 @@ impl PolicyFile {
         }
         let adjustments = Arc::new(adjustments(&policy, catalog));
         let generation = catalog.generation;
-        *adjusted = Some(Adjusted { policy, generation, adjustments: Arc::clone(&adjustments) });
+        *adjusted = Some(CachedAdjustments { policy, generation, adjustments: Arc::clone(&adjustments) });
         Ok(adjustments)
     }
 }

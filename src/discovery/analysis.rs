@@ -133,7 +133,7 @@ pub(crate) fn analyze(
     let excluded = exclusion_clauses(stated, lexicon);
     let ranges: Vec<_> = excluded.iter().map(|one| one.clause.clone()).collect();
     let description = without(stated, &ranges);
-    let mut counting = Counting::default();
+    let mut counting = StemCounter::default();
     counting.text(0, &name, words);
     counting.text(1, &description, words);
     let phrasing = phrasing(&name, &description, words, lexicon);
@@ -189,7 +189,7 @@ fn pieces(
 const MAX_FIELD_BYTES: usize = 16 * 1024;
 
 #[derive(Default)]
-struct Counting {
+struct StemCounter {
     numbers: FastMap<String, u32>,
     forms: FastMap<String, (u32, bool)>,
     verbs: Vec<u32>,
@@ -203,7 +203,7 @@ struct Counting {
     exclusions: Vec<Exclusion>,
 }
 
-impl Counting {
+impl StemCounter {
     /// Counts the words of a text and the pairs of adjacent ones. The parts of an identifier are words, but no pair:
     /// a skill about `pull_request_target` is not about pull requests.
     fn text(&mut self, field: usize, text: &str, words: &Words) {

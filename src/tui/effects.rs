@@ -58,17 +58,17 @@ pub struct Calls {
     checking: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
-    finished: (Sender<Rendering>, Receiver<Rendering>),
+    finished: (Sender<RenderedJob>, Receiver<RenderedJob>),
     running: Arc<AtomicUsize>,
     places: Arc<Semaphore>,
 }
 
-type Rendering = (RenderJob, Arc<[RichLine]>);
+type RenderedJob = (RenderJob, Arc<[RichLine]>);
 
 /// A guard that counts a task as in progress until it is dropped, however the task ends.
-struct Running(Arc<AtomicUsize>);
+struct TaskGuard(Arc<AtomicUsize>);
 
-impl Drop for Running {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -463,7 +463,7 @@ impl Calls {
         task: impl Future<Output = Vec<AppEvent>> + Send + 'static,
     ) -> AbortHandle {
         let waiting = self.running.fetch_add(1, Ordering::SeqCst);
-        let running = Running(Arc::clone(&self.running));
+        let running = TaskGuard(Arc::clone(&self.running));
         let (news, places) = (self.news.clone(), Arc::clone(&self.places));
         let guarded = async move {
             if waiting >= MAX_WAITING_CALLS {

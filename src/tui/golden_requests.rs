@@ -355,13 +355,13 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
 }
 
 /// The outcome of an import.
-struct Added {
+struct ImportOutcome {
     added: usize,
     of: usize,
     conflicts: usize,
 }
 
-fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
+fn add_new(file: &Path, cases: Vec<Case>) -> Result<ImportOutcome, EditError> {
     let (known, _) = read_golden(file)?;
     let split = skills_authoring::golden_file::split_new(&known, cases);
     let (added, conflicts) = (split.new.len(), split.conflicts.len());
@@ -369,7 +369,7 @@ fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
     if added > 0 {
         edit_golden(file, &GoldenEdit::Add(split.new), None)?;
     }
-    Ok(Added { added, of, conflicts })
+    Ok(ImportOutcome { added, of, conflicts })
 }
 
 /// Parses an expectation that the user entered: ids, `none`, or `not ID`.

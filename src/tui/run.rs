@@ -116,7 +116,7 @@ pub async fn run_panes(
     choose(&mut settings, &remembered, answers, depth);
     let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
     let (sender, news) = channel(MAX_PENDING_NEWS);
-    let mut running = Running {
+    let mut running = RunningApp {
         at_start: app.theme_name().to_owned(),
         automatic,
         app,
@@ -191,7 +191,7 @@ fn theme_for(light: bool) -> &'static str {
     if light { "light" } else { "dark" }
 }
 
-struct Running {
+struct RunningApp {
     app: App,
     /// The theme selected at startup.
     at_start: String,
@@ -212,7 +212,7 @@ struct Running {
     stage: Option<DemoScreen>,
 }
 
-impl Running {
+impl RunningApp {
     async fn run_until_exit(&mut self) -> io::Result<()> {
         let mut resized = signal(SignalKind::window_change())?;
         loop {

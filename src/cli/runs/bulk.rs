@@ -27,7 +27,7 @@ const MAX_RUNS: usize = 10_000;
 
 /// The outcome for one run.
 #[derive(Debug, Serialize)]
-struct Sent {
+struct RunOutcome {
     run: String,
     title: String,
     /// `done`, `repeated`, `skipped` or `refused`.
@@ -38,7 +38,7 @@ struct Sent {
 /// The outcomes of all runs.
 #[derive(Debug, Serialize)]
 struct Report {
-    runs: Vec<Sent>,
+    runs: Vec<RunOutcome>,
 }
 
 /// Sends a command, with the other arguments of its command line, to every run that matches a filter.
@@ -206,7 +206,8 @@ async fn send(
                 (if skipped { "skipped" } else { "refused" }, with_option(error).message)
             }
         };
-        let sent = Sent { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
+        let sent =
+            RunOutcome { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
             cx.out.line(if plain { plain_row(&one, &sent) } else { row(&sent, look) })?;
             cx.out.flush()?;
@@ -361,12 +362,12 @@ fn labeled_decisions(
     out
 }
 
-fn plain_row(one: &Numbered<'_>, sent: &Sent) -> String {
+fn plain_row(one: &Numbered<'_>, sent: &RunOutcome) -> String {
     let (number, name, id) = (one.number, &one.name, status::short(&sent.run));
     format!("{number}. {name}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
 }
 
-fn row(sent: &Sent, look: TerminalCaps) -> String {
+fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
     let ink = match sent.outcome {
         "done" | "repeated" => TextStyle::Good,
         _ => TextStyle::Bad,

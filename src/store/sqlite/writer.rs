@@ -34,13 +34,13 @@ trait Work: Send {
 }
 
 /// A job with its last result.
-struct Writing<T, W, A> {
+struct SharedJob<T, W, A> {
     work: W,
     result: Result<T, StoreError>,
     answer: A,
 }
 
-impl<T, W, A> Work for Writing<T, W, A>
+impl<T, W, A> Work for SharedJob<T, W, A>
 where
     T: Send,
     W: FnMut(&Connection) -> Result<T, StoreError> + Send,
@@ -126,7 +126,7 @@ impl Writer {
             // The caller may be gone; the work is durable nevertheless.
             let _ = answer.send(result);
         };
-        let job = Job::Shared(Box::new(Writing { work, result: Err(writer_stopped_error()), answer }));
+        let job = Job::Shared(Box::new(SharedJob { work, result: Err(writer_stopped_error()), answer }));
         self.ask(job).await?;
         answered.await.map_err(|_| writer_stopped_error())?
     }
@@ -144,7 +144,7 @@ impl Writer {
                 tracing::warn!("{error}");
             }
         };
-        let job = Job::Shared(Box::new(Writing { work, result: Err(writer_stopped_error()), answer }));
+        let job = Job::Shared(Box::new(SharedJob { work, result: Err(writer_stopped_error()), answer }));
         self.jobs.as_ref().ok_or_else(writer_stopped_error)?.try_send(job).map_err(|refused| match refused {
             TrySendError::Full(_) => failed("write to the store".into(), &"too many pending writes"),
             TrySendError::Closed(_) => writer_stopped_error(),

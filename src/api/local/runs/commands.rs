@@ -32,7 +32,7 @@ struct DecisionRequest {
 }
 
 /// The run after the command, a message, and whether the same command had been given before.
-type Done = (RunRecord, String, bool);
+type CommandAnswer = (RunRecord, String, bool);
 
 /// The commands of people on runs.
 pub(in crate::local) struct Commands {
@@ -150,7 +150,7 @@ impl Commands {
         run: RunRecord,
         request: DecisionRequest,
         principal: Option<&Principal>,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         let missing = missing_fields(run.gate.as_ref(), &request);
         if !missing.is_empty()
             && let Some(error) = self.incomplete(runtime, &run, &missing, &request).await?
@@ -322,7 +322,7 @@ impl Commands {
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
         by: DecisionRecord,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         self.next(runtime, run, &Command::Resume).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
@@ -367,7 +367,7 @@ impl Commands {
         checkpoint: Option<u64>,
         paused: bool,
         by: DecisionRecord,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         if let Some(number) = checkpoint {
             ensure_checkpoint_exists(runtime, run, number).await?;
         }
@@ -556,7 +556,7 @@ async fn signal(
     name: String,
     payload: Value,
     by: DecisionRecord,
-) -> Result<Done, Error> {
+) -> Result<CommandAnswer, Error> {
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "the signal needs a name"));
     }

@@ -76,7 +76,7 @@ impl OmittedSkills {
 
 /// The skills that a model may see, before anything is shortened.
 #[derive(Default)]
-struct Seen {
+struct VisibleSkills {
     listed: Vec<ListedEntry>,
     not_listed: Vec<HiddenSkills>,
     /// The client's state for every bundle.
@@ -87,7 +87,7 @@ struct Seen {
     assumed_folders: Vec<AssumedFolder>,
 }
 
-impl Seen {
+impl VisibleSkills {
     /// Applies the client's budget.
     fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
         let mut allowance = shorten(&self.listed, uses, profile, window);
@@ -177,13 +177,13 @@ impl ClientLists {
 
     /// Returns every skill that this model may see and the policy does not forbid, in the client's order, and the
     /// others by reason. Locations are always included: a client's measure counts them.
-    fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
+    fn listed(&self, key: &Key, profile: Option<&Profile>) -> VisibleSkills {
         self.listed_in(key, profile, &self.skill_files)
     }
 
-    fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> Seen {
+    fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> VisibleSkills {
         let catalog = &*key.catalog;
-        let (mut left_out, mut seen) = (OmittedSkills::default(), Seen::default());
+        let (mut left_out, mut seen) = (OmittedSkills::default(), VisibleSkills::default());
         let Some(profile) = profile else {
             // Without a client's rules, a skill that lost its name is not listed.
             for entry in &catalog.entries {
@@ -198,7 +198,7 @@ impl ClientLists {
                     }),
                 }
             }
-            return Seen { not_listed: left_out.most_first(), ..seen };
+            return VisibleSkills { not_listed: left_out.most_first(), ..seen };
         };
         let computed = client_view::compute_view(profile, catalog, &self.skills.config, files, &key.settings);
         for row in computed.rows {
@@ -218,7 +218,7 @@ impl ClientLists {
         for (name, why) in computed.others {
             left_out.add(why, name);
         }
-        Seen { not_listed: left_out.most_first(), ..seen }
+        VisibleSkills { not_listed: left_out.most_first(), ..seen }
     }
 
     /// Returns what a client lists, and its state for every bundle. The list is that within its budget. Blocking.
@@ -336,7 +336,7 @@ impl ClientLists {
             Some(profile) => seen.shortened(profile, &[], window),
             None => Allowance::unlimited(seen.listed.clone()),
         };
-        let Seen { listed: mut all, not_listed, assumed_folders, .. } = seen;
+        let VisibleSkills { listed: mut all, not_listed, assumed_folders, .. } = seen;
         let in_session = |entry: &ListedEntry| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
         let mut shown: Vec<ListedEntry> =

@@ -209,41 +209,43 @@ impl SessionTools {
         // Slow work is done first; the session is changed in one step at the end.
         let done = match wanted {
             RequestedTool::Own(Tool::List) | RequestedTool::Older(Compat::ListSkills) => {
-                Done::Response(self.listing(&name, &raw_arguments, &found).await)
+                ToolEffect::Response(self.listing(&name, &raw_arguments, &found).await)
             }
             RequestedTool::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
                 Ok(load) => match ensure_few(&load.names) {
                     Ok(()) => self.loading(&load.names, load.mode, &found),
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 },
-                Err(error) => Done::Response(Err(error)),
+                Err(error) => ToolEffect::Response(Err(error)),
             },
             RequestedTool::Older(Compat::ReadSkill) => {
                 match arguments::<ReadSkillArguments>(&name, &raw_arguments) {
                     Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 }
             }
             RequestedTool::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
-                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Response(Err(ToolError::new(
-                    ToolFailure::InvalidRequest,
-                    "specify the skills to unload in `names`, or set `all` to true",
-                ))),
+                Ok(unload) if unload.names.is_empty() && !unload.all => {
+                    ToolEffect::Response(Err(ToolError::new(
+                        ToolFailure::InvalidRequest,
+                        "specify the skills to unload in `names`, or set `all` to true",
+                    )))
+                }
                 Ok(unload) => match ensure_few(&unload.names) {
                     Ok(()) => {
                         let names =
                             unload.names.iter().map(|name| called(&self.skills, &found, name)).collect();
-                        Done::Unload(UnloadArguments { names, ..unload })
+                        ToolEffect::Unload(UnloadArguments { names, ..unload })
                     }
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 },
-                Err(error) => Done::Response(Err(error)),
+                Err(error) => ToolEffect::Response(Err(error)),
             },
             RequestedTool::Own(Tool::Read) | RequestedTool::Older(Compat::ReadSkillResource) => {
-                Done::Response(self.reading(&name, &raw_arguments, &found).await)
+                ToolEffect::Response(self.reading(&name, &raw_arguments, &found).await)
             }
             RequestedTool::Own(Tool::RunScript) => {
-                Done::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
+                ToolEffect::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
             }
         };
         let bodies = matches!(wanted, RequestedTool::Older(Compat::ReadSkill));
@@ -260,20 +262,20 @@ impl SessionTools {
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 
-    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
+    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> ToolEffect {
         let agent = match session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose() {
             Ok(agent) => agent,
-            Err(error) => return Done::Response(Err(to_tool_error(error))),
+            Err(error) => return ToolEffect::Response(Err(to_tool_error(error))),
         };
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
             match self.allowed(name, agent.as_ref()) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
-                Err(error) => return Done::Response(Err(to_tool_error(error))),
+                Err(error) => return ToolEffect::Response(Err(to_tool_error(error))),
             }
         }
-        Done::Load(skills, mode)
+        ToolEffect::Load(skills, mode)
     }
 
     async fn listing(
@@ -367,13 +369,13 @@ impl SessionTools {
 }
 
 /// The change to be made to the session.
-enum Done {
+enum ToolEffect {
     Response(Result<Value, ToolError>),
     Load(Vec<Active>, LoadMode),
     Unload(UnloadArguments),
 }
 
-impl Done {
+impl ToolEffect {
     fn apply(&self, session: &mut Session, bodies: bool) -> Result<Value, ToolError> {
         match self {
             Self::Response(result) => result.clone(),
