@@ -229,7 +229,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         if *state == Shown::Complete && !every {
             continue;
         }
-        let (ink, word, why) = shown_as(entry, state);
+        let (style, word, why) = shown_as(entry, state);
         if shown == 0 {
             out.push('\n');
         }
@@ -243,7 +243,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
-            ink.paint(&format!("{word:<9}"), look.color),
+            style.paint(&format!("{word:<9}"), look.color),
             name,
             TextStyle::Muted
                 .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.color)

@@ -88,7 +88,7 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
         }
     } else {
         for mistake in mistakes {
-            let word = cx.out.ink(TextStyle::Bad, "error:");
+            let word = cx.out.paint(TextStyle::Bad, "error:");
             cx.out.line(format!("{word} {}", safe_text::block(&mistake)))?;
         }
     }

@@ -242,7 +242,7 @@ fn render_client(
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
-        let (ink, word) = match shown {
+        let (style, word) = match shown {
             Shown::Complete => (TextStyle::Good, "complete".to_owned()),
             Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
             Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
@@ -275,7 +275,7 @@ fn render_client(
             out,
             "{at:>4}  {}  {}  {}",
             TextStyle::Strong.paint(&name, look.color),
-            ink.paint(&format!("{word:<10}"), look.color),
+            style.paint(&format!("{word:<10}"), look.color),
             TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.color),
         );
     }

@@ -233,8 +233,8 @@ impl Out {
     }
 
     /// Styles text, if colors are enabled.
-    pub fn ink(&self, ink: TextStyle, text: &str) -> String {
-        ink.paint(text, self.look.color)
+    pub fn paint(&self, style: TextStyle, text: &str) -> String {
+        style.paint(text, self.look.color)
     }
 
     /// Flushes the output.

@@ -51,7 +51,7 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
 
 fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
     let verdict = &skill.verdict;
-    let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
+    let (style, word) = match (verdict.allowed, &verdict.require_approval) {
         (false, _) => (TextStyle::Bad, "denied"),
         (true, Some(_)) => (TextStyle::Warn, "requires approval"),
         (true, None) => (TextStyle::Good, "allowed"),
@@ -59,7 +59,7 @@ fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalC
     let mut out = format!(
         "{}  {}\n",
         TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
-        ink.paint(word, look.color)
+        style.paint(word, look.color)
     );
     let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
     if let Some(why) = verdict.denied_by.as_ref().filter(|_| !by_rule) {

@@ -226,13 +226,13 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
         let place = format!("@@ line {} @@", hunk.old_start);
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.color));
         for line in &hunk.lines {
-            let (sign, text, ink) = match line {
+            let (sign, text, style) = match line {
                 HunkLine::Context(text) => (' ', text, None),
                 HunkLine::Removed(text) => ('-', text, Some(TextStyle::Bad)),
                 HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
             };
             let line = format!("{sign} {}", safe_text::line(text));
-            let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.color)));
+            let _ = writeln!(out, "{}", style.map_or(line.clone(), |style| style.paint(&line, look.color)));
         }
     }
     out
@@ -326,7 +326,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
 }
 
 fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
-    let (sign, ascii, ink) = match check.result {
+    let (sign, ascii, style) = match check.result {
         CheckResult::Pass => ("✓", "ok", TextStyle::Good),
         CheckResult::Fail => ("✗", "FAIL", TextStyle::Bad),
         CheckResult::Unknown => ("!", "!", TextStyle::Warn),
@@ -334,7 +334,7 @@ fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
     let sign = if look.unicode { sign } else { ascii };
     format!(
         "{} {:<10} {}",
-        ink.paint(sign, look.color),
+        style.paint(sign, look.color),
         check.check.to_string(),
         safe_text::line(&check.evidence)
     )

@@ -116,12 +116,12 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
     for check in &preview.checks {
-        let (sign, ascii, ink) = match check.passed {
+        let (sign, ascii, style) = match check.passed {
             Some(true) => ("✓", "+", TextStyle::Good),
             Some(false) => ("✗", "x", TextStyle::Bad),
             None => ("·", ".", TextStyle::Muted),
         };
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
+        let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         let question = fit(question(check.check), 29, look.unicode);
         let note = cut(&safe_text::line(&check.note), available.saturating_sub(33).max(20), look.unicode);
         let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.color));

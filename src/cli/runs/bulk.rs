@@ -368,7 +368,7 @@ fn plain_row(one: &Numbered<'_>, sent: &RunOutcome) -> String {
 }
 
 fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
-    let ink = match sent.outcome {
+    let style = match sent.outcome {
         "done" | "repeated" => TextStyle::Good,
         _ => TextStyle::Bad,
     };
@@ -376,7 +376,7 @@ fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
         "{}  {}  {}: {}",
         status::short(&sent.run),
         fit(&safe_text::line(&sent.title), 36, look.unicode),
-        ink.paint(sent.outcome, look.color),
+        style.paint(sent.outcome, look.color),
         safe_text::line(&sent.note),
     )
 }

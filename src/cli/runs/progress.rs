@@ -56,7 +56,7 @@ impl Progress {
             ));
         }
         let step = event.event.step.as_deref()?;
-        let (sign, ascii, ink) = match kind {
+        let (sign, ascii, style) = match kind {
             EventKind::StepStarted => {
                 self.started.insert(step.to_owned(), event.at_ms);
                 return None;
@@ -101,7 +101,7 @@ impl Progress {
         }
         let text =
             cut(&note, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
+        let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         Some(format!("  {sign} {name}  {took:>9}  {text}").trim_end().to_owned())
     }
 

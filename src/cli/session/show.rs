@@ -207,12 +207,12 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
-        let (ink, text) = match line {
+        let (style, text) = match line {
             DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::line(text))),
             DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::line(text))),
             DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::line(text))),
         };
-        let _ = writeln!(out, "{}", ink.paint(&text, look.color));
+        let _ = writeln!(out, "{}", style.paint(&text, look.color));
     }
     out
 }
@@ -223,9 +223,9 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let names = |key: &str| -> Vec<String> {
         value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(unescape).collect()
     };
-    for (sign, ink, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
+    for (sign, style, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
         for name in names(key) {
-            let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.color));
+            let _ = writeln!(out, "{}", style.paint(&format!("{sign} {name}"), look.color));
         }
     }
     for name in names("ignored") {
