@@ -67,7 +67,7 @@ impl KeyRing {
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
-        let stored = stored(name, key, Scope::iter().collect(), random::<SALT_BYTES>()?);
+        let stored = make_stored_key(name, key, Scope::iter().collect(), random::<SALT_BYTES>()?);
         self.keep(stored).map_err(|why| Error::new(Code::InternalError, why))
     }
 
@@ -152,11 +152,11 @@ fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 /// Returns `internal_error` if the system provides no random bytes.
 pub fn new_key(name: &str, scopes: BTreeSet<Scope>) -> Result<(String, StoredKey), Error> {
     let key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>()?));
-    let stored = stored(name, &key, scopes, random::<SALT_BYTES>()?);
+    let stored = make_stored_key(name, &key, scopes, random::<SALT_BYTES>()?);
     Ok((key, stored))
 }
 
-fn stored(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]) -> StoredKey {
+fn make_stored_key(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]) -> StoredKey {
     let hash = format!("sha256:{}:{}", hex::encode(&salt), hex::encode(&digest(&salt, key)));
     StoredKey { name: name.to_owned(), hash, scopes }
 }

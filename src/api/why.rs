@@ -327,7 +327,7 @@ impl WhyReport {
         let is_hidden_from_all = hidden.len() == all.len();
         let say = |names: &[&str], one: &str, more: &str, conditional: &str| {
             let verb = if is_assumed { conditional } else { number(names, one, more) };
-            format!("{} {verb}", listed(names))
+            format!("{} {verb}", join_names(names))
         };
         // Without a request, the checks of the clients are the whole answer.
         let is_start = self.intent.is_none();
@@ -363,7 +363,7 @@ impl WhyReport {
             format!("{no_client} searches this folder")
         } else {
             let verb = number(&all, "does not search", "do not search");
-            format!("{} {verb} this folder", listed(&all))
+            format!("{} {verb} this folder", join_names(&all))
         };
         let offers = if is_assumed && self.intent.is_some() { searches.clone() } else { parts.join("; ") };
         match (&self.intent, ranks, offers.as_str()) {
@@ -410,7 +410,7 @@ fn number<'w>(names: &[&str], one: &'w str, more: &'w str) -> &'w str {
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -595,7 +595,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 None => is_named(&one.id, &one.location, wanted),
             };
             let refusal = all.find(is_wanted).ok_or(error)?;
-            let parse = refused(refusal);
+            let parse = rejected_check(refusal);
             Ok(ExaminedSkill {
                 id: refusal.id.clone(),
                 name: refusal.id.to_string(),
@@ -658,7 +658,7 @@ fn as_clients_read(
     let mut links = own.chain(meant);
     let read = links.find_map(|refusal| Some((refusal, linked_bundle(views, refusal)?)));
     let Some((link, (file, description))) = read else { return subject };
-    let parse = refused(link);
+    let parse = rejected_check(link);
     let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
     let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
     ExaminedSkill {
@@ -702,7 +702,7 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
     }
 }
 
-fn refused(refusal: &RejectedBundle) -> WhyCheck {
+fn rejected_check(refusal: &RejectedBundle) -> WhyCheck {
     let evidence = rejection(refusal);
     match rejection_cause(refusal) {
         Some(error) => WhyCheck::fail(CheckKind::Parse, evidence, error.help.clone()),

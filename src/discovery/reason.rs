@@ -134,7 +134,7 @@ pub(crate) fn reason(
             words.truncate(MAX_NAMED_WORDS);
             words.sort_by_key(|(_, word, _)| *word);
             named.extend(words.iter().map(|(_, word, _)| *word));
-            place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
+            place.clause(&join_words(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
     if contributions.is_empty() && excluded.is_empty() && shares_stop_words {
@@ -377,11 +377,11 @@ fn quoted(words: &[usize], reading: &Reading) -> String {
         })
         .collect();
     texts.dedup();
-    listed(texts.into_iter().map(quote))
+    join_words(texts.into_iter().map(quote))
 }
 
 /// Joins words as `a, b and c`.
-fn listed(words: impl Iterator<Item = String>) -> String {
+fn join_words(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),

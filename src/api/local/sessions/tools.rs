@@ -53,7 +53,7 @@ pub(super) fn hands_out_files(tool: &str) -> bool {
     matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
 }
 
-fn wanted(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
+fn requested_tool(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
     // Where names cannot contain a dot, an underscore replaces it.
     let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
     if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
@@ -69,7 +69,7 @@ fn wanted(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
 }
 
-fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
+fn to_json_result(value: &impl Serialize) -> Result<Value, ToolError> {
     serde_json::to_value(value).map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))
 }
 
@@ -201,7 +201,7 @@ impl SessionTools {
     ) -> Result<ToolAnswer, Error> {
         let started = std::time::Instant::now();
         let found = self.stored.find(session).await?;
-        let wanted = wanted(tool, found.settings.compat)?;
+        let wanted = requested_tool(tool, found.settings.compat)?;
         let name = match wanted {
             RequestedTool::Own(tool) => tool.to_string(),
             RequestedTool::Older(tool) => tool.to_string(),
@@ -386,10 +386,10 @@ impl ToolEffect {
                 } else {
                     session.load(skills, *mode)?
                 };
-                answered(&receipt)
+                to_json_result(&receipt)
             }
-            Self::Unload(unload) if unload.all => answered(&session.unload_all()),
-            Self::Unload(unload) => answered(&session.unload(&unload.names)),
+            Self::Unload(unload) if unload.all => to_json_result(&session.unload_all()),
+            Self::Unload(unload) => to_json_result(&session.unload(&unload.names)),
         }
     }
 }
