@@ -372,7 +372,7 @@ impl SessionClient for LocalSessions {
         let view = self.composer.composed_view(&found, last).await?;
         if made {
             let entries = composition::entries(&view.composed);
-            let call = LastCall::serialize(&found.settings, entries, &view.composed)
+            let call = LastCall::to_stored_json(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
             database.store_last_call(&found.id.0, call).await?;
         }
