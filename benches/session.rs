@@ -15,7 +15,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use skills_api::{Client as _, CoreParts, Local, SessionClient as _, SettingsChange};
 use skills_config::{Config, Env};
-use skills_session::{ComposeInput, Form, Instructions, Listed, ToolNameFormat, catalog_text, compose};
+use skills_session::{ComposeInput, Form, Instructions, ListedEntry, ToolNameFormat, catalog_text, compose};
 use tokio::runtime::Runtime;
 
 /// Skills of the public collection that is measured elsewhere, too.
@@ -47,7 +47,7 @@ struct Bench {
     core: Local,
     session: String,
     names: Vec<String>,
-    listed: Vec<Listed>,
+    listed: Vec<ListedEntry>,
     _home: tempfile::TempDir,
 }
 
@@ -65,14 +65,14 @@ async fn bench() -> Bench {
     config.argument_roots = vec![root];
     let core = Local::open_once(config, CoreParts::Catalog).await.expect("a core");
     let catalog = core.catalog().await.expect("a catalog");
-    let listed: Vec<Listed> = catalog
+    let listed: Vec<ListedEntry> = catalog
         .entries
         .iter()
-        .map(|entry| Listed {
+        .map(|entry| ListedEntry {
             name: entry.skill.id.to_string(),
             description: entry.skill.description.clone(),
             location: Some(entry.skill.location.clone()),
-            ..Listed::default()
+            ..ListedEntry::default()
         })
         .collect();
     let names = listed.iter().map(|entry| entry.name.clone()).collect();

@@ -14,7 +14,7 @@ pub async fn start(store: &str, delay: Duration) -> String {
     let config: tokio_postgres::Config = store.parse().expect("an address");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let proxy = listener.local_addr().expect("its address");
-    let through = through(store, proxy);
+    let proxy_address = proxy_address(store, proxy);
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             client.set_nodelay(true).expect("a socket");
@@ -39,11 +39,11 @@ pub async fn start(store: &str, delay: Duration) -> String {
             });
         }
     });
-    through
+    proxy_address
 }
 
 /// Replaces the host and port of an address.
-fn through(store: &str, proxy: SocketAddr) -> String {
+fn proxy_address(store: &str, proxy: SocketAddr) -> String {
     let (before, query) = store.split_once('?').unwrap_or((store, ""));
     let (scheme, rest) = before.split_once("://").expect("an address");
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));

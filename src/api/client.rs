@@ -131,10 +131,10 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// Returns `confirmation_required`, with what would be decided, for an approval that does not name both digests;
     /// `invalid_transition` for a proposal that was decided differently; `skill_changed` for a file that changed.
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
-        order: ProposalAction,
+        action: ProposalAction,
         by: ProposalActionOptions,
     ) -> Result<ProposalActionResult, Error>;
 

@@ -16,7 +16,7 @@ pub(super) const SKILL_FILE: &str = "SKILL.md";
 /// What to do about a file or folder that cannot be read.
 pub(super) const CHECK_PERMISSIONS: &str = "check the permissions of the file and its folders";
 /// Maximum depth of the scan for clients without a limit.
-const DEEPEST: u32 = 40;
+const MAX_FOLDER_DEPTH: u32 = 40;
 /// Maximum number of folders scanned below one of a client's folders.
 const MAX_FOLDERS: usize = 50_000;
 /// The same for folders that are reached through links out of it: a link of a repository may lead to the root of the
@@ -39,7 +39,7 @@ pub(super) struct ClientFolder {
 
 /// A skill file found by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSkillFile {
     /// Path under which the client finds it.
     pub file: PathBuf,
     /// Path with links resolved.
@@ -48,7 +48,7 @@ pub(super) struct Found {
     pub at: usize,
 }
 
-impl Found {
+impl FoundSkillFile {
     /// Returns the folder of the skill, under the client's path.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new(""))
@@ -145,7 +145,7 @@ impl ClientFolder {
     }
 
     /// Returns the skill files that the client finds, in its order.
-    pub fn found(&self, profile: &Profile) -> Vec<Found> {
+    pub fn found(&self, profile: &Profile) -> Vec<FoundSkillFile> {
         let Some(real) = &self.real else { return Vec::new() };
         let none = Reading::default();
         let mut walk = Walk {
@@ -169,7 +169,7 @@ impl ClientFolder {
     }
 
     /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
-    pub fn missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
+    pub fn reason_missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
         let because = |why: String, help: &str| Some(Missed::Because(why, help.to_owned()));
         let top = self.path.display();
@@ -276,7 +276,7 @@ fn deepest(profile: &Profile) -> u32 {
     match profile.depth.value() {
         Some(Depth::One) => 1,
         Some(Depth::AtMost(most)) => *most,
-        Some(Depth::Any) | None => DEEPEST,
+        Some(Depth::Any) | None => MAX_FOLDER_DEPTH,
     }
 }
 
@@ -300,7 +300,7 @@ struct Walk<'a> {
     folders: usize,
     /// Number of scanned folders outside of `root`.
     linked_folders: usize,
-    found: Vec<Found>,
+    found: Vec<FoundSkillFile>,
 }
 
 impl Walk<'_> {
@@ -368,7 +368,7 @@ impl Walk<'_> {
             return false;
         };
         if depth > 0 || self.in_root {
-            self.found.push(Found { file, real, at: self.found.len() });
+            self.found.push(FoundSkillFile { file, real, at: self.found.len() });
         }
         true
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use super::client_order::english;
-use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, Found, Missed, SKILL_FILE, places};
+use super::client_roots::{CHECK_PERMISSIONS, ClientFolder, FoundSkillFile, Missed, SKILL_FILE, places};
 use super::client_settings::{ClientSettings, Level, Selected};
 use super::why::{defect, rejection_cause};
 use super::{AssumedFolder, ClientViewEntry, ClientViewState, ForeignBundle, user_invocable};
@@ -19,7 +19,7 @@ use skills_base::files;
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_registry::{Catalog, Root, RootOrigin};
-use skills_session::Listed;
+use skills_session::ListedEntry;
 use skills_skill::client::one_blank;
 use skills_skill::client::{
     Bundled, BundledListing, ClientEntry, Location, Order, ParseOutcome, Profile, SameName, Scope, SkillFile,
@@ -40,7 +40,7 @@ pub struct ClientBundle {
 /// A skill listed by a client.
 pub struct Row<'a> {
     /// The entry before the client's budget, with the client's names.
-    pub entry: Listed,
+    pub entry: ListedEntry,
     /// The skill in the catalog; `None` if the catalog does not contain it or cannot read it.
     pub skill: Option<&'a Arc<Skill>>,
 }
@@ -106,7 +106,7 @@ impl SkillFiles {
 /// A skill that the client finds or includes.
 struct Candidate<'a> {
     place: usize,
-    found: Found,
+    found: FoundSkillFile,
     read: ClientEntry,
     skill: Option<&'a Arc<Skill>>,
     id: Option<&'a SkillId>,
@@ -147,14 +147,14 @@ impl Candidate<'_> {
 }
 
 /// The content of the catalog, by path.
-struct Known<'a> {
+struct CatalogByPath<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a RejectedBundle>,
     /// Links that point outside the roots: their targets are not read here.
     links: Vec<&'a RejectedBundle>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> CatalogByPath<'a> {
     fn of(catalog: &'a Catalog) -> Self {
         let all = || {
             let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
@@ -178,11 +178,11 @@ impl<'a> Known<'a> {
         Self { skills, refused, links }
     }
 
-    fn skill(&self, found: &Found) -> Option<&'a Arc<Skill>> {
+    fn skill(&self, found: &FoundSkillFile) -> Option<&'a Arc<Skill>> {
         [&found.file, &found.real].into_iter().find_map(|path| self.skills.get(path.as_path()).copied())
     }
 
-    fn refusal(&self, found: &Found) -> Option<&'a RejectedBundle> {
+    fn refusal(&self, found: &FoundSkillFile) -> Option<&'a RejectedBundle> {
         let paths = [found.file.as_path(), found.real.as_path(), found.folder()];
         let here = paths.into_iter().find_map(|path| self.refused.get(path).copied());
         here.or_else(|| self.links.iter().copied().find(|link| found.file.starts_with(&link.location)))
@@ -190,7 +190,7 @@ impl<'a> Known<'a> {
 }
 
 /// Computes the client's view.
-pub fn sight<'a>(
+pub fn compute_view<'a>(
     profile: &Profile,
     catalog: &'a Catalog,
     config: &Config,
@@ -198,7 +198,7 @@ pub fn sight<'a>(
     settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
     let places = places(profile, catalog, config);
-    let known = Known::of(catalog);
+    let known = CatalogByPath::of(catalog);
     let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
     let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut candidates: Vec<Candidate<'a>> = Vec::new();
@@ -231,7 +231,7 @@ pub fn sight<'a>(
     let order = in_order(&candidates, profile, &places);
     let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
     let aliases = aliases(&candidates, places.len(), profile);
-    let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
+    let writing = EntryWriter { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
     let mut bundles: Vec<ClientBundle> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
@@ -293,7 +293,7 @@ pub fn sight<'a>(
     for (id, location, refusal) in everything(catalog) {
         if seen_bundles.insert(id.as_str()) {
             let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
-            let missed = || missed(id, location, catalog, &places, profile, &config.dirs.home);
+            let missed = || undiscovered_bundle(id, location, catalog, &places, profile, &config.dirs.home);
             bundles.push(without_file.unwrap_or_else(missed));
         }
     }
@@ -358,8 +358,8 @@ fn candidate<'a>(
     profile: &Profile,
     which: usize,
     place: &ClientFolder,
-    found: Found,
-    known: &Known<'a>,
+    found: FoundSkillFile,
+    known: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Candidate<'a> {
     let skill = known.skill(&found);
@@ -465,13 +465,13 @@ fn bundled<'a>(
     profile: &Profile,
     place: usize,
     config: &Config,
-    known: &Known<'a>,
+    known: &CatalogByPath<'a>,
     files: &SkillFiles,
 ) -> Vec<Candidate<'a>> {
     let Some(bundled) = profile.bundled.value() else { return Vec::new() };
     let unpacked = bundled.folder.as_ref().filter(|_| !config.demo);
     let unpacked = unpacked.map(|folder| config.dirs.home.join(folder));
-    let make = |found: Found, read: ClientEntry, skill: Option<&'a Arc<Skill>>| Candidate {
+    let make = |found: FoundSkillFile, read: ClientEntry, skill: Option<&'a Arc<Skill>>| Candidate {
         place,
         found,
         read,
@@ -487,7 +487,7 @@ fn bundled<'a>(
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
         let found = ClientFolder::new(folder, Scope::User, profile, None).found(profile);
-        let one = |found: Found| {
+        let one = |found: FoundSkillFile| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
             let ParseOutcome::Listed(mut read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
                 return None;
@@ -514,7 +514,7 @@ fn bundled<'a>(
         let location = bundled.location_of(&skill.name);
         let file = PathBuf::from(location);
         let read = ClientEntry { name: skill.name.clone(), description, ..ClientEntry::default() };
-        make(Found { real: file.clone(), file, at }, read, None)
+        make(FoundSkillFile { real: file.clone(), file, at }, read, None)
     });
     own.collect()
 }
@@ -734,7 +734,7 @@ fn aliases(candidates: &[Candidate<'_>], places: usize, profile: &Profile) -> Ve
 }
 
 /// How a client writes an entry.
-struct Writing<'w> {
+struct EntryWriter<'w> {
     profile: &'w Profile,
     config: &'w Config,
     places: &'w [ClientFolder],
@@ -742,9 +742,9 @@ struct Writing<'w> {
     aliases: &'w [Option<String>],
 }
 
-impl Writing<'_> {
+impl EntryWriter<'_> {
     fn row<'a>(&self, one: &Candidate<'a>, other_name: Option<&str>) -> Row<'a> {
-        let entry = Listed {
+        let entry = ListedEntry {
             name: one.read.name.clone(),
             description: if one.name_only.is_some() { String::new() } else { one.read.description.clone() },
             location: (!one.bundled || one.skill.is_some()).then(|| one.found.file.clone()),
@@ -791,7 +791,7 @@ impl Writing<'_> {
 }
 
 /// Returns why the client does not find a bundle of the catalog.
-fn missed(
+fn undiscovered_bundle(
     id: &SkillId,
     location: &Path,
     catalog: &Catalog,
@@ -809,7 +809,7 @@ fn missed(
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
     let name = &profile.name;
     for place in places {
-        match paths.iter().find_map(|path| place.missed(path, profile)) {
+        match paths.iter().find_map(|path| place.reason_missed(path, profile)) {
             None => {}
             Some(Missed::TooDeep) => {
                 let why = format!(

@@ -46,10 +46,14 @@ impl Home {
     fn whys(&self, client: &str, skills: Vec<Skill>) -> HashMap<String, String> {
         let catalog = Self::catalog(skills);
         let profile = client::profile(client).unwrap();
-        let sight =
-            sight(profile, &catalog, &self.config(), &SkillFiles::default(), &ClientSettings::default());
-        sight
-            .bundles
+        let view = compute_view(
+            profile,
+            &catalog,
+            &self.config(),
+            &SkillFiles::default(),
+            &ClientSettings::default(),
+        );
+        view.bundles
             .into_iter()
             .map(|one| (one.entry.skill_id.to_string(), one.why.unwrap_or_default()))
             .collect()
@@ -119,9 +123,10 @@ fn precedence_follows_the_order_of_the_client() {
         ..Catalog::default()
     };
     let profile = client::profile("gemini-cli").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let state =
-        |id: &str| &sight.bundles.iter().find(|one| one.entry.skill_id.as_str() == id).unwrap().entry.state;
+        |id: &str| &view.bundles.iter().find(|one| one.entry.skill_id.as_str() == id).unwrap().entry.state;
     assert_eq!(state("a@12345678"), &ClientViewState::Found);
     assert_eq!(state("a"), &ClientViewState::Shadowed(home.path("repo/.agents/skills/a/SKILL.md")));
 }
@@ -133,10 +138,11 @@ fn unpublished_facts_are_reported_as_unknown() {
     fs::write(&skill.location, "---\ndescription: No name.\n---\nBODY\n").unwrap();
     let catalog = Home::catalog(vec![skill]);
     let profile = client::profile("cursor").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let message = "what Cursor does with no name is not documented".to_owned();
-    assert_eq!(sight.bundles[0].entry.state, ClientViewState::Unknown(message));
-    assert_eq!(sight.rows.len(), 1);
+    assert_eq!(view.bundles[0].entry.state, ClientViewState::Unknown(message));
+    assert_eq!(view.rows.len(), 1);
 }
 
 #[test]
@@ -159,8 +165,14 @@ fn codex_built_in_skills_are_read_from_its_folder() {
     let own = |home: &Home| {
         let catalog = Catalog::default();
         let profile = client::profile("codex").unwrap();
-        let rows =
-            sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        let rows = compute_view(
+            profile,
+            &catalog,
+            &home.config(),
+            &SkillFiles::default(),
+            &ClientSettings::default(),
+        )
+        .rows;
         rows.into_iter().map(|row| (row.entry.name, row.entry.bundled)).collect::<Vec<_>>()
     };
     assert_eq!(own(&home).len(), 4, "those of its profile");
@@ -188,9 +200,10 @@ fn unpacked_codex_skills_are_listed_as_built_in() {
     fs::write(users_only.root_dir.join("agents/openai.yaml"), policy).unwrap();
     let catalog = Home::catalog(vec![own, users_only]);
     let profile = client::profile("codex").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     let states: Vec<_> =
-        sight.bundles.iter().map(|one| (one.entry.skill_id.as_str(), &one.entry.state)).collect();
+        view.bundles.iter().map(|one| (one.entry.skill_id.as_str(), &one.entry.state)).collect();
     assert!(
         matches!(
             states[..],
@@ -198,7 +211,7 @@ fn unpacked_codex_skills_are_listed_as_built_in() {
         ),
         "{states:?}"
     );
-    let entries: Vec<_> = sight.rows.iter().map(|row| (row.entry.bundled, row.skill.is_some())).collect();
+    let entries: Vec<_> = view.rows.iter().map(|row| (row.entry.bundled, row.skill.is_some())).collect();
     assert_eq!(entries, [(true, true)]);
 }
 
@@ -210,10 +223,11 @@ fn dropped_file_outside_the_catalog_has_no_id() {
     fs::write(&bad.location, "---\nname: tool\ndescription: Bad.\nname: other\n---\n").unwrap();
     let catalog = Home::catalog(vec![good]);
     let profile = client::profile("codex").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
-    let names: Vec<_> = sight.others.iter().map(|(name, _)| name.as_str()).collect();
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let names: Vec<_> = view.others.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, [bad.location.to_str().unwrap()]);
-    assert_eq!(sight.bundles[0].entry.state, ClientViewState::Found);
+    assert_eq!(view.bundles[0].entry.state, ClientViewState::Found);
 }
 
 #[test]
@@ -233,7 +247,8 @@ fn shipped_skills_replace_folders_without_a_skill() {
         let profile = client::profile("openclaw").unwrap();
         let mut config = home.config();
         config.demo = demo;
-        let rows = sight(profile, &catalog, &config, &SkillFiles::default(), &ClientSettings::default()).rows;
+        let rows =
+            compute_view(profile, &catalog, &config, &SkillFiles::default(), &ClientSettings::default()).rows;
         let rows = rows.into_iter().filter(|row| !row.entry.bundled);
         rows.map(|row| row.entry.name).collect::<Vec<_>>()
     };
@@ -255,7 +270,8 @@ fn openclaw_follows_external_links_of_user_folders_only() {
     let catalog = Catalog::default();
     let profile = client::profile("openclaw").unwrap();
     let rows =
-        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+            .rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["personal"]);
 }
@@ -273,7 +289,8 @@ fn only_the_first_linked_folders_are_searched() {
     let catalog = Catalog::default();
     let profile = client::profile("opencode").unwrap();
     let rows =
-        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+            .rows;
     let mut names: Vec<_> =
         rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     names.sort();
@@ -303,8 +320,8 @@ fn file_replaced_by_a_pipe_does_not_block() {
     let places = places(profile, &catalog, &config);
     let at = places.iter().position(|place| pipe.starts_with(&place.path)).unwrap();
     // As found before it was replaced.
-    let found = Found { file: pipe.clone(), real: pipe, at: 0 };
-    let known = Known::of(&catalog);
+    let found = FoundSkillFile { file: pipe.clone(), real: pipe, at: 0 };
+    let known = CatalogByPath::of(&catalog);
     let one = candidate(profile, at, &places[at], found, &known, &SkillFiles::default());
     assert!(matches!(one.state, ClientViewState::Unknown(_)), "{:?}", one.state);
 }
@@ -318,7 +335,8 @@ fn claude_code_shows_unique_names_after_their_folder() {
     let catalog = Catalog::default();
     let profile = client::profile("claude-code").unwrap();
     let rows =
-        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+            .rows;
     let shown = rows.into_iter().filter(|row| !row.entry.bundled);
     let shown: Vec<_> = shown.map(|row| row.entry.title.unwrap_or(row.entry.name)).collect();
     assert_eq!(shown, ["aa (same)", "bb", "cc", "dd", "ee"]);
@@ -336,7 +354,8 @@ fn copilot_lists_a_folder_by_name_byte_by_byte() {
     let catalog = Catalog::default();
     let profile = client::profile("copilot").unwrap();
     let rows =
-        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+            .rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, ["1x", "Zeta", "_x", "beta", "within", "Alpha"]);
 }
@@ -352,7 +371,8 @@ fn opencode_enters_hidden_folders_of_other_clients_only() {
     let catalog = Catalog::default();
     let profile = client::profile("opencode").unwrap();
     let rows =
-        sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default()).rows;
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default())
+            .rows;
     let names: Vec<_> = rows.into_iter().filter(|row| !row.entry.bundled).map(|row| row.entry.name).collect();
     assert_eq!(names, [".claude", "repo/.agents", "repo/.claude"]);
 }
@@ -365,12 +385,13 @@ fn linked_file_without_frontmatter_is_not_read() {
     std::os::unix::fs::symlink(home.path("secret"), home.path("repo/.claude/skills/a/SKILL.md")).unwrap();
     let catalog = Catalog::default();
     let profile = client::profile("claude-code").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
     assert!(
-        sight.rows.iter().all(|row| !row.entry.description.contains("secret")),
+        view.rows.iter().all(|row| !row.entry.description.contains("secret")),
         "hidden skills are not listed"
     );
-    assert_eq!(sight.others.len(), 1);
+    assert_eq!(view.others.len(), 1);
 }
 
 #[test]
@@ -382,14 +403,15 @@ fn skill_found_only_by_the_client_has_its_state() {
     let known = home.skill("repo/.agents/skills/known", "known");
     let catalog = Home::catalog(vec![known]);
     let profile = client::profile("openclaw").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
-    let found: Vec<_> = sight.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    let found: Vec<_> = view.foreign.iter().map(|one| (one.name.as_str(), &one.state)).collect();
     assert!(
         matches!(found[..], [("pdf", ClientViewState::Found), ("broken", ClientViewState::Dropped(_))]),
         "{found:?}"
     );
-    assert_eq!(sight.foreign[0].location, home.path("repo/skills/pdf/SKILL.md"));
-    assert_eq!(sight.foreign[0].description, "Does pdf.");
+    assert_eq!(view.foreign[0].location, home.path("repo/skills/pdf/SKILL.md"));
+    assert_eq!(view.foreign[0].description, "Does pdf.");
 }
 
 #[test]
@@ -397,9 +419,10 @@ fn a_skill_that_takes_the_place_of_a_built_in_one_is_the_only_one_with_its_name(
     let home = Home::new();
     let catalog = Home::catalog(vec![home.skill(".claude/skills/init", "init")]);
     let profile = client::profile("claude-code").unwrap();
-    let sight = sight(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
-    assert_eq!(sight.others, [], "the built-in skill is not missing");
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    assert_eq!(view.others, [], "the built-in skill is not missing");
     let named: Vec<bool> =
-        sight.rows.iter().filter(|row| row.entry.name == "init").map(|row| row.entry.bundled).collect();
+        view.rows.iter().filter(|row| row.entry.name == "init").map(|row| row.entry.bundled).collect();
     assert_eq!(named, [false]);
 }

@@ -22,7 +22,7 @@ const BINARY_LIMIT: usize = 512;
 /// # Errors
 /// Returns `not_found` if it no longer exists, `invalid_configuration` if it cannot be read.
 pub fn source(skill: &Skill) -> Result<String, Error> {
-    let bytes = skill.read().map_err(|refusal| gone(skill, &refusal.into()))?;
+    let bytes = skill.read().map_err(|refusal| unreadable_file_error(skill, &refusal.into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -64,7 +64,7 @@ pub fn describe(catalog: &Catalog, skill: &Arc<Skill>) -> Result<SkillDetail, Er
 /// # Errors
 /// Returns `path_escape` for a path that leaves the bundle, or `not_found`.
 pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
-    let bundle = skill.open().map_err(|e| gone(skill, &e))?;
+    let bundle = skill.open().map_err(|e| unreadable_file_error(skill, &e))?;
     let (file, metadata) = bundle.open_file(path).map_err(|refusal| refused(skill, path, &refusal))?;
     let mut bytes = Vec::new();
     file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(path, &e))?;
@@ -147,7 +147,7 @@ pub fn media_type_of(path: &str, text: bool) -> &'static str {
     }
 }
 
-fn gone(skill: &Skill, error: &std::io::Error) -> Error {
+fn unreadable_file_error(skill: &Skill, error: &std::io::Error) -> Error {
     let code = if error.kind() == std::io::ErrorKind::NotFound {
         Code::NotFound
     } else {

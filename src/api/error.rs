@@ -208,7 +208,7 @@ impl Error {
 
     /// Creates the error of a task that panicked or was canceled. The panic message is only logged: it may contain what
     /// only the operator should see.
-    pub fn broken_off(error: &tokio::task::JoinError) -> Self {
+    pub fn from_join_error(error: &tokio::task::JoinError) -> Self {
         tracing::error!(%error, "an operation panicked");
         Self::new(Code::InternalError, "internal error; see the log")
     }

@@ -49,7 +49,7 @@ pub struct GitCommit {
     changes: Vec<(String, Option<String>)>,
 }
 
-fn failed(what: &str, why: &dyn std::fmt::Display) -> Error {
+fn git_error(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::new(Code::InvalidRequest, format!("git {what}: {why}"))
 }
 
@@ -98,10 +98,10 @@ pub(crate) fn output_within(
     max_duration: Duration,
 ) -> Result<String, Error> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(what, &error))?;
+    let mut child = command.spawn().map_err(|error| git_error(what, &error))?;
     limit_memory(&child);
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(failed(what, &"no pipes"));
+        return Err(git_error(what, &"no pipes"));
     };
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
@@ -117,12 +117,12 @@ pub(crate) fn output_within(
             // It may have ended.
             drop(child.kill());
         }
-        let status = child.wait().map_err(|error| failed(what, &error))?;
-        let bytes = read.map_err(|why| failed(what, &why))?;
+        let status = child.wait().map_err(|error| git_error(what, &error))?;
+        let bytes = read.map_err(|why| git_error(what, &why))?;
         if !status.success() {
             let said = said.join().ok().and_then(Result::ok).flatten().unwrap_or_default();
             let said = String::from_utf8_lossy(&said);
-            return Err(failed(what, &said.lines().next().unwrap_or("failed").trim()));
+            return Err(git_error(what, &said.lines().next().unwrap_or("failed").trim()));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     })
@@ -332,10 +332,10 @@ impl Batch {
     fn of(root: &GitRoot, mode: &str) -> Result<Self, Error> {
         let mut command = git(&root.top);
         command.args(["cat-file", mode]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| failed("cat-file", &error))?;
+        let mut child = command.spawn().map_err(|error| git_error("cat-file", &error))?;
         limit_memory(&child);
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed("cat-file", &"no pipes"));
+            return Err(git_error("cat-file", &"no pipes"));
         };
         let has_content = mode == "--batch";
         let (sender, answers) = mpsc::channel();
@@ -354,12 +354,12 @@ impl Batch {
 
     /// Asks for an object; returns `None` if it is missing.
     fn ask(&mut self, object: &str) -> Result<Option<Object>, Error> {
-        let io = |error: io::Error| failed("cat-file", &error);
+        let io = |error: io::Error| git_error("cat-file", &error);
         writeln!(self.input, "{object}").and_then(|()| self.input.flush()).map_err(io)?;
         let answer = self
             .answers
             .recv_timeout(MAX_DURATION)
-            .map_err(|_| failed("cat-file", &format!("no answer within {} s", MAX_DURATION.as_secs())))?;
+            .map_err(|_| git_error("cat-file", &format!("no answer within {} s", MAX_DURATION.as_secs())))?;
         answer.map_err(io)
     }
 }

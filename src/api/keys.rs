@@ -22,7 +22,7 @@ const SALT_BYTES: usize = 16;
 /// Prefix of every key, by which scanners for leaked secrets can recognize it.
 const PREFIX: &str = "skw_";
 /// Minimum length of a key; shorter ones can be guessed.
-const SHORTEST: usize = 16;
+const MIN_KEY_CHARS: usize = 16;
 
 /// A key as it is stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,14 +60,14 @@ impl KeyRing {
     /// # Errors
     /// Returns `invalid_configuration` if it is too short or not valid in a header.
     pub fn add(&mut self, name: &str, key: &str) -> Result<(), Error> {
-        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if key.len() < MIN_KEY_CHARS || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = format!(
-                "an API key needs at least {SHORTEST} ASCII characters without spaces; `skills keys new \
+                "an API key needs at least {MIN_KEY_CHARS} ASCII characters without spaces; `skills keys new \
                     NAME` creates one"
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
-        let stored = stored(name, key, Scope::iter().collect(), random::<SALT_BYTES>()?);
+        let stored = make_stored_key(name, key, Scope::iter().collect(), random::<SALT_BYTES>()?);
         self.keep(stored).map_err(|why| Error::new(Code::InternalError, why))
     }
 
@@ -152,11 +152,11 @@ fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 /// Returns `internal_error` if the system provides no random bytes.
 pub fn new_key(name: &str, scopes: BTreeSet<Scope>) -> Result<(String, StoredKey), Error> {
     let key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>()?));
-    let stored = stored(name, &key, scopes, random::<SALT_BYTES>()?);
+    let stored = make_stored_key(name, &key, scopes, random::<SALT_BYTES>()?);
     Ok((key, stored))
 }
 
-fn stored(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]) -> StoredKey {
+fn make_stored_key(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]) -> StoredKey {
     let hash = format!("sha256:{}:{}", hex::encode(&salt), hex::encode(&digest(&salt, key)));
     StoredKey { name: name.to_owned(), hash, scopes }
 }

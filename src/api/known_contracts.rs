@@ -13,10 +13,10 @@ use skills_base::sync::MutexExt as _;
 const CACHE_SIZE: usize = 50_000;
 /// Cached results by bundle folder.
 #[derive(Debug, Default)]
-pub struct KnownContracts(Mutex<HashMap<PathBuf, Known>>);
+pub struct KnownContracts(Mutex<HashMap<PathBuf, ContractPresence>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ContractPresence {
     stamp: FileStamp,
     at: SystemTime,
     has: bool,
@@ -30,7 +30,7 @@ impl KnownContracts {
         let Ok(metadata) = std::fs::metadata(&file) else { return false };
         let stamp = FileStamp::of(&metadata);
         let known = self.all().get(bundle).copied();
-        let still = |known: &Known| known.stamp == stamp && stamp.is_settled(known.at);
+        let still = |known: &ContractPresence| known.stamp == stamp && stamp.is_settled(known.at);
         if let Some(known) = known.filter(still) {
             return known.has;
         }
@@ -40,11 +40,11 @@ impl KnownContracts {
         if all.len() >= CACHE_SIZE {
             all.clear();
         }
-        all.insert(bundle.to_owned(), Known { stamp, at, has });
+        all.insert(bundle.to_owned(), ContractPresence { stamp, at, has });
         has
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<PathBuf, ContractPresence>> {
         self.0.locked()
     }
 }

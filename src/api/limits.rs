@@ -14,7 +14,7 @@ use skills_base::telemetry::Metrics;
 use skills_store::{Clock, Counts};
 
 /// A batch is the limit divided by this …
-const BATCHES: u64 = 20;
+const BATCHES_PER_LIMIT: u64 = 20;
 /// … but at most this many requests.
 const LARGEST_BATCH: u64 = 100;
 /// Number of principals in memory above which those of past windows are removed.
@@ -34,7 +34,7 @@ impl RateLimit {
     }
 
     fn batch(self) -> u64 {
-        (self.requests / BATCHES).clamp(1, LARGEST_BATCH)
+        (self.requests / BATCHES_PER_LIMIT).clamp(1, LARGEST_BATCH)
     }
 
     /// Returns the value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).

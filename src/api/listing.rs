@@ -11,7 +11,7 @@ use skills_registry::{Catalog, TrustSummary};
 use skills_skill::{Finding, Skill, errors_and_warnings};
 
 /// A skill of the catalog before it is summarized.
-struct Found<'a> {
+struct ListedSkill<'a> {
     skill: &'a Skill,
     root: usize,
     winner: Option<&'a Path>,
@@ -23,14 +23,17 @@ struct Found<'a> {
 /// # Errors
 /// Returns `invalid_request` for a limit outside 1 to 1,000, and for an invalid cursor.
 pub fn list(catalog: &Catalog, filter: &ListFilter) -> Result<SkillList, Error> {
-    let winners =
-        catalog.entries.iter().map(|entry| Found { skill: &entry.skill, root: entry.root, winner: None });
-    let shadowed = catalog.shadowed.iter().map(|loser| Found {
+    let winners = catalog.entries.iter().map(|entry| ListedSkill {
+        skill: &entry.skill,
+        root: entry.root,
+        winner: None,
+    });
+    let shadowed = catalog.shadowed.iter().map(|loser| ListedSkill {
         skill: &loser.skill,
         root: loser.root,
         winner: Some(&loser.winner),
     });
-    let mut skills: Vec<Found<'_>> =
+    let mut skills: Vec<ListedSkill<'_>> =
         winners.chain(shadowed).filter(|found| keeps(filter, found.skill)).collect();
     if let Some(query) = filter.query.as_deref().filter(|query| !query.trim().is_empty()) {
         skills = by_match(skills, query);
@@ -92,12 +95,12 @@ fn keeps(filter: &ListFilter, skill: &Skill) -> bool {
         && filter.status.as_deref().is_none_or(|status| same(status, skill.status.value.as_str()))
 }
 
-fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
+fn by_match<'a>(skills: Vec<ListedSkill<'a>>, query: &str) -> Vec<ListedSkill<'a>> {
     let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
     let words = QueryWords::new(query);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
-    let mut scored: Vec<((MatchKind, u32), Found<'a>)> = skills
+    let mut scored: Vec<((MatchKind, u32), ListedSkill<'a>)> = skills
         .into_iter()
         .filter_map(|found| {
             let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
@@ -257,7 +260,7 @@ mod tests {
     fn filters_combine_and_ignore_case() {
         let mut catalog = catalog(&[("a", "a"), ("b", "b")]);
         std::sync::Arc::make_mut(&mut catalog.entries[1].skill).domain =
-            Some(WithOrigin::written("Docs".into()));
+            Some(WithOrigin::explicit("Docs".into()));
         let filter = ListFilter {
             domain: vec!["docs".into()],
             role: Some(Role::Procedure),

@@ -12,7 +12,7 @@ use skills_skill::Skill;
 /// Minimum similarity of suggested names (Jaro-Winkler, 0 to 1).
 const NEAR: f64 = 0.82;
 /// Maximum number of suggestions, and of candidates listed for an ambiguous name.
-const OFFERED: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// Maximum size of a skill id, name or location in bytes, the maximum of a path on Linux: comparing one with the
 /// locations of all skills takes time in proportion to it.
 const MAX_NAME_BYTES: usize = 4096;
@@ -93,14 +93,14 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
 
 fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
     let ids: Vec<String> = several.iter().map(|skill| skill.id.to_string()).collect();
-    let more = ids.len().saturating_sub(OFFERED);
+    let more = ids.len().saturating_sub(MAX_SUGGESTIONS);
     let mut named = ids[..ids.len() - more].join(", ");
     if more > 0 {
         let _ = write!(named, " and {more} more");
     }
     let message = format!("{} skills are named {wanted}: {named}; use an id", ids.len());
     Error {
-        suggestions: ids.into_iter().take(OFFERED).collect(),
+        suggestions: ids.into_iter().take(MAX_SUGGESTIONS).collect(),
         ..Error::new(Code::InvalidRequest, message)
     }
 }
@@ -133,7 +133,7 @@ fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a s
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
     let mut out: Vec<String> = Vec::new();
     for (_, name) in scored {
-        if out.len() == OFFERED {
+        if out.len() == MAX_SUGGESTIONS {
             break;
         }
         if !out.iter().any(|have| have == name) {

@@ -12,7 +12,7 @@ use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
 use skills_registry::Catalog;
-use skills_registry::policy::{self, ApprovalRule, Effect, Policy, Subject, Verdict};
+use skills_registry::policy::{self, ApprovalRule, Effect, Policy, SkillProperties, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// Maximum size of a policy, which is written by hand, in bytes.
@@ -26,12 +26,12 @@ pub struct PolicyFile {
     named: bool,
     home: PathBuf,
     read: Mutex<Option<(String, Arc<Policy>)>>,
-    adjusted: Mutex<Option<Adjusted>>,
+    adjusted: Mutex<Option<CachedAdjustments>>,
 }
 
 /// Adjustments, and what they were computed from.
 #[derive(Debug, Clone)]
-struct Adjusted {
+struct CachedAdjustments {
     policy: Arc<Policy>,
     generation: u64,
     adjustments: Arc<Adjustments>,
@@ -105,7 +105,7 @@ impl PolicyFile {
         }
         let adjustments = Arc::new(adjustments(&policy, catalog));
         let generation = catalog.generation;
-        *adjusted = Some(Adjusted { policy, generation, adjustments: Arc::clone(&adjustments) });
+        *adjusted = Some(CachedAdjustments { policy, generation, adjustments: Arc::clone(&adjustments) });
         Ok(adjustments)
     }
 }
@@ -119,7 +119,7 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
 }
 
 pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
-    policy.verdict(&Subject::of(skill, root_label(catalog, skill)))
+    policy.verdict(&SkillProperties::of(skill, root_label(catalog, skill)))
 }
 
 fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
@@ -130,7 +130,7 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
     let winners = catalog.entries.iter().map(|entry| (&entry.skill, label(entry.root)));
     let losers = catalog.shadowed.iter().map(|loser| (&loser.skill, label(loser.root)));
     let changed = winners.chain(losers).filter_map(|(skill, root)| {
-        let verdict = policy.verdict(&Subject::of(skill, root));
+        let verdict = policy.verdict(&SkillProperties::of(skill, root));
         let terms: Vec<(String, f64)> = verdict
             .rules
             .iter()
@@ -204,7 +204,7 @@ pub struct PolicyRule {
 
 /// Returns the rules about approvals of the runs of a skill. Those that need a label apply to runs with it.
 pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<String> {
-    let subject = Subject::of(skill, root_label(catalog, skill));
+    let subject = SkillProperties::of(skill, root_label(catalog, skill));
     let rules = policy.approvals.iter();
     rules.filter(|rule| rule.criteria.without_labels().fit(&subject)).map(ApprovalRule::describe).collect()
 }
@@ -214,7 +214,7 @@ pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.
         let criteria = rule.criteria.without_labels();
-        let fits = |skill: &Skill| criteria.fit(&Subject::of(skill, root_label(catalog, skill)));
+        let fits = |skill: &Skill| criteria.fit(&SkillProperties::of(skill, root_label(catalog, skill)));
         let winners = catalog.entries.iter().map(|entry| &entry.skill);
         let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {

@@ -41,17 +41,17 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// Returns `invalid_transition` with the commands that are allowed instead; `skill_changed`;
     /// `checkpoint_not_found`; `not_found`.
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error>;
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error>;
 
-    /// Like [`Self::order`] for an authenticated caller: rules about approvals apply to their name and scopes.
+    /// Like [`Self::send_command`] for an authenticated caller: rules about approvals apply to their name and scopes.
     async fn command_as(
         &self,
         run: &str,
-        order: RunCommand,
+        command: RunCommand,
         principal: Option<Principal>,
     ) -> Result<CommandResult, Error> {
         drop(principal);
-        self.order(run, order).await
+        self.send_command(run, command).await
     }
 
     /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process

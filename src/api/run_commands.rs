@@ -104,7 +104,7 @@ mod tests {
             .collect();
         let commands = list_commands(events.iter());
         let commands: Vec<(&str, &str)> =
-            commands.iter().map(|order| (order.what.as_str(), order.by.as_str())).collect();
+            commands.iter().map(|command| (command.what.as_str(), command.by.as_str())).collect();
         assert_eq!(commands[0], ("canceled", "ana"));
         assert_eq!(commands[1], ("resumed from checkpoint 2 with changed input `name`", "cy"));
         assert_eq!(commands[2].0, "signal go");

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::skill_drift::SkillDrift;
 use skills_session::{
-    Active, Allowance, Composed, ComposedPart, Entry, Fill, Form, Instructions, Listed, PartKind, Settings,
-    ToolError, ToolSpec,
+    Active, Allowance, Composed, ComposedPart, Entry, Fill, Form, Instructions, ListedEntry, PartKind,
+    Settings, ToolError, ToolSpec,
 };
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
@@ -380,7 +380,7 @@ pub struct LevelsView {
     pub skill_id: SkillId,
     /// L1: its entry as the model sees it; none if it is not in the current roots.
     #[serde(default)]
-    pub entry: Option<Listed>,
+    pub entry: Option<ListedEntry>,
     /// Its size.
     pub l1: LevelSize,
     /// L2: its body.

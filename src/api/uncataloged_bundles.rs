@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{AssumedFolder, ClientView, ClientViewEntry, ForeignBundle};
 use skills_registry::Catalog;
-use skills_session::{Listed, Shown};
+use skills_session::{ListedEntry, Shown};
 use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
 /// Returns the bundles of these views that are not in the catalog, each file once, with ids of their own: the name, or
@@ -88,8 +88,9 @@ impl ClientView {
 
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
     /// that the catalog does not follow is the link; the client lists the file behind it.
-    pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(Listed, Shown)> {
-        let is_at = |entry: &Listed| entry.location.as_ref().is_some_and(|file| file.starts_with(location));
+    pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(ListedEntry, Shown)> {
+        let is_at =
+            |entry: &ListedEntry| entry.location.as_ref().is_some_and(|file| file.starts_with(location));
         self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {
             Some(skill) => skill == id,
             None => !entry.bundled && is_at(entry),

@@ -21,7 +21,7 @@ pub fn mark(profile: &Profile, folder: &std::path::Path) -> Option<&'static str>
 /// Returns whether `policy.allow_implicit_invocation` is false; an unreadable file forbids nothing.
 fn forbids(folder: &std::path::Path) -> bool {
     #[derive(Deserialize)]
-    struct Written {
+    struct OpenAiMetadata {
         policy: Option<Policy>,
     }
     #[derive(Deserialize)]
@@ -30,6 +30,6 @@ fn forbids(folder: &std::path::Path) -> bool {
     }
     let Ok(bundle) = Folder::open(folder) else { return false };
     let Ok(text) = bundle.read_text(OPENAI, MAX_FILE_BYTES) else { return false };
-    let read = serde_saphyr::from_str::<Written>(&text).ok();
+    let read = serde_saphyr::from_str::<OpenAiMetadata>(&text).ok();
     read.and_then(|written| written.policy?.allow_implicit_invocation) == Some(false)
 }

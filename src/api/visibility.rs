@@ -13,7 +13,7 @@ use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
 use skills_registry::Catalog;
-use skills_session::{Listed, Shown};
+use skills_session::{ListedEntry, Shown};
 use skills_skill::client::profile;
 use skills_skill::{Skill, SkillId};
 
@@ -248,7 +248,7 @@ impl VisibilityReport {
 }
 
 /// A skill of the catalog, parsed or not, or one that only clients find.
-struct Subject<'c> {
+struct CatalogSkill<'c> {
     id: SkillId,
     location: &'c Path,
     description: &'c str,
@@ -260,9 +260,9 @@ struct Subject<'c> {
 struct Index<'v> {
     view: &'v ClientView,
     entries: HashMap<&'v str, &'v ClientViewEntry>,
-    listed: HashMap<&'v str, &'v (Listed, Shown)>,
+    listed: HashMap<&'v str, &'v (ListedEntry, Shown)>,
     /// What it lists that the catalog cannot read, and what it does with bundles that the catalog does not contain.
-    listed_files: HashMap<&'v Path, &'v (Listed, Shown)>,
+    listed_files: HashMap<&'v Path, &'v (ListedEntry, Shown)>,
     foreign: HashMap<&'v Path, ClientViewEntry>,
     withheld: HashMap<&'v str, &'v str>,
 }
@@ -350,13 +350,13 @@ fn matrix(
 /// Returns what a client's model receives of a skill of the catalog.
 pub(super) fn cell_of(view: &ClientView, skill: &Skill) -> VisibilityCell {
     let (id, location, description) = (skill.id.clone(), &skill.location, skill.description.as_str());
-    Index::of(view).cell(&Subject { id, location, description, is_refused: false }, true)
+    Index::of(view).cell(&CatalogSkill { id, location, description, is_refused: false }, true)
 }
 
-fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c>> {
+fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<CatalogSkill<'c>> {
     let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(losers);
-    let parsed = skills.map(|skill| Subject {
+    let parsed = skills.map(|skill| CatalogSkill {
         id: skill.id.clone(),
         location: &skill.location,
         description: &skill.description,
@@ -364,9 +364,9 @@ fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<Subject<'c
     });
     let refused = catalog.refused.iter().map(|refusal| {
         let (location, description) = linked_bundle(views, refusal).unwrap_or((&refusal.location, ""));
-        Subject { id: refusal.id.clone(), location, description, is_refused: true }
+        CatalogSkill { id: refusal.id.clone(), location, description, is_refused: true }
     });
-    let foreign = uncataloged_bundles(views, catalog).into_iter().map(|(id, one)| Subject {
+    let foreign = uncataloged_bundles(views, catalog).into_iter().map(|(id, one)| CatalogSkill {
         id,
         location: &one.location,
         description: &one.description,
@@ -406,7 +406,7 @@ impl<'v> Index<'v> {
         }
     }
 
-    fn cell(&self, subject: &Subject<'_>, with_text: bool) -> VisibilityCell {
+    fn cell(&self, subject: &CatalogSkill<'_>, with_text: bool) -> VisibilityCell {
         let id = subject.id.as_str();
         let name = &self.view.name;
         let foreign = self.foreign.get(subject.location);

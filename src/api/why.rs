@@ -19,7 +19,7 @@ use skills_discovery::{
     contains_word, matched_exclusion,
 };
 use skills_registry::Catalog;
-use skills_session::{Listed, Shown, without_description};
+use skills_session::{ListedEntry, Shown, without_description};
 use skills_skill::client::one_blank;
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::lint::rules;
@@ -327,7 +327,7 @@ impl WhyReport {
         let is_hidden_from_all = hidden.len() == all.len();
         let say = |names: &[&str], one: &str, more: &str, conditional: &str| {
             let verb = if is_assumed { conditional } else { number(names, one, more) };
-            format!("{} {verb}", listed(names))
+            format!("{} {verb}", join_names(names))
         };
         // Without a request, the checks of the clients are the whole answer.
         let is_start = self.intent.is_none();
@@ -363,7 +363,7 @@ impl WhyReport {
             format!("{no_client} searches this folder")
         } else {
             let verb = number(&all, "does not search", "do not search");
-            format!("{} {verb} this folder", listed(&all))
+            format!("{} {verb} this folder", join_names(&all))
         };
         let offers = if is_assumed && self.intent.is_some() { searches.clone() } else { parts.join("; ") };
         match (&self.intent, ranks, offers.as_str()) {
@@ -410,7 +410,7 @@ fn number<'w>(names: &[&str], one: &'w str, more: &'w str) -> &'w str {
 }
 
 /// Joins names: `a`, `a and b`, `a, b and c`.
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -439,7 +439,7 @@ const MAX_QUOTED: usize = 80;
 const CLIENT_DEFECTS: [&str; 2] = [rules::BYTE_ORDER_MARK.code, rules::LEADING_BLANK_LINES.code];
 
 /// The skill in question, parsed or not.
-struct Subject {
+struct ExaminedSkill {
     id: SkillId,
     /// Its name, which other copies have too.
     name: String,
@@ -569,11 +569,11 @@ async fn advice(core: &(impl Client + ?Sized), skill: &SkillId, intent: &str) ->
     core.golden_explain(request).await.ok().and_then(|explained| explained.advice)
 }
 
-async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject, Error> {
+async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<ExaminedSkill, Error> {
     match core.describe(wanted).await {
         Ok(detail) => {
             let parse = parsed(&detail.findings);
-            Ok(Subject {
+            Ok(ExaminedSkill {
                 id: detail.summary.skill_id.clone(),
                 name: detail.summary.name.clone(),
                 location: detail.summary.location.clone(),
@@ -595,8 +595,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
                 None => is_named(&one.id, &one.location, wanted),
             };
             let refusal = all.find(is_wanted).ok_or(error)?;
-            let parse = refused(refusal);
-            Ok(Subject {
+            let parse = rejected_check(refusal);
+            Ok(ExaminedSkill {
                 id: refusal.id.clone(),
                 name: refusal.id.to_string(),
                 location: refusal.location.clone(),
@@ -613,7 +613,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
 }
 
 /// Returns a bundle that clients find and that the catalog does not contain.
-fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Option<Subject> {
+fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Option<ExaminedSkill> {
     let all = uncataloged_bundles(views, catalog);
     let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
@@ -632,7 +632,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
             )
         },
     };
-    Some(Subject {
+    Some(ExaminedSkill {
         id,
         name: one.name.clone(),
         location: one.location.clone(),
@@ -647,16 +647,21 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
 
 /// Returns a bundle that the catalog cannot read, with what clients read behind a link that the catalog does not follow.
 /// Several links can have one name: of those that are meant, one that a client lists is preferred.
-fn as_clients_read(catalog: &Catalog, views: &[ClientView], subject: Subject, wanted: &str) -> Subject {
+fn as_clients_read(
+    catalog: &Catalog,
+    views: &[ClientView],
+    subject: ExaminedSkill,
+    wanted: &str,
+) -> ExaminedSkill {
     let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
     let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, wanted));
     let mut links = own.chain(meant);
     let read = links.find_map(|refusal| Some((refusal, linked_bundle(views, refusal)?)));
     let Some((link, (file, description))) = read else { return subject };
-    let parse = refused(link);
+    let parse = rejected_check(link);
     let evidence = format!("{}; only its frontmatter is read, and it is not ranked", parse.evidence);
     let parse = WhyCheck { result: CheckResult::Unknown, evidence, ..parse };
-    Subject {
+    ExaminedSkill {
         id: link.id.clone(),
         location: file.to_owned(),
         description: description.to_owned(),
@@ -697,7 +702,7 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
     }
 }
 
-fn refused(refusal: &RejectedBundle) -> WhyCheck {
+fn rejected_check(refusal: &RejectedBundle) -> WhyCheck {
     let evidence = rejection(refusal);
     match rejection_cause(refusal) {
         Some(error) => WhyCheck::fail(CheckKind::Parse, evidence, error.help.clone()),
@@ -727,7 +732,7 @@ fn rejection(refusal: &RejectedBundle) -> String {
 /// Returns the skill's rank, and the checks derived from it.
 async fn ranked(
     core: &(impl Client + ?Sized),
-    subject: &Subject,
+    subject: &ExaminedSkill,
     intent: &str,
 ) -> Result<(WhyRanking, Vec<WhyCheck>), Error> {
     let request = |skill: Option<SkillId>, limit: usize| Request {
@@ -821,14 +826,14 @@ fn exclusion_check(clause: Option<&str>, noted: Option<&str>, wins: bool) -> Why
 }
 
 /// Returns whether the skill is not a result because it has none of the terms.
-fn is_without_terms(subject: &Subject, own: &Answer) -> bool {
+fn is_without_terms(subject: &ExaminedSkill, own: &Answer) -> bool {
     own.results.is_empty()
         && own.attachable.is_empty()
         && !own.excluded.iter().any(|excluded| excluded.skill_id == subject.id)
 }
 
 fn rank_check(
-    subject: &Subject,
+    subject: &ExaminedSkill,
     own: &Answer,
     first: &Answer,
     rank: Option<usize>,
@@ -1007,10 +1012,10 @@ fn is_named_after(location: &Path, client: &str) -> bool {
 }
 
 /// Returns the evidence of a folder that the client does not search, and what to do.
-fn not_searched(view: &ClientView, subject: &Subject) -> (String, String) {
+fn not_searched(view: &ClientView, subject: &ExaminedSkill) -> (String, String) {
     let name = &view.name;
     let evidence = format!("{name} does not search {}", folder_of(&subject.location));
-    let is_same = |entry: &&Listed| entry.name == subject.name && !entry.bundled;
+    let is_same = |entry: &&ListedEntry| entry.name == subject.name && !entry.bundled;
     let own = view.list.included().find(is_same);
     if let Some((entry, path)) = own.and_then(|own| Some((own, own.location.as_ref()?))) {
         let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
@@ -1026,7 +1031,12 @@ fn link_help(view: &ClientView) -> String {
 }
 
 /// Returns the checks of a client, up to the first that fails.
-fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
+fn client_checks(
+    view: &ClientView,
+    subject: &ExaminedSkill,
+    terms: &[WhyTerm],
+    has_request: bool,
+) -> ClientChecks {
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
     let is_listed = || view.listed(&subject.id, &subject.location).is_some();
@@ -1194,7 +1204,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
 }
 
 /// Returns what to do about a file that a client drops. The rule's own help also covers other clients.
-fn repair_help(subject: &Subject) -> String {
+fn repair_help(subject: &ExaminedSkill) -> String {
     if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
         return "rename the file to SKILL.md".to_owned();
     }
@@ -1219,7 +1229,7 @@ fn withheld_help(why: &str) -> &'static str {
 }
 
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
-pub(super) fn shown_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
+pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Shown) -> &'l str {
     match shown {
         Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
         Shown::Complete | Shown::OtherText | Shown::Unknown { .. } if !listed.cut => &listed.description,
@@ -1241,7 +1251,7 @@ pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> R
 /// repairs the file.
 fn description_check(
     view: &ClientView,
-    subject: &Subject,
+    subject: &ExaminedSkill,
     terms: &[WhyTerm],
     has_request: bool,
     repaired: Option<&str>,
@@ -1260,7 +1270,7 @@ fn description_check(
     let when_to_use = subject.when_to_use.as_deref();
     let stated = profile.map_or_else(
         || subject.description.as_str().into(),
-        |profile| profile.stated(&subject.description, when_to_use),
+        |profile| profile.listable_text(&subject.description, when_to_use),
     );
     if let Shown::NameOnly { why } = shown
         && *why == without_description(&view.name)

@@ -38,5 +38,5 @@ pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::broken_off(&error)))
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::from_join_error(&error)))
 }

@@ -29,26 +29,26 @@ pub struct GoldenBaseline {
     pub failed: BTreeMap<String, Option<SkillId>>,
 }
 
-type Stored = BTreeMap<String, Vec<GoldenBaseline>>;
+type StoredBaselines = BTreeMap<String, Vec<GoldenBaseline>>;
 
 /// Returns the baselines of a golden set, oldest first. `key` identifies the golden set.
 pub fn baselines(file: &Path, key: &str) -> Vec<GoldenBaseline> {
     stored(file).remove(key).unwrap_or_default()
 }
 
-fn stored(file: &Path) -> Stored {
+fn stored(file: &Path) -> StoredBaselines {
     let text = match read_regular_text(file, MAX_BYTES) {
         Ok(text) => text,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 tracing::warn!("cannot read {}: {error}", file.display());
             }
-            return Stored::new();
+            return StoredBaselines::new();
         }
     };
     serde_json::from_str(&text).unwrap_or_else(|error| {
         tracing::warn!("{} is not a list of baselines: {error}", file.display());
-        Stored::new()
+        StoredBaselines::new()
     })
 }
 

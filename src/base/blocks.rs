@@ -327,7 +327,7 @@ fn not_as_written() -> io::Error {
 mod tests {
     use super::*;
 
-    fn written(content: &[u8]) -> Vec<u8> {
+    fn write_blocks(content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = BlockWriter::new(&mut out);
         writer.write_all(content).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn pieces_are_read_across_blocks() {
         let content: Vec<u8> = (0..3 * BLOCK + 17).map(|i| (i % 251) as u8).collect();
-        let blocks = Blocks::open(Box::new(written(&content)), Arc::default()).unwrap();
+        let blocks = Blocks::open(Box::new(write_blocks(&content)), Arc::default()).unwrap();
         for (from, length) in
             [(0, 5), (BLOCK - 3, 7), (BLOCK - 1, 2 * BLOCK + 2), (3 * BLOCK, 17), (0, content.len())]
         {
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn flipped_bit_is_detected_on_read_and_truncation_on_open() {
         let content = vec![7; 2 * BLOCK];
-        let intact = written(&content);
+        let intact = write_blocks(&content);
         let mut flipped = intact.clone();
         flipped[BLOCK + 9] ^= 1;
         let damaged = Arc::<AtomicBool>::default();

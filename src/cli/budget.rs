@@ -6,10 +6,10 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::dialog::{clean, sentences};
 use super::failure::{Exit, Failure};
-use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
+use super::output::{TerminalCaps, TextStyle, counted, cut, estimate_sign, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
-use skills_session::{BudgetResult, Listed, Shown};
+use skills_session::{BudgetResult, ListedEntry, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -21,12 +21,9 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Catalog).await?;
     if let Some(client) = &args.client {
         let view = core.budget(Some(client), args.window).await?;
-        cx.show(
-            &view,
-            |is_plain, look| {
-                if is_plain { labeled_one(&view, args.all) } else { one(&view, args.all, look) }
-            },
-        )?;
+        cx.show(&view, |is_plain, look| {
+            if is_plain { labeled_one(&view, args.all) } else { render_budget(&view, args.all, look) }
+        })?;
         return Ok(Exit::Success);
     }
     let mut views = vec![core.budget(None, args.window).await?];
@@ -60,7 +57,11 @@ fn all(views: &[BudgetView], look: TerminalCaps) -> String {
             TextStyle::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.color),
             entries,
-            format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
+            format!(
+                "{}{}",
+                if view.tokens_estimated { estimate_sign(look.unicode) } else { "" },
+                view.tokens.1
+            ),
             used(view),
         );
     }
@@ -103,7 +104,7 @@ fn labeled(views: &[BudgetView]) -> String {
         let BudgetResult { complete, shortened, name_only, omitted, .. } = view.allowance.fill.made;
         let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
-        let about = if view.tokens_estimated { "about " } else { "" };
+        let prefix = if view.tokens_estimated { "about " } else { "" };
         let parts = vec![
             view.client
                 .as_deref()
@@ -112,7 +113,7 @@ fn labeled(views: &[BudgetView]) -> String {
             format!(
                 "Entries: {entries}, {complete} complete, {shortened} truncated, {name_only} name only, {omitted} omitted"
             ),
-            format!("Tokens: {about}{}", view.tokens.1),
+            format!("Tokens: {prefix}{}", view.tokens.1),
             format!("Budget used: {}", clean(&used(view))),
         ];
         let _ = writeln!(out, "{number}. {}", sentences(parts));
@@ -125,7 +126,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
     let mut out = labeled_notes(&assumptions(std::slice::from_ref(view)));
     let fill = &view.allowance.fill;
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let about = if view.tokens_estimated { "about " } else { "" };
+    let prefix = if view.tokens_estimated { "about " } else { "" };
     let over = fill.over.as_ref().map(|why| format!("Over budget: {}", clean(why)));
     let unknown = fill.unknown.iter().map(|unknown| format!("Unknown: {}", clean(unknown)));
     let lines = [
@@ -134,7 +135,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
         format!("Budget used: {}", clean(&used(view))),
         format!("Catalog: {} {} as written, {} as shown", fill.wanted, fill.unit, fill.used),
         format!("Measured: {}", clean(&fill.measured)),
-        format!("Tokens: {about}{} as written, {about}{} as shown", view.tokens.0, view.tokens.1),
+        format!("Tokens: {prefix}{} as written, {prefix}{} as shown", view.tokens.0, view.tokens.1),
     ];
     let groups = view.not_listed.iter().map(|group| {
         let names =
@@ -162,7 +163,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
 }
 
 /// Returns how an entry is shown, and why.
-fn shown_as(entry: &Listed, state: &Shown) -> (TextStyle, &'static str, String) {
+fn shown_as(entry: &ListedEntry, state: &Shown) -> (TextStyle, &'static str, String) {
     match state {
         Shown::Complete => (TextStyle::Good, "complete", String::new()),
         Shown::Shortened { characters, why } => {
@@ -180,7 +181,7 @@ fn shown_as(entry: &Listed, state: &Shown) -> (TextStyle, &'static str, String) 
     }
 }
 
-fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
+fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let mut out = super::list::notes(&assumptions(std::slice::from_ref(view)), look);
     let allowance = &view.allowance;
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -199,7 +200,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     if fill.own.skills > 0 {
         let own = fill.own;
         let of = fill.limit.map_or_else(String::new, |limit| format!(" of the {}", grouped(limit as u64)));
-        let sign = if own.approximate { about(look.unicode) } else { "" };
+        let sign = if own.approximate { estimate_sign(look.unicode) } else { "" };
         let skills = counted(own.skills, "skill");
         let used = grouped(own.used as u64);
         let _ = writeln!(out, "  built-in  {skills}, {sign}{used}{of} {}", fill.unit);
@@ -228,7 +229,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         if *state == Shown::Complete && !every {
             continue;
         }
-        let (ink, word, why) = shown_as(entry, state);
+        let (style, word, why) = shown_as(entry, state);
         if shown == 0 {
             out.push('\n');
         }
@@ -242,7 +243,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
         let _ = writeln!(
             out,
             "  {}  {}  {}",
-            ink.paint(&format!("{word:<9}"), look.color),
+            style.paint(&format!("{word:<9}"), look.color),
             name,
             TextStyle::Muted
                 .paint(&cut(&why, available.saturating_sub(47).max(20), look.unicode), look.color)
@@ -273,7 +274,7 @@ fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
 }
 
 /// Returns the name of an entry in the list; a built-in skill of the client may have no known name.
-fn entry_name(entry: &Listed) -> &str {
+fn entry_name(entry: &ListedEntry) -> &str {
     match &entry.title {
         Some(title) => title,
         None if entry.name.is_empty() && entry.bundled => "(name not known)",

@@ -33,7 +33,7 @@ struct Paths<'a> {
 
 /// `skills config check --json`.
 #[derive(Serialize)]
-struct Checked {
+struct CheckOutput {
     mistakes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
     mistakes.extend((cx.adapters.settings_problems)(&cx.config().unwrap_or(valid)));
     let found = mistakes.len();
     if cx.out.json {
-        cx.out.value(&Checked { mistakes })?;
+        cx.out.value(&CheckOutput { mistakes })?;
     } else if found == 0 {
         let files = cx.config()?.files;
         if files.is_empty() {
@@ -88,7 +88,7 @@ fn check(cx: &mut Context) -> Result<Exit, Failure> {
         }
     } else {
         for mistake in mistakes {
-            let word = cx.out.ink(TextStyle::Bad, "error:");
+            let word = cx.out.paint(TextStyle::Bad, "error:");
             cx.out.line(format!("{word} {}", safe_text::block(&mistake)))?;
         }
     }

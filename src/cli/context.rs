@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::Global;
 use super::dialog::clean_lines;
 use super::failure::Failure;
-use super::links::Links;
+use super::links::Hyperlinks;
 use super::output::{Out, TerminalCaps, stderr_caps};
 use super::runs::Reporter;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
@@ -223,7 +223,7 @@ impl Context {
     /// Applies the settings for characters and hyperlinks.
     pub(super) fn take_signs(&mut self, config: &Config) {
         if self.out.look.terminal && !self.global.line_mode && !config.line_mode {
-            self.out.links = Links::of(config, &self.env);
+            self.out.links = Hyperlinks::of(config, &self.env);
         }
         match config.glyphs {
             GlyphSet::Auto => {}

@@ -18,7 +18,7 @@ use skills_store::{RunFilter, TableRows};
 
 /// `skills db backup --json`.
 #[derive(Serialize)]
-struct Copied {
+struct BackupOutput {
     #[serde(serialize_with = "skills_base::paths::serialize")]
     file: std::path::PathBuf,
     bytes: u64,
@@ -26,7 +26,7 @@ struct Copied {
 
 /// `skills db purge --json`.
 #[derive(Serialize)]
-struct Purged {
+struct PurgeOutput {
     runs: u64,
     before_ms: i64,
 }
@@ -110,7 +110,7 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Exit, Failure> {
     client.store().backup(&file).await?;
     let bytes = std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?.len();
     if cx.out.json {
-        cx.out.value(&Copied { file, bytes })?;
+        cx.out.value(&BackupOutput { file, bytes })?;
     } else {
         let shown = safe_text::line(&file.display().to_string()).into_owned();
         let line = cx.out.links.file(format!("{shown}, {}", byte_size(bytes)), &shown, &file);
@@ -249,7 +249,7 @@ fn confirm(question: &str, refused: &str) -> Result<(), Failure> {
 
 fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Exit, Failure> {
     if cx.out.json {
-        cx.out.value(&Purged { runs, before_ms })?;
+        cx.out.value(&PurgeOutput { runs, before_ms })?;
     } else {
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run");
         cx.out.line(format!("{what} {runs}"))?;

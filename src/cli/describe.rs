@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 
 /// `skills describe --json`.
 #[derive(Serialize)]
-struct Described<'a> {
+struct DescribeOutput<'a> {
     #[serde(flatten)]
     detail: &'a SkillDetail,
     levels: Option<&'a LevelTokens>,
@@ -29,7 +29,7 @@ pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Exit, Failure>
     }
     let levels = client.levels(vec![detail.summary.skill_id.clone()]).await?;
     if cx.out.json {
-        cx.out.value(&Described { detail: &detail, levels: levels.first() })?;
+        cx.out.value(&DescribeOutput { detail: &detail, levels: levels.first() })?;
     } else {
         let location = &detail.summary.location;
         let shown = safe_text::line(&location.display().to_string()).into_owned();

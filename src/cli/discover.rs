@@ -54,7 +54,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure>
                 text += &breakdown::render(place + 1, hit, cx.out.look);
             }
         }
-        let _ = writeln!(text, "\n{}", cx.out.ink(TextStyle::Muted, RANKING_DISCLAIMER));
+        let _ = writeln!(text, "\n{}", cx.out.paint(TextStyle::Muted, RANKING_DISCLAIMER));
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if answer.fit == Fit::None { Exit::ChecksFailed } else { Exit::Success })
@@ -131,12 +131,12 @@ pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String 
 
 /// Renders the verdict, with its sign.
 fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
-    let (sign, ink) = match answer.fit {
+    let (sign, style) = match answer.fit {
         Fit::High | Fit::Medium => (if look.unicode { "✓" } else { "+" }, TextStyle::Good),
         Fit::Low => ("!", TextStyle::Warn),
         Fit::None => (if look.unicode { "○" } else { "o" }, TextStyle::Strong),
     };
-    ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.color)
+    style.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.color)
 }
 
 /// Describes how unknown words were interpreted.
@@ -187,8 +187,8 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);
     let fit_threshold = answer.confidence.map(|confidence| confidence.fit_threshold);
     let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fit_threshold, bar_width, look);
-    let ink = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
-    let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.color), hit.score);
+    let style = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
+    let row = format!("{place:>3} {} {:>6.2}  {bar}", style.paint(&name, look.color), hit.score);
     let _ = writeln!(out, "{}", row.trim_end());
     let mut notes = vec![hit.reason.clone()];
     if hit.name != hit.skill_id.as_str() {

@@ -97,7 +97,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);
     let available = look.text_width(110).saturating_sub(subject_width + 4);
     for check in checks {
-        let (sign, ink) = match (check.health, look.unicode) {
+        let (sign, style) = match (check.health, look.unicode) {
             (Health::Good, true) => ("✓", TextStyle::Good),
             (Health::Good, false) => ("+", TextStyle::Good),
             (Health::Note, _) => ("!", TextStyle::Warn),
@@ -107,7 +107,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
         let subject = fit(&safe_text::line(&check.subject), subject_width, look.unicode);
         for (i, line) in wrap(&safe_text::line(&check.found), available).iter().enumerate() {
             let head = if i == 0 {
-                format!("{} {subject}", ink.paint(sign, look.color))
+                format!("{} {subject}", style.paint(sign, look.color))
             } else {
                 " ".repeat(subject_width + 2)
             };

@@ -96,12 +96,12 @@ pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     let changes = TextDiff::from_lines(old, new);
     for change in changes.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal) {
-        let (sign, ink) = match change.tag() {
+        let (sign, style) = match change.tag() {
             ChangeTag::Delete => ('-', TextStyle::Bad),
             _ => ('+', TextStyle::Good),
         };
         let line = safe_text::line(change.value().trim_end_matches(['\r', '\n'])).into_owned();
-        let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {line}"), look.color));
+        let _ = writeln!(out, "{}", style.paint(&format!("{sign} {line}"), look.color));
     }
     out
 }
@@ -215,7 +215,7 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
             counted(split.held_out.queries, "query")
         );
         let gains = split.prompt.after > split.prompt.before;
-        if split.is_telling() && gains && split.gap() >= Split::WIDE_GAP {
+        if split.is_significant() && gains && split.gap() >= Split::WIDE_GAP {
             let _ = writeln!(
                 out,
                 "  gap {:.3}: the gain does not hold for held-out queries; the scopes of skills overlap",
@@ -229,11 +229,11 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     list(out, "false triggers added", TextStyle::Bad, &change.triggered, look);
 }
 
-fn list(out: &mut String, title: &str, ink: TextStyle, changed: &[ChangedQuery], look: TerminalCaps) {
+fn list(out: &mut String, title: &str, style: TextStyle, changed: &[ChangedQuery], look: TerminalCaps) {
     if changed.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{}", ink.paint(&format!("{title}: {}", changed.len()), look.color));
+    let _ = writeln!(out, "\n{}", style.paint(&format!("{title}: {}", changed.len()), look.color));
     let name = |id: &Option<skills_skill::SkillId>| {
         id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
     };

@@ -118,12 +118,12 @@ fn changes(before: &Evaluation, now: &Evaluation, plain: bool, look: TerminalCap
     let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
     let (old, new) = (&before.report, &now.report);
     let figure = |name: &str, old: f64, new: f64| {
-        let ink = match () {
+        let style = match () {
             () if new > old + 5e-4 => TextStyle::Good,
             () if new < old - 5e-4 => TextStyle::Bad,
             () => TextStyle::Muted,
         };
-        let change = ink.paint(&format!("({:+.3})", new - old), look.color);
+        let change = style.paint(&format!("({:+.3})", new - old), look.color);
         let name = if plain { format!("{name}:") } else { name.to_owned() };
         format!("{name} {new:.3} {change}")
     };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::output::{TerminalCaps, TextStyle, wrap};
 use skills_skill::{Finding, Severity, safe_text};
 
-pub fn ink(severity: Severity) -> TextStyle {
+pub fn text_style(severity: Severity) -> TextStyle {
     match severity {
         Severity::Error => TextStyle::Bad,
         Severity::Warning => TextStyle::Warn,
@@ -25,7 +25,7 @@ pub fn render(finding: &Finding, look: TerminalCaps) -> String {
     let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
     for (i, line) in wrap(&head, available).into_iter().enumerate() {
         let line = match line.strip_prefix(&word).filter(|_| i == 0) {
-            Some(rest) => format!("{}{rest}", ink(finding.severity).paint(&word, look.color)),
+            Some(rest) => format!("{}{rest}", text_style(finding.severity).paint(&word, look.color)),
             None => format!("  {line}"),
         };
         let _ = writeln!(out, "  {line}");

@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Exit, Failur
     Ok(if below { Exit::ChecksFailed } else { Exit::Success })
 }
 
-fn ink(state: QualityState) -> TextStyle {
+fn text_style(state: QualityState) -> TextStyle {
     match state {
         QualityState::Draft => TextStyle::Warn,
         QualityState::Validated => TextStyle::Info,
@@ -48,7 +48,7 @@ fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}  {}\n",
         TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
-        ink(skill.state).paint(&skill.state.to_string(), look.color)
+        text_style(skill.state).paint(&skill.state.to_string(), look.color)
     );
     let (passed, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
     for reason in &skill.reasons {
@@ -80,7 +80,7 @@ fn render(list: &GovernanceList, look: TerminalCaps) -> String {
             out,
             "{}  {}  {}",
             TextStyle::Strong.paint(&id, look.color),
-            ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.color),
+            text_style(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.color),
             TextStyle::Muted
                 .paint(&cut(&safe_text::line(&missing), available.max(8), look.unicode), look.color)
         );

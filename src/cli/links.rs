@@ -8,14 +8,14 @@ use skills_config::{Config, Env};
 
 /// What is linked; nothing in a pipe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Links {
+pub struct Hyperlinks {
     /// Whether paths are valid for the terminal's machine.
     files: bool,
     /// Address of the service with the runs.
     service: Option<String>,
 }
 
-impl Links {
+impl Hyperlinks {
     /// Creates links as configured, for an interactive terminal.
     pub fn of(config: &Config, env: &Env) -> Self {
         if !config.terminal.hyperlinks {
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn only_what_the_terminal_can_open_is_linked() {
-        let files = Links { files: true, service: None };
-        let service = Links { files: false, service: Some("https://gate.example".to_owned()) };
+        let files = Hyperlinks { files: true, service: None };
+        let service = Hyperlinks { files: false, service: Some("https://gate.example".to_owned()) };
         let text = || "at /a b/c, run 1f2e and 77aa".to_owned();
         let path = Path::new("/a b/c");
         assert_eq!(
@@ -67,6 +67,6 @@ mod tests {
         let linked = service.runs(text(), runs());
         assert_eq!(linked.matches("\x1b]8;;https://gate.example/v1/runs/0199-").count(), 2, "{linked:?}");
         assert_eq!((files.runs(text(), runs()), service.file(text(), "/a b/c", path)), (text(), text()));
-        assert_eq!(Links::default().file(text(), "/a b/c", path), text());
+        assert_eq!(Hyperlinks::default().file(text(), "/a b/c", path), text());
     }
 }

@@ -119,7 +119,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     };
     for fixed in &report.fixed {
         let what = fixed.repaired.join(", ");
-        let word = cx.out.ink(TextStyle::Good, "repaired");
+        let word = cx.out.paint(TextStyle::Good, "repaired");
         cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
     }
     if !args.summary {
@@ -180,7 +180,7 @@ fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut out = String::new();
     for rule in rules {
-        let severity = super::finding::ink(rule.severity)
+        let severity = super::finding::text_style(rule.severity)
             .paint(&format!("{:<7}", rule.severity.to_string()), look.color);
         let skills = counted(rule.skills, "skill");
         // Writing to a string cannot fail.
@@ -237,7 +237,7 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Exit, Failure> {
 }
 
 fn described(rule: &LintRule, look: TerminalCaps) -> String {
-    let severity = super::finding::ink(rule.severity).paint(&rule.severity.to_string(), look.color);
+    let severity = super::finding::text_style(rule.severity).paint(&rule.severity.to_string(), look.color);
     let fixable = if rule.fixable { ", fixed by --fix" } else { "" };
     let ignorable = if rule.can_be_ignored { "" } else { ", cannot be ignored" };
     let mut out =

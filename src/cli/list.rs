@@ -16,7 +16,7 @@ use skills_api::{
     instead_of_description,
 };
 use skills_registry::TrustSummary;
-use skills_session::{Listed, Shown};
+use skills_session::{ListedEntry, Shown};
 use skills_skill::{SkillId, safe_text};
 
 /// `skills list --client … --json`: the list, and the client's state for each skill.
@@ -197,7 +197,7 @@ fn render_client(
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
     let states: HashMap<&str, &ClientViewState> =
         view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state)).collect();
-    let rows: Vec<(usize, &Listed, &Shown)> = view
+    let rows: Vec<(usize, &ListedEntry, &Shown)> = view
         .list
         .entries
         .iter()
@@ -207,7 +207,7 @@ fn render_client(
         .filter(|(_, entry, _)| !entry.bundled || entry.skill_id.is_some())
         .filter(|(_, entry, _)| is_wanted(entry.skill_id.as_ref()))
         .collect();
-    let title = |entry: &Listed| entry.title.clone().unwrap_or_else(|| entry.name.clone());
+    let title = |entry: &ListedEntry| entry.title.clone().unwrap_or_else(|| entry.name.clone());
     let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();
     // A skill whose state is unknown may have no entry.
     let has_entry = |id: &SkillId, location: Option<&Path>| {
@@ -242,7 +242,7 @@ fn render_client(
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
-        let (ink, word) = match shown {
+        let (style, word) = match shown {
             Shown::Complete => (TextStyle::Good, "complete".to_owned()),
             Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
             Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
@@ -275,7 +275,7 @@ fn render_client(
             out,
             "{at:>4}  {}  {}  {}",
             TextStyle::Strong.paint(&name, look.color),
-            ink.paint(&format!("{word:<10}"), look.color),
+            style.paint(&format!("{word:<10}"), look.color),
             TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.color),
         );
     }

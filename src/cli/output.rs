@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
-use super::links::Links;
+use super::links::Hyperlinks;
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -170,7 +170,7 @@ pub struct Out {
     pub look: TerminalCaps,
     pub json: bool,
     /// What is hyperlinked.
-    pub links: Links,
+    pub links: Hyperlinks,
 }
 
 impl Out {
@@ -181,7 +181,7 @@ impl Out {
             sink: Box::new(BufWriter::new(io::stdout())),
             look,
             json: global.json,
-            links: Links::default(),
+            links: Hyperlinks::default(),
         }
     }
 
@@ -233,8 +233,8 @@ impl Out {
     }
 
     /// Styles text, if colors are enabled.
-    pub fn ink(&self, ink: TextStyle, text: &str) -> String {
-        ink.paint(text, self.look.color)
+    pub fn paint(&self, style: TextStyle, text: &str) -> String {
+        style.paint(text, self.look.color)
     }
 
     /// Flushes the output.
@@ -335,11 +335,15 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Formats tokens, marking an estimate: `≈14,639`.
 pub fn tokens(count: TokenCount, unicode: bool) -> String {
-    format!("{}{}", if count.estimated { about(unicode) } else { "" }, grouped(u64::from(count.tokens)))
+    format!(
+        "{}{}",
+        if count.estimated { estimate_sign(unicode) } else { "" },
+        grouped(u64::from(count.tokens))
+    )
 }
 
 /// Returns the sign of an estimate.
-pub fn about(unicode: bool) -> &'static str {
+pub fn estimate_sign(unicode: bool) -> &'static str {
     if unicode { "≈" } else { "~" }
 }
 

@@ -28,7 +28,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Fai
     let look = cx.out.look;
     let mut out = head(&report, look);
     for skill in &report.skills {
-        out += &one(skill, args.intent.as_deref(), look);
+        out += &render_skill(skill, args.intent.as_deref(), look);
     }
     if report.skills.is_empty() && report.rules.len() + report.approvals > 0 {
         out += "no rule matches any skill\n";
@@ -49,9 +49,9 @@ fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     TextStyle::Muted.paint(&text, look.color) + "\n"
 }
 
-fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
+fn render_skill(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
     let verdict = &skill.verdict;
-    let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
+    let (style, word) = match (verdict.allowed, &verdict.require_approval) {
         (false, _) => (TextStyle::Bad, "denied"),
         (true, Some(_)) => (TextStyle::Warn, "requires approval"),
         (true, None) => (TextStyle::Good, "allowed"),
@@ -59,7 +59,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> S
     let mut out = format!(
         "{}  {}\n",
         TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.color),
-        ink.paint(word, look.color)
+        style.paint(word, look.color)
     );
     let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
     if let Some(why) = verdict.denied_by.as_ref().filter(|_| !by_rule) {

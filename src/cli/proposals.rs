@@ -71,10 +71,10 @@ pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Exit, Fai
             Ok(Exit::Success)
         }
         ProposalsAction::Approve(args) => {
-            let ApproveProposalArgs { order, proposal_digest, base_digest } = args;
+            let ApproveProposalArgs { action, proposal_digest, base_digest } = args;
             let approval =
                 ProposalAction::Approve { proposal_digest: *proposal_digest, base_digest: *base_digest };
-            decide(cx, order, approval).await
+            decide(cx, action, approval).await
         }
         ProposalsAction::Deny(args) => decide(cx, args, ProposalAction::Deny).await,
         ProposalsAction::Rollback(args) => decide(cx, args, ProposalAction::RollBack).await,
@@ -97,18 +97,18 @@ async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Exit, Failur
 async fn decide(
     cx: &mut Context,
     args: &ProposalActionArgs,
-    mut order: ProposalAction,
+    mut action: ProposalAction,
 ) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Index).await?;
     let view = client.proposal(&args.proposal).await?;
     let state = view.summary.state;
     // A command that the state does not allow is rejected or answered by the core.
-    let open = match order {
+    let open = match action {
         ProposalAction::RollBack => state == ProposalState::Approved,
         ProposalAction::Approve { .. } | ProposalAction::Deny => state == ProposalState::Waiting,
     };
     let caller = Caller::of(&cx.global);
-    let (verb, question) = match order {
+    let (verb, question) = match action {
         ProposalAction::Approve { .. } => ("approve", "Approve? [y/N]"),
         ProposalAction::Deny => ("deny", "Deny? [y/N]"),
         ProposalAction::RollBack => ("rollback", "Roll back? [y/N]"),
@@ -116,7 +116,7 @@ async fn decide(
     let digests = [view.proposal_digest.to_string(), view.base_digest.to_string()];
     let command = {
         let mut words = vec!["proposals", verb, args.proposal.as_str()];
-        if let ProposalAction::Approve { .. } = order {
+        if let ProposalAction::Approve { .. } = action {
             words.extend(["--proposal-digest", &digests[0], "--base-digest", &digests[1]]);
         }
         for (option, value) in [("--by", &args.by), ("--notes", &args.notes)] {
@@ -125,7 +125,7 @@ async fn decide(
         words.push("--yes");
         caller.line(&words)
     };
-    let named = match &order {
+    let named = match &action {
         ProposalAction::Approve { proposal_digest, base_digest } => {
             proposal_digest.is_some() && base_digest.is_some()
         }
@@ -148,16 +148,16 @@ async fn decide(
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
-    if let ProposalAction::Approve { proposal_digest, base_digest } = &mut order {
+    if let ProposalAction::Approve { proposal_digest, base_digest } = &mut action {
         proposal_digest.get_or_insert(view.proposal_digest);
         base_digest.get_or_insert(view.base_digest);
     }
     let by = ProposalActionOptions { by: args.by.clone(), notes: args.notes.clone(), limited: false };
-    let ordered = client.order_proposal(&args.proposal, order, by).await?;
+    let result = client.act_on_proposal(&args.proposal, action, by).await?;
     if cx.out.json {
-        cx.out.value(&ordered)?;
+        cx.out.value(&result)?;
     } else {
-        let line = format!("proposal {} {}", ordered.proposal.proposal_id, ordered.note);
+        let line = format!("proposal {} {}", result.proposal.proposal_id, result.note);
         cx.out.line(safe_text::line(&line))?;
     }
     Ok(Exit::Success)
@@ -226,13 +226,13 @@ pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
         let place = format!("@@ line {} @@", hunk.old_start);
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.color));
         for line in &hunk.lines {
-            let (sign, text, ink) = match line {
+            let (sign, text, style) = match line {
                 HunkLine::Context(text) => (' ', text, None),
                 HunkLine::Removed(text) => ('-', text, Some(TextStyle::Bad)),
                 HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
             };
             let line = format!("{sign} {}", safe_text::line(text));
-            let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.color)));
+            let _ = writeln!(out, "{}", style.map_or(line.clone(), |style| style.paint(&line, look.color)));
         }
     }
     out
@@ -326,7 +326,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
 }
 
 fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
-    let (sign, ascii, ink) = match check.result {
+    let (sign, ascii, style) = match check.result {
         CheckResult::Pass => ("✓", "ok", TextStyle::Good),
         CheckResult::Fail => ("✗", "FAIL", TextStyle::Bad),
         CheckResult::Unknown => ("!", "!", TextStyle::Warn),
@@ -334,7 +334,7 @@ fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
     let sign = if look.unicode { sign } else { ascii };
     format!(
         "{} {:<10} {}",
-        ink.paint(sign, look.color),
+        style.paint(sign, look.color),
         check.check.to_string(),
         safe_text::line(&check.evidence)
     )

@@ -172,10 +172,10 @@ fn clauses(out: &mut String, clauses: &[ProbedClause], plain: bool, look: Termin
             continue;
         }
         let counts = format!("{:>2} of {:>2}", clause.won, clause.made);
-        let ink = if clause.won * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
+        let style = if clause.won * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
         let text =
             cut(&safe_text::line(&clause.clause), look.text_width(100).saturating_sub(14), look.unicode);
-        let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.color));
+        let _ = writeln!(out, "  {}  {text}", style.paint(&counts, look.color));
     }
 }
 

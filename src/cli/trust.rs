@@ -29,7 +29,7 @@ struct Answer<'a> {
 
 /// A line of `skills trust --list --json`.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct TrustRow<'a> {
     #[serde(serialize_with = "skills_base::paths::serialize")]
     path: &'a Path,
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
             .collect();
         cx.out.value(&Answer { subjects: &after, pinned: pinned.len() })?;
     } else {
-        let word = cx.out.ink(TextStyle::Good, "trusted");
+        let word = cx.out.paint(TextStyle::Good, "trusted");
         cx.out.line(format!("{word} the current content of {}", counted(pinned.len(), "folder")))?;
     }
     Ok(if blocked.is_empty() { Exit::Success } else { Exit::ChecksFailed })
@@ -193,7 +193,7 @@ fn lines(out: &mut String, name: &str, lines: &[String], look: TerminalCaps) {
 }
 
 fn state(state: &TrustState, look: TerminalCaps) -> String {
-    let (ink, text) = match state {
+    let (style, text) = match state {
         TrustState::Shipped => (TextStyle::Good, "shipped".to_owned()),
         TrustState::Config { path } => {
             (TextStyle::Good, format!("trusted by your config.yaml ({})", path.display()))
@@ -202,7 +202,7 @@ fn state(state: &TrustState, look: TerminalCaps) -> String {
         TrustState::Changed { .. } => (TextStyle::Warn, "changed since it was trusted".to_owned()),
         TrustState::Untrusted => (TextStyle::Muted, "not trusted".to_owned()),
     };
-    ink.paint(&safe_text::line(&text), look.color)
+    style.paint(&safe_text::line(&text), look.color)
 }
 
 async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
@@ -211,7 +211,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
     let named: Vec<PathBuf> = local.trust_pins().trust().named().to_vec();
     if cx.out.json {
         let listed = |(pin, state): &(Pin, TrustState)| {
-            serde_json::to_value(Listed {
+            serde_json::to_value(TrustRow {
                 path: &pin.path,
                 state,
                 digest: pin.digest.to_string(),

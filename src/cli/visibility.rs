@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Exit, Failur
     Ok(if one.is_some_and(|row| !is_shown(row)) { Exit::ChecksFailed } else { Exit::Success })
 }
 
-fn ink(state: Visibility) -> TextStyle {
+fn text_style(state: Visibility) -> TextStyle {
     match state {
         Visibility::Full | Visibility::Cut => TextStyle::Strong,
         Visibility::Dropped => TextStyle::Bad,
@@ -143,7 +143,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
         for (cell, client) in row.cells.iter().zip(&report.clients) {
             let text = sign(cell, look);
             let gap = " ".repeat(column(&client.name).saturating_sub(cells(&text)));
-            let _ = write!(line, "  {}{gap}", ink(cell.state).paint(&text, look.color));
+            let _ = write!(line, "  {}{gap}", text_style(cell.state).paint(&text, look.color));
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -187,7 +187,7 @@ fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps
         let _ = writeln!(
             out,
             "\n{} {}  {state}{}",
-            ink(cell.state).paint(sign, look.color),
+            text_style(cell.state).paint(sign, look.color),
             strong(&safe_text::line(&title)),
             if cell.assumed { " (assumed)" } else { "" }
         );

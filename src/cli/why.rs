@@ -44,7 +44,7 @@ fn label(check: CheckKind) -> &'static str {
 }
 
 fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
-    let (sign, ink) = match (check.result, look.unicode) {
+    let (sign, style) = match (check.result, look.unicode) {
         (CheckResult::Pass, true) => ("✓", TextStyle::Good),
         (CheckResult::Pass, false) => ("ok", TextStyle::Good),
         (CheckResult::Fail, true) => ("✗", TextStyle::Bad),
@@ -54,7 +54,7 @@ fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     let sign_width = if look.unicode { 1 } else { 2 };
     let indent = 2 + sign_width + 1 + 13;
     let sign =
-        format!("{}{}", ink.paint(sign, look.color), " ".repeat(sign_width - cells(sign).min(sign_width)));
+        format!("{}{}", style.paint(sign, look.color), " ".repeat(sign_width - cells(sign).min(sign_width)));
     let width = look.text_width(100).saturating_sub(indent);
     let mut text = wrap(&safe_text::line(&check.evidence), width).into_iter();
     let name = TextStyle::Strong.paint(label(check.check), look.color);

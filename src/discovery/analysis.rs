@@ -42,9 +42,9 @@ pub(crate) struct Analysis {
     /// Normalized vector of name and description.
     pub vector: Box<[i16; DIM]>,
     /// Words of name and description: index into `stems` and position.
-    pub places: [Vec<Place>; 2],
+    pub places: [Vec<WordPosition>; 2],
     /// Word pieces of the description: token and position.
-    pub piece_places: Vec<Place>,
+    pub piece_places: Vec<WordPosition>,
     /// Exclusion clauses of the description; stems as indices into `stems`.
     pub exclusions: Vec<Exclusion>,
     /// Written forms with their stems (index into `stems`), and whether any of them is a part of a longer word.
@@ -59,7 +59,7 @@ pub(crate) struct Analysis {
 
 /// A position in a short text; positions beyond 64 KiB are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WordPosition {
     /// Number of a stem, or a word piece token.
     pub what: u32,
     /// First byte.
@@ -68,7 +68,7 @@ pub(crate) struct Place {
     pub end: u16,
 }
 
-impl Place {
+impl WordPosition {
     fn new(what: u32, start: u32, end: u32) -> Option<Self> {
         Some(Self { what, start: u16::try_from(start).ok()?, end: u16::try_from(end).ok()? })
     }
@@ -76,11 +76,11 @@ impl Place {
 
 /// Places of a text, packed: they are read only for results, and would take a quarter of the memory of the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PackedPlaces(Box<[u8]>);
+pub(crate) struct PackedPositions(Box<[u8]>);
 
-impl PackedPlaces {
+impl PackedPositions {
     /// Packs places, each relative to the one before.
-    pub fn pack(places: impl IntoIterator<Item = Place>) -> Self {
+    pub fn pack(places: impl IntoIterator<Item = WordPosition>) -> Self {
         let (mut bytes, mut last) = (Vec::new(), 0);
         for place in places {
             let number = (
@@ -105,11 +105,11 @@ impl PackedPlaces {
     }
 
     /// Returns the places.
-    pub fn unpack(&self) -> Vec<Place> {
+    pub fn unpack(&self) -> Vec<WordPosition> {
         let (mut rest, mut last, mut places) = (&*self.0, 0_u16, Vec::new());
         while let Ok(((what, step, length), more)) = postcard::take_from_bytes::<(u32, i16, u16)>(rest) {
             let start = last.wrapping_add_signed(step);
-            places.push(Place { what, start, end: start.wrapping_add(length) });
+            places.push(WordPosition { what, start, end: start.wrapping_add(length) });
             (rest, last) = (more, start);
         }
         places
@@ -126,14 +126,14 @@ pub(crate) fn analyze(
 ) -> Analysis {
     let limits = &weights.limits;
     let text = document.text.take();
-    let stated = document.stated().into_owned();
+    let stated = document.full_description().into_owned();
     let stated = prefix(&stated, MAX_FIELD_BYTES);
     let name = name_words(prefix(&document.name, MAX_FIELD_BYTES));
     // Excluded text must not contribute to the score.
     let excluded = exclusion_clauses(stated, lexicon);
     let ranges: Vec<_> = excluded.iter().map(|one| one.clause.clone()).collect();
     let description = without(stated, &ranges);
-    let mut counting = Counting::default();
+    let mut counting = StemCounter::default();
     counting.text(0, &name, words);
     counting.text(1, &description, words);
     let phrasing = phrasing(&name, &description, words, lexicon);
@@ -153,7 +153,7 @@ pub(crate) fn analyze(
         model.map(|m| pieces(m, &document, (&name, &description), limits)).unwrap_or_default();
     let piece_places = model.map(|m| m.pieces(&description, usize::MAX)).unwrap_or_default();
     let piece_places =
-        piece_places.iter().filter_map(|p| Place::new(p.token.into(), p.start, p.end)).collect();
+        piece_places.iter().filter_map(|p| WordPosition::new(p.token.into(), p.start, p.end)).collect();
     let vector =
         model.map_or([0.0; DIM], |m| m.encode(&format!("{name}. {description}"), limits.query_pieces));
     Analysis {
@@ -189,7 +189,7 @@ fn pieces(
 const MAX_FIELD_BYTES: usize = 16 * 1024;
 
 #[derive(Default)]
-struct Counting {
+struct StemCounter {
     numbers: FastMap<String, u32>,
     forms: FastMap<String, (u32, bool)>,
     verbs: Vec<u32>,
@@ -199,11 +199,11 @@ struct Counting {
     pairs: FastMap<(u32, u32), [u16; field::COUNT]>,
     lengths: [u16; field::COUNT],
     pair_lengths: [u16; field::COUNT],
-    places: [Vec<Place>; 2],
+    places: [Vec<WordPosition>; 2],
     exclusions: Vec<Exclusion>,
 }
 
-impl Counting {
+impl StemCounter {
     /// Counts the words of a text and the pairs of adjacent ones. The parts of an identifier are words, but no pair:
     /// a skill about `pull_request_target` is not about pull requests.
     fn text(&mut self, field: usize, text: &str, words: &Words) {
@@ -211,9 +211,9 @@ impl Counting {
         let mut last_end = 0;
         words.each_and_joined(text, |word, is_joined| {
             let (start, end, stop) = (word.start, word.end, word.stop);
-            let number = self.written(word, text);
+            let number = self.record_stem(word, text);
             if let Some(places) = self.places.get_mut(field) {
-                places.extend(Place::new(number, start, end));
+                places.extend(WordPosition::new(number, start, end));
             }
             let count = &mut self.counts[number as usize][field];
             *count = count.saturating_add(1);
@@ -236,7 +236,7 @@ impl Counting {
     }
 
     /// Returns the number of a word's stem and records its written form.
-    fn written(&mut self, word: Word, text: &str) -> u32 {
+    fn record_stem(&mut self, word: Word, text: &str) -> u32 {
         let range = word.start as usize..word.end as usize;
         let written = slice(text, range.clone());
         // `pdf` is a part of `PDFs`, unlike `user` of `user's`.
@@ -314,9 +314,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn packed_positions_round_trip(places: Vec<(u32, u16, u16)>) {
-            let places: Vec<Place> =
-                places.into_iter().map(|(what, start, end)| Place { what, start, end }).collect();
-            let packed = PackedPlaces::pack(places.iter().copied());
+            let places: Vec<WordPosition> =
+                places.into_iter().map(|(what, start, end)| WordPosition { what, start, end }).collect();
+            let packed = PackedPositions::pack(places.iter().copied());
             proptest::prop_assert_eq!(packed.unpack(), places);
         }
     }

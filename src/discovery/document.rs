@@ -85,7 +85,7 @@ impl Document {
 
     /// Returns the description as it is ranked: with `when_to_use` at its end.
     #[must_use]
-    pub fn stated(&self) -> Cow<'_, str> {
+    pub fn full_description(&self) -> Cow<'_, str> {
         with_when_to_use(&self.description, self.when_to_use.as_deref())
     }
 

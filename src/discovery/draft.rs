@@ -50,7 +50,7 @@ impl Router {
     #[must_use]
     pub fn exclusion_clauses(&self, skill: &SkillId) -> Option<(String, Vec<String>)> {
         let entry = self.index.slot_of(skill).and_then(|slot| self.index.entry(slot))?;
-        let stated = entry.document.stated();
+        let stated = entry.document.full_description();
         let clause = |clause: &super::marks::Exclusion| {
             stated.get(clause.start as usize..clause.end as usize).map(|text| text.trim().to_owned())
         };
@@ -193,7 +193,7 @@ impl Split {
 
     /// Returns whether both halves have enough queries for a comparison.
     #[must_use]
-    pub fn is_telling(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.prompt.queries >= Self::MIN_QUERIES && self.held_out.queries >= Self::MIN_QUERIES
     }
 
@@ -437,8 +437,8 @@ pub fn advise(
         let description = format!("{} {}", document.description.trim_end(), words.join(" "));
         router.with_document(Document { description, digest: None, ..document.clone() })
     };
-    let gain = |then: &Place| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
-    let rank = |place: &Place| place.rank.unwrap_or(usize::MAX);
+    let gain = |then: &QueryRank| then.score.unwrap_or(0.0) - present.score.unwrap_or(0.0);
+    let rank = |place: &QueryRank| place.rank.unwrap_or(usize::MAX);
     let mut words = missing(router, &document.id, query)?;
     // A word that the skill excludes does not help.
     let excluded = exclusion_ranges(&document.description, &router.lexicon);
@@ -451,7 +451,7 @@ pub fn advise(
         let then = place(&with(&added), &document.id, query)?;
         Ok((added, then))
     });
-    let mut tried: Vec<(Vec<&str>, Place)> = alone.collect::<Result<_, RequestError>>()?;
+    let mut tried: Vec<(Vec<&str>, QueryRank)> = alone.collect::<Result<_, RequestError>>()?;
     tried.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(gain(b).total_cmp(&gain(a))));
     let best: Vec<&str> = tried.iter().flat_map(|(words, _)| words.iter().copied()).collect();
     for count in 2..=MAX_ADDED.min(best.len()) {
@@ -466,7 +466,7 @@ pub fn advise(
         tried.push((added, then));
     }
     // The fewest words that win; without such, those that help most.
-    let words = |words: &[&str], then: &Place| if then.rank == Some(1) { words.len() } else { 0 };
+    let words = |words: &[&str], then: &QueryRank| if then.rank == Some(1) { words.len() } else { 0 };
     tried.sort_by(|(a_words, a), (b_words, b)| {
         let fewer = words(a_words, a).cmp(&words(b_words, b));
         rank(a).cmp(&rank(b)).then(fewer).then(gain(b).total_cmp(&gain(a)))
@@ -561,17 +561,17 @@ pub fn rank_of(
 }
 
 /// Position of a skill in the ranking for a query.
-struct Place {
+struct QueryRank {
     rank: Option<usize>,
     score: Option<f64>,
 }
 
-fn place(router: &Router, skill: &SkillId, query: &str) -> Result<Place, RequestError> {
+fn place(router: &Router, skill: &SkillId, query: &str) -> Result<QueryRank, RequestError> {
     let request =
         Request { intent: query.to_owned(), skill: Some(skill.clone()), limit: 1, ..Request::default() };
     let answer = router.discover(&request)?;
     let hit = answer.results.first();
-    Ok(Place { rank: hit.map(|hit| hit.rank.unwrap_or(1)), score: hit.map(|hit| hit.score) })
+    Ok(QueryRank { rank: hit.map(|hit| hit.rank.unwrap_or(1)), score: hit.map(|hit| hit.score) })
 }
 
 #[cfg(test)]

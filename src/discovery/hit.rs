@@ -1,6 +1,6 @@
 //! Converts a ranked candidate to a result: breakdown, reason, marks, exclusion note.
 
-use super::analysis::{PackedPlaces, UNIT};
+use super::analysis::{PackedPositions, UNIT};
 use super::answer::{Group, Hit, Signal};
 use super::breakdown::breakdown;
 use super::embedding::{DIM, normalize};
@@ -22,7 +22,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
     let words = &query.router.words;
     let entry = query.cx.index.entry(candidate.slot)?;
     let d = &entry.document;
-    let places = entry.places.each_ref().map(PackedPlaces::unpack);
+    let places = entry.places.each_ref().map(PackedPositions::unpack);
     let reason = reason(&breakdown, query, entry, &places);
     let [in_name, in_description] = places;
     let name_marks = marks::by_number(&in_name, &numbers, Signal::Name);
@@ -61,7 +61,7 @@ pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<Score
         description: d.description.clone(),
         name_marks,
         description_marks,
-        exclusion_note: marks::exclusion(&d.stated(), &entry.exclusions, &numbers),
+        exclusion_note: marks::exclusion(&d.full_description(), &entry.exclusions, &numbers),
         breakdown,
         needs_approval: query.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
         rank: candidate.rank,

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::HashMap;
 
-use super::analysis::{Analysis, PackedPlaces, Place, UNIT};
+use super::analysis::{Analysis, PackedPositions, UNIT, WordPosition};
 use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::{DIM, dot, normalize};
 use super::field::{self, Counts};
 use super::labels::Labels;
 use super::language::Language;
-use super::lookup::{Found, View};
+use super::lookup::{KeyPostings, View};
 use super::marks::Exclusion;
 use super::matcher::rarity;
 use super::rules::status_rank;
@@ -53,9 +53,9 @@ pub(crate) struct Entry {
     /// Distinct word pieces of the name.
     pub name_pieces: Box<[u16]>,
     /// Words of name and description: stem and position.
-    pub places: [PackedPlaces; 2],
+    pub places: [PackedPositions; 2],
     /// Word pieces of the description: token and position.
-    pub piece_places: PackedPlaces,
+    pub piece_places: PackedPositions,
     /// Exclusion clauses of the description.
     pub exclusions: Box<[Exclusion]>,
     /// Stems of its clauses, each clause terminated by `NO_STEM`.
@@ -259,8 +259,8 @@ impl Index {
     }
 
     /// Returns the postings of a key; `None` if no document has it.
-    pub fn find(&self, key: Key, view: View) -> Option<Found<'_>> {
-        Found::new(self, key, view)
+    pub fn find(&self, key: Key, view: View) -> Option<KeyPostings<'_>> {
+        KeyPostings::new(self, key, view)
     }
 
     /// Returns the number of documents that have a key in the fields of `view`.
@@ -323,7 +323,7 @@ impl Index {
                 text,
                 "{:?}",
                 (
-                    (&document.id, &document.name, &document.stated(), &document.tags),
+                    (&document.id, &document.name, &document.full_description(), &document.tags),
                     (document.role, document.invocation, &document.status, document.effect_mode),
                     (
                         &document.domain,
@@ -510,10 +510,11 @@ impl Index {
                 pieces: analysis.pieces.iter().map(|(token, _)| *token).collect(),
                 name_pieces: analysis.name_pieces.into_boxed_slice(),
                 places: analysis.places.map(|places| {
-                    let numbered = places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p });
-                    PackedPlaces::pack(numbered)
+                    let numbered =
+                        places.into_iter().map(|p| WordPosition { what: ids[p.what as usize], ..p });
+                    PackedPositions::pack(numbered)
                 }),
-                piece_places: PackedPlaces::pack(analysis.piece_places),
+                piece_places: PackedPositions::pack(analysis.piece_places),
                 exclusions: analysis
                     .exclusions
                     .into_iter()

@@ -48,7 +48,7 @@ impl Part<'_> {
 
 /// The postings of a key in all segments.
 #[derive(Debug, Clone)]
-pub(crate) struct Found<'a> {
+pub(crate) struct KeyPostings<'a> {
     index: &'a Index,
     parts: Vec<Part<'a>>,
     view: View,
@@ -56,7 +56,7 @@ pub(crate) struct Found<'a> {
     pub documents: usize,
 }
 
-impl<'a> Found<'a> {
+impl<'a> KeyPostings<'a> {
     /// Looks up a key; returns `None` if no live document has it.
     pub fn new(index: &'a Index, key: Key, view: View) -> Option<Self> {
         let parts: Vec<Part<'a>> = index

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::analysis::Place;
+use super::analysis::WordPosition;
 use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::phrases::Lexicon;
@@ -47,7 +47,7 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
 }
 
 /// Marks the words of a text whose stem numbers are in `numbers`, which must be sorted.
-pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) -> Vec<Mark> {
+pub(crate) fn by_number(places: &[WordPosition], numbers: &[StemId], signal: Signal) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
     for place in places.iter().filter(|p| numbers.binary_search(&p.what).is_ok()) {
         let (start, end) = (u32::from(place.start), u32::from(place.end));
@@ -64,7 +64,7 @@ pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) ->
 /// Marks words of a text that no stem matched but whose word pieces contribute at least `share` of its similarity to
 /// the request's vector `query`; at most `limit`, in text order.
 pub(crate) fn by_meaning(
-    (text, pieces): (&str, &[Place]),
+    (text, pieces): (&str, &[WordPosition]),
     taken: &[Mark],
     query: &[i16; DIM],
     model: &Embedding,

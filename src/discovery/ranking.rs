@@ -44,7 +44,7 @@ pub(crate) struct QueryContext<'a> {
 }
 
 /// A matcher that scored and can still explain its terms.
-struct Running<'a> {
+struct ActiveMatcher<'a> {
     matcher: usize,
     scorer: Box<dyn Scorer + 'a>,
 }
@@ -165,13 +165,13 @@ fn ranking<T>(
     let reading = reading;
     let stems: Vec<Vec<StemId>> = reading.words.iter().map(|word| stems(word, &cx)).collect();
     let direction = hit::direction(&reading, &cx);
-    let mut running: Vec<Running<'_>> = Vec::new();
+    let mut running: Vec<ActiveMatcher<'_>> = Vec::new();
     let (mut sums, mut column) = (router.columns.take(index.slots()), router.columns.take(0));
     for (at, (matcher, report)) in router.matchers.iter().zip(&mut reports).enumerate() {
         column.reset(index.slots());
         if let Some(scorer) = score(matcher.as_ref(), report, &reading, &cx, &mut column) {
             sums.add(&column);
-            running.push(Running { matcher: at, scorer });
+            running.push(ActiveMatcher { matcher: at, scorer });
         }
     }
     router.columns.give(column);
@@ -223,7 +223,7 @@ fn ranking<T>(
 /// Computes all score terms of candidates, and sorts them by exact score.
 fn exact(
     query: &QueryContext<'_>,
-    running: &[Running<'_>],
+    running: &[ActiveMatcher<'_>],
     reports: &mut [MatcherReport],
     candidates: &[Ranked],
 ) -> Vec<(Ranked, Vec<ScoreTerm>)> {
@@ -312,7 +312,7 @@ fn score<'a>(
 }
 
 /// Collects all score terms of one slot. A matcher that fails to explain its terms contributes none and is reported.
-fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) -> Vec<ScoreTerm> {
+fn explain(running: &[ActiveMatcher<'_>], reports: &mut [MatcherReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::with_capacity(TERMS);
     for matcher in running {
         let before = out.len();
@@ -380,7 +380,7 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
         let is_unread = reading.is_corrected(at) || !is_known(reading, cx, at);
         if is_accented {
             accented_unread += usize::from(is_unread);
-            accented_lower += usize::from(is_unread && reading.written(at).starts_with(char::is_lowercase));
+            accented_lower += usize::from(is_unread && reading.as_typed(at).starts_with(char::is_lowercase));
         } else {
             unaccented += 1;
             unaccented_unread += usize::from(is_unread);
@@ -396,7 +396,7 @@ fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
 /// characters that the embedding does not have.
 fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let text = &reading.words[at].word.text;
-    let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.written(at));
+    let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.as_typed(at));
     (short || !text.is_ascii()) && !is_known(reading, cx, at)
 }
 

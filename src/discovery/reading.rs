@@ -139,7 +139,7 @@ impl Reading {
     /// Marks proper names: unknown words that are capitalized inside a sentence, if the request also has lower-case
     /// words.
     pub fn find_names(&mut self, is_unknown: impl Fn(&ReadWord) -> bool) {
-        let is_lower = |at: usize| self.written(at).chars().all(char::is_lowercase);
+        let is_lower = |at: usize| self.as_typed(at).chars().all(char::is_lowercase);
         if !(0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at)) {
             return;
         }
@@ -155,7 +155,7 @@ impl Reading {
         let before = slice(&self.intent, ..self.words[word].word.start as usize).trim_end();
         let starts_sentence =
             before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n', '"', '“', '(']);
-        let mut letters = self.written(word).chars();
+        let mut letters = self.as_typed(word).chars();
         letters.next().is_some_and(char::is_uppercase) && letters.any(char::is_lowercase) && !starts_sentence
     }
 
@@ -188,7 +188,7 @@ impl Reading {
     }
 
     /// Returns a word as written in the request.
-    pub fn written(&self, word: usize) -> &str {
+    pub fn as_typed(&self, word: usize) -> &str {
         let w = &self.words[word].word;
         slice(&self.intent, w.start as usize..w.end as usize)
     }
@@ -233,14 +233,14 @@ impl Reading {
     pub fn read_as(&self, word: usize) -> &str {
         match &self.words[word].correction {
             Some(Correction::Typo(other)) => other,
-            _ => self.written(word),
+            _ => self.as_typed(word),
         }
     }
 
     /// Returns whether a word was read as another one; different capitalization and spelling variants do not count.
     pub fn is_corrected(&self, word: usize) -> bool {
         let Some(Correction::Typo(other)) = &self.words[word].correction else { return false };
-        let written = self.written(word).to_lowercase();
+        let written = self.as_typed(word).to_lowercase();
         *other != written && american_spelling(&written).as_ref() != Some(other)
     }
 
@@ -271,7 +271,7 @@ impl Reading {
                 known: known(i),
                 // The same letters without their capitals are not a correction.
                 correction: w.correction.clone().filter(|correction| {
-                    !matches!(correction, Correction::Typo(other) if *other == self.written(i).to_lowercase())
+                    !matches!(correction, Correction::Typo(other) if *other == self.as_typed(i).to_lowercase())
                 }),
             }
             })
@@ -300,7 +300,7 @@ mod tests {
             let mut reading = Reading::new(intent, &words);
             reading.find_names(|read| read.word.text != "python");
             let all = (0..reading.words.len()).filter(|at| reading.words[*at].name);
-            all.map(|at| reading.written(at).to_owned()).collect::<Vec<_>>()
+            all.map(|at| reading.as_typed(at).to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names("write a Python scraper for Le Monde articles"), ["Le", "Monde"]);
         assert_eq!(names("plan a trip to São Paulo. Then book it in Lisboa"), ["São", "Paulo", "Lisboa"]);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::analysis::Place as TextPlace;
+use super::analysis::MatchedField as TextPlace;
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::phrases::Lexicon;
@@ -18,13 +18,13 @@ const MAX_NAMED_WORDS: usize = 3;
 /// Where a word of the request occurs in a skill, and the quoted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MatchedWord {
-    place: Place,
+    place: MatchedField,
     quote: String,
 }
 
 /// Where words of a request occur, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum MatchedField {
     NameAndDescription,
     Name,
     Description,
@@ -34,7 +34,7 @@ enum Place {
     Excluded,
 }
 
-impl Place {
+impl MatchedField {
     fn is_body(self) -> bool {
         matches!(self, Self::Body | Self::Excluded)
     }
@@ -89,10 +89,10 @@ pub(crate) fn reason(
         }
     }
     let in_exclusions = excluded_words(query, entry);
-    let stated = entry.document.stated();
+    let stated = entry.document.full_description();
     let texts = [(&*entry.document.name, &*places[0]), (&*stated, &*places[1])];
     let tags = tag_words(query, entry);
-    let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
+    let mut places: BTreeMap<MatchedField, Vec<(f64, usize, String)>> = BTreeMap::new();
     for (word, value) in &contributions {
         if let Some(found) = find_word(*word, query, entry, texts, &tags, &in_exclusions) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
@@ -105,7 +105,7 @@ pub(crate) fn reason(
         others.filter_map(|at| Some((at, excluded_quote(at, query, &in_exclusions)?))).collect();
     if !excluded.is_empty() {
         let words = excluded.iter().map(|(at, quote)| (0.0, *at, quote.clone()));
-        places.entry(Place::Excluded).or_default().extend(words);
+        places.entry(MatchedField::Excluded).or_default().extend(words);
     }
     let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
     let mut groups: Vec<_> = places.into_iter().collect();
@@ -113,7 +113,7 @@ pub(crate) fn reason(
     let short = groups.iter().any(|(place, _)| !place.is_body());
     // What the description excludes is always reported.
     let (excluding, mut groups): (Vec<_>, Vec<_>) =
-        groups.into_iter().partition(|(place, _)| *place == Place::Excluded);
+        groups.into_iter().partition(|(place, _)| *place == MatchedField::Excluded);
     groups.truncate(2);
     let mut named = Vec::new();
     let mut clauses: Vec<String> = groups
@@ -122,10 +122,10 @@ pub(crate) fn reason(
         .map(|(place, words)| {
             let document = &entry.document;
             let mut words = join_pairs(words, reading, |text| match place {
-                Place::NameAndDescription => document.name.contains(text) && stated.contains(text),
-                Place::Name => document.name.contains(text),
-                Place::Description => stated.contains(text),
-                Place::Tags | Place::Body | Place::Excluded => false,
+                MatchedField::NameAndDescription => document.name.contains(text) && stated.contains(text),
+                MatchedField::Name => document.name.contains(text),
+                MatchedField::Description => stated.contains(text),
+                MatchedField::Tags | MatchedField::Body | MatchedField::Excluded => false,
             });
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             // “GitHub” matches both “git” and “hub”: quote it once.
@@ -134,7 +134,7 @@ pub(crate) fn reason(
             words.truncate(MAX_NAMED_WORDS);
             words.sort_by_key(|(_, word, _)| *word);
             named.extend(words.iter().map(|(_, word, _)| *word));
-            place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
+            place.clause(&join_words(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
     if contributions.is_empty() && excluded.is_empty() && shares_stop_words {
@@ -168,7 +168,7 @@ pub(crate) fn reason(
     }
     let mut seen = BTreeSet::new();
     let corrected = named.into_iter().filter(|word| reading.is_corrected(*word) && seen.insert(*word));
-    let read_as = |word| format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word));
+    let read_as = |word| format!("“{}” was read as “{}”", reading.as_typed(word), reading.read_as(word));
     // First, because the other clauses quote what was read, and a list cuts the sentence.
     corrected.map(read_as).chain(clauses).collect::<Vec<_>>().join("; ")
 }
@@ -205,7 +205,7 @@ fn join_pairs(
 /// instead: stem and quote.
 fn excluded_words(query: &QueryContext<'_>, entry: &Entry) -> Vec<(String, String)> {
     let mut out = Vec::new();
-    let stated = entry.document.stated();
+    let stated = entry.document.full_description();
     for exclusion in &entry.exclusions {
         let clause = stated.get(exclusion.start as usize..exclusion.end as usize).unwrap_or_default();
         query.router.words.each_and_joined(clause, |w, _| {
@@ -267,12 +267,12 @@ fn find_word(
         description.iter().map(|form| form.to_lowercase()).filter(|form| in_name.contains(form)).collect();
     let both: Vec<&str> = both.iter().map(String::as_str).collect();
     let is = |place, form: Option<String>| form.map(|form| MatchedWord { place, quote: quote(&form) });
-    is(Place::NameAndDescription, best(&both))
-        .or_else(|| is(Place::Name, best(&name)))
-        .or_else(|| is(Place::Description, best(&description)))
+    is(MatchedField::NameAndDescription, best(&both))
+        .or_else(|| is(MatchedField::Name, best(&name)))
+        .or_else(|| is(MatchedField::Description, best(&description)))
         .or_else(|| {
             let of = tags.iter().filter(|(stem, _)| stems.contains(stem));
-            is(Place::Tags, best(&of.map(|(_, form)| *form).collect::<Vec<_>>()))
+            is(MatchedField::Tags, best(&of.map(|(_, form)| *form).collect::<Vec<_>>()))
         })
         .or_else(|| {
             let stem = stems.iter().copied().find(|stem| {
@@ -281,8 +281,8 @@ fn find_word(
             });
             let stem = stem.or(stems.first().copied())?;
             Some(match excluded_quote(word, query, excluded) {
-                Some(quote) => MatchedWord { place: Place::Excluded, quote },
-                None => MatchedWord { place: Place::Body, quote: body_quote(word, stem, query) },
+                Some(quote) => MatchedWord { place: MatchedField::Excluded, quote },
+                None => MatchedWord { place: MatchedField::Body, quote: body_quote(word, stem, query) },
             })
         })
 }
@@ -295,7 +295,7 @@ fn body_quote(word: usize, stem: StemId, query: &QueryContext<'_>) -> String {
     if reading.is_pair(word) {
         return format!("characters of {}", quote(slice(&reading.intent, reading.run(word))));
     }
-    let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written(stem));
+    let (text, written) = (index.vocabulary.stem(stem), index.vocabulary.written_form(stem));
     let read = reading.read_as(word);
     if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
         // Numbers and characters of unspaced scripts have no other forms.
@@ -377,11 +377,11 @@ fn quoted(words: &[usize], reading: &Reading) -> String {
         })
         .collect();
     texts.dedup();
-    listed(texts.into_iter().map(quote))
+    join_words(texts.into_iter().map(quote))
 }
 
 /// Joins words as `a, b and c`.
-fn listed(words: impl Iterator<Item = String>) -> String {
+fn join_words(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),

@@ -339,7 +339,7 @@ struct Pair<'a> {
 }
 
 /// Requests with the skill that should win each.
-type Wanted<'a> = Vec<(&'a str, &'a SkillId)>;
+type ExpectedWinners<'a> = Vec<(&'a str, &'a SkillId)>;
 
 impl Pair<'_> {
     fn id(&self, side: usize) -> &SkillId {
@@ -419,7 +419,7 @@ impl Pair<'_> {
     }
 
     /// Returns all probes with the skill that should win each.
-    fn wanted(&self) -> Wanted<'_> {
+    fn expected_winners(&self) -> ExpectedWinners<'_> {
         let of = |side: usize| self.probings[side].each().map(move |(probe, _)| (probe, self.id(side)));
         of(0).chain(of(1)).collect()
     }
@@ -431,11 +431,11 @@ impl Pair<'_> {
         tokens: &dyn Fn(&str) -> u32,
     ) -> Result<Vec<PairAdvice>, RequestError> {
         let now = eval(self.router, cases, EvalOptions::default())?;
-        let before = lost(self.router, &self.wanted())?;
+        let before = count_lost(self.router, &self.expected_winners())?;
         let mut options = Vec::new();
         for option in [self.exclusion(sides), Some(self.merge()), self.split()].into_iter().flatten() {
             let draft = self.router.with_changes(option.documents.clone(), &option.removed);
-            let lost_after = lost(&draft, &option.wanted)?;
+            let lost_after = count_lost(&draft, &option.wanted)?;
             let golden = self.golden_change(&now, &draft, cases, &option.removed)?;
             let count = |documents: &[Document]| -> i64 {
                 documents.iter().map(|document| i64::from(tokens(&document.description))).sum()
@@ -514,7 +514,7 @@ impl Pair<'_> {
             description = format!("{description} {text}");
             documents.push(Document { description, digest: None, ..document.clone() });
         }
-        let wanted = self.wanted();
+        let wanted = self.expected_winners();
         (!documents.is_empty()).then_some(Draft {
             kind: AdviceKind::AddExclusion,
             documents,
@@ -549,7 +549,8 @@ impl Pair<'_> {
         let mut tags = keeper_document.tags.clone();
         tags.extend(other_document.tags.iter().filter(|tag| !keeper_document.tags.contains(tag)).cloned());
         let document = Document { description, text, tags, digest: None, ..keeper_document.clone() };
-        let wanted = self.wanted().into_iter().map(|(probe, _)| (probe, &keeper_document.id)).collect();
+        let wanted =
+            self.expected_winners().into_iter().map(|(probe, _)| (probe, &keeper_document.id)).collect();
         Draft {
             kind: AdviceKind::Merge,
             documents: vec![document],
@@ -601,11 +602,11 @@ struct Draft<'a> {
     kind: AdviceKind,
     documents: Vec<Document>,
     removed: Vec<SkillId>,
-    wanted: Wanted<'a>,
+    wanted: ExpectedWinners<'a>,
 }
 
 /// Counts the probes that another skill than the expected one wins.
-fn lost(router: &Router, wanted: &Wanted<'_>) -> Result<usize, RequestError> {
+fn count_lost(router: &Router, wanted: &ExpectedWinners<'_>) -> Result<usize, RequestError> {
     let mut lost = 0;
     for (probe, id) in wanted {
         lost += usize::from(router.winner(probe)?.as_ref() != Some(id));

@@ -437,7 +437,7 @@ mod tests {
         let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
         router.update(vec![Document::from_skill(&current, Some(text))], &[]);
         let mut other = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
-        other.restore(Box::new(written(&router))).unwrap();
+        other.restore(Box::new(snapshot_bytes(&router))).unwrap();
         let ask = |r: &Router| {
             let request = Request { intent: "grids and tables in a mail".into(), ..Request::default() };
             r.discover(&request).unwrap().results
@@ -465,11 +465,11 @@ mod tests {
             let answer = router.discover(&Request { intent, limit: 300, ..Request::default() }).unwrap();
             (answer.results, answer.attachable, answer.excluded, answer.confidence)
         };
-        let (before, bytes) = (ask(&router), written(&router));
+        let (before, bytes) = (ask(&router), snapshot_bytes(&router));
         router.adopt(router.joined().unwrap());
         assert_eq!(ask(&router), before);
         assert!(router.joined().is_none(), "it is in one piece");
-        assert_eq!(written(&router), bytes);
+        assert_eq!(snapshot_bytes(&router), bytes);
         let change = |router: &mut Router| {
             router.update(vec![skill(3, "again"), skill(900, "")], &[SkillId::new("s5")]);
         };
@@ -480,7 +480,7 @@ mod tests {
         let slots = router.write_snapshot(&mut out).unwrap().unwrap();
         router.store_in(slots, Box::new(out)).unwrap();
         assert_eq!(ask(&router), before, "left where it was written");
-        assert_eq!(written(&router), bytes);
+        assert_eq!(snapshot_bytes(&router), bytes);
         change(&mut router);
         change(&mut other);
         assert_eq!(ask(&router), ask(&other));
@@ -490,7 +490,7 @@ mod tests {
     #[test]
     fn damaged_snapshots_are_rejected_and_the_index_is_kept() {
         let mut router = filled(Router::new(Weights::shipped().unwrap().with_generous_time_limits()));
-        let bytes = written(&router);
+        let bytes = snapshot_bytes(&router);
         for cut in [0, 5, 20, bytes.len() / 2, bytes.len() - 1] {
             assert!(router.restore(Box::new(bytes[..cut].to_vec())).is_err(), "{cut}");
         }
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(Router::new(weights).restore(Box::new(bytes)), Err(SnapshotError::Version));
     }
 
-    fn written(router: &Router) -> Vec<u8> {
+    fn snapshot_bytes(router: &Router) -> Vec<u8> {
         let mut out = Vec::new();
         router.write_snapshot(&mut out).unwrap().unwrap();
         out
@@ -520,7 +520,7 @@ mod tests {
         };
         let mut router = Router::new(Weights::shipped().unwrap().with_generous_time_limits());
         router.update((0..200).map(skill).collect(), &[]);
-        let mut bytes = written(&router);
+        let mut bytes = snapshot_bytes(&router);
         let postings = bytes.len() - 10_000;
         bytes[postings - 90_000..postings].fill(0xff);
         let mut other = Router::new(Weights::shipped().unwrap().with_generous_time_limits());

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::analysis::PackedPlaces;
+use super::analysis::PackedPositions;
 use super::document::Document;
 use super::embedding::DIM;
 use super::field;
@@ -94,7 +94,7 @@ pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Ve
             pair_lengths: e.pair_lengths,
             pieces: &e.pieces,
             name_pieces: &e.name_pieces,
-            places: e.places.each_ref().map(PackedPlaces::as_bytes),
+            places: e.places.each_ref().map(PackedPositions::as_bytes),
             piece_places: e.piece_places.as_bytes(),
             exclusions: &e.exclusions,
             clauses: &e.clauses,
@@ -169,8 +169,8 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
             pair_lengths: e.pair_lengths,
             pieces: e.pieces,
             name_pieces: e.name_pieces,
-            places: e.places.map(PackedPlaces::from_bytes),
-            piece_places: PackedPlaces::from_bytes(e.piece_places),
+            places: e.places.map(PackedPositions::from_bytes),
+            piece_places: PackedPositions::from_bytes(e.piece_places),
             exclusions: e.exclusions,
             clauses: e.clauses,
             language: e.language,

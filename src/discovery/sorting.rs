@@ -114,10 +114,10 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
         }
         let candidate = Ranked::new(query, slot, facts, z, flags);
         match place(query, slot) {
-            Place::Result => results.push(candidate, index),
-            Place::Attachable => sidecars.push(candidate, index),
-            Place::Excluded => excluded.push(candidate, index),
-            Place::Nowhere => {}
+            ListSlot::Result => results.push(candidate, index),
+            ListSlot::Attachable => sidecars.push(candidate, index),
+            ListSlot::Excluded => excluded.push(candidate, index),
+            ListSlot::Nowhere => {}
         }
     });
     let mut matches = results.pushed;
@@ -143,7 +143,7 @@ pub(crate) fn sort(query: &QueryContext<'_>, sums: &Column) -> Sorted {
         }
     } else if !sidecars.is_empty() {
         candidates(query, sums, |slot, facts, z, flags| {
-            if place(query, slot) == Place::Result {
+            if place(query, slot) == ListSlot::Result {
                 before.count(&Ranked::new(query, slot, facts, z, flags), index);
             }
         });
@@ -290,7 +290,7 @@ impl TopResults {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ListSlot {
     Result,
     Attachable,
     Excluded,
@@ -306,18 +306,18 @@ fn own<'a>(query: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
     query.adjustments.of(&query.cx.index.entry(slot)?.document.id)
 }
 
-fn place(query: &QueryContext<'_>, slot: usize) -> Place {
+fn place(query: &QueryContext<'_>, slot: usize) -> ListSlot {
     let request = query.request;
-    let Some(facts) = query.cx.index.facts()[slot] else { return Place::Nowhere };
+    let Some(facts) = query.cx.index.facts()[slot] else { return ListSlot::Nowhere };
     // The common cases are decided without reading the document.
     let usual = facts.offered && request.domain.is_empty() && query.adjustments.is_empty();
     match (request.role_filter, facts.role) {
-        _ if facts.shadowed => Place::Excluded,
-        _ if !usual && exclusion(query, slot).is_some() => Place::Excluded,
-        (None, Role::Sidecar) => Place::Attachable,
-        (None, _) => Place::Result,
-        (Some(wanted), role) if wanted == role => Place::Result,
-        (Some(_), _) => Place::Excluded,
+        _ if facts.shadowed => ListSlot::Excluded,
+        _ if !usual && exclusion(query, slot).is_some() => ListSlot::Excluded,
+        (None, Role::Sidecar) => ListSlot::Attachable,
+        (None, _) => ListSlot::Result,
+        (Some(wanted), role) if wanted == role => ListSlot::Result,
+        (Some(_), _) => ListSlot::Excluded,
     }
 }
 

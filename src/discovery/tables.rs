@@ -116,12 +116,12 @@ pub(crate) struct StoredTables {
     postings: usize,
     /// The first key of each group.
     firsts: Vec<u64>,
-    cached: Mutex<Cached>,
+    cached: Mutex<TableCache>,
 }
 
 /// Recently read groups and postings.
 #[derive(Debug)]
-struct Cached {
+struct TableCache {
     groups: LruCache<usize, Arc<KeyGroup>, FastBuildHasher>,
     postings: LruCache<u64, Arc<[u32]>, FastBuildHasher>,
     /// Number of all cached postings.
@@ -135,7 +135,7 @@ struct KeyGroup {
     starts: Vec<u32>,
 }
 
-impl Default for Cached {
+impl Default for TableCache {
     fn default() -> Self {
         let lru = || LruCache::unbounded_with_hasher(FastBuildHasher::default());
         Self {
@@ -146,7 +146,7 @@ impl Default for Cached {
     }
 }
 
-impl Cached {
+impl TableCache {
     fn add_group(&mut self, number: usize, group: &Arc<KeyGroup>) {
         self.groups.put(number, Arc::clone(group));
         if self.groups.len() > MAX_GROUPS {
@@ -211,7 +211,7 @@ impl StoredTables {
         self.postings_at() + self.postings as u64 * 4
     }
 
-    fn cached(&self) -> MutexGuard<'_, Cached> {
+    fn cached(&self) -> MutexGuard<'_, TableCache> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -658,7 +658,7 @@ mod tests {
         let task = |intent: &str| {
             let reading = Reading::new(intent, &words);
             let task = Task::read(intent, &reading.words, &words, &lexicon);
-            (intent[task.head.clone()].to_owned(), task.verb.map(|at| reading.written(at).to_owned()))
+            (intent[task.head.clone()].to_owned(), task.verb.map(|at| reading.as_typed(at).to_owned()))
         };
         let found = |head: &str, verb: Option<&str>| (head.to_owned(), verb.map(str::to_owned));
         assert_eq!(

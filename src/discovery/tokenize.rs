@@ -12,7 +12,7 @@ use super::fast_hash::{FastMap, FastSet};
 use skills_skill::slice;
 
 /// Maximum number of stems that a thread caches: stemming is expensive, and texts repeat their words.
-const REMEMBERED: usize = 20_000;
+const STEM_CACHE_SIZE: usize = 20_000;
 
 /// Number of letters of a word that is read in addition to its camelCase parts.
 const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 3..=24;
@@ -81,7 +81,7 @@ impl Words {
             {
                 stem.push(last);
             }
-            if stems.len() < REMEMBERED {
+            if stems.len() < STEM_CACHE_SIZE {
                 stems.insert(word.to_owned(), stem.clone());
             }
             stem

@@ -29,7 +29,7 @@ fn is_weak(reading: &Reading, at: usize) -> bool {
     let is_letter = |text: &str| text.chars().count() == 1 && text.chars().all(char::is_lowercase);
     let is_number = |text: &str| text.chars().all(char::is_numeric);
     let is_year = text.len() == 4 && ["19", "20"].iter().any(|century| text.starts_with(century));
-    is_letter(reading.written(at))
+    is_letter(reading.as_typed(at))
         || (is_number(text) && (text.len() < 3 || is_year))
         || text.strip_prefix('v').is_some_and(is_number)
 }
@@ -305,7 +305,7 @@ pub(crate) fn verdict(
 /// embedding, which reads English only, has all of its content words.
 fn is_english(query: &QueryContext<'_>, content: &[usize]) -> bool {
     let reading = query.reading;
-    let is_latin = |at: usize| reading.written(at).is_ascii();
+    let is_latin = |at: usize| reading.as_typed(at).is_ascii();
     let has_stop_word = (0..reading.words.len()).any(|at| reading.words[at].word.stop && is_latin(at));
     let is_english_word = |at: &usize| is_latin(*at) && query.cx.in_embedding(&reading.words[*at].word.text);
     !content.is_empty() && (has_stop_word || content.iter().all(is_english_word))
@@ -325,7 +325,7 @@ fn may_be_foreign(
     let reading = query.reading;
     let lexicon = &query.router.lexicon;
     let is_foreign = |at: usize| {
-        let (read, written) = (&reading.words[at], reading.written(at));
+        let (read, written) = (&reading.words[at], reading.as_typed(at));
         if read.name || (evidence.found.contains(&at) && !reading.is_corrected(at)) {
             return false;
         }
@@ -337,7 +337,7 @@ fn may_be_foreign(
     };
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;
-        reading.written(at).chars().all(char::is_lowercase)
+        reading.as_typed(at).chars().all(char::is_lowercase)
             && lexicon.function_words.contains_key(text)
             && !lexicon.english_words.contains(text)
     };
@@ -434,7 +434,7 @@ fn is_certain(query: &QueryContext<'_>, language: Option<Language>) -> bool {
     };
     let is_own = |at: usize| {
         let word = &reading.words[at].word;
-        reading.written(at).is_ascii() && !is_function_word(at) && query.cx.documents(&word.stem) > 0
+        reading.as_typed(at).is_ascii() && !is_function_word(at) && query.cx.documents(&word.stem) > 0
     };
     !matches!(language, Language::Listed(_) | Language::Undetermined)
         || words().filter(|at| is_function_word(*at)).count() > words().filter(|at| is_own(*at)).count()

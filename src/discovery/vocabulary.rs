@@ -33,7 +33,7 @@ impl Vocabulary {
     }
 
     /// Returns the written form in which the stem was first seen.
-    pub fn written(&self, id: StemId) -> &str {
+    pub fn written_form(&self, id: StemId) -> &str {
         let (from, to) = self.ends[id as usize];
         if from == to { self.stem(id) } else { slice(&self.text, from as usize..to as usize) }
     }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(v.len(), 1000);
         for (i, id) in ids.iter().enumerate() {
             assert_eq!(v.find(&format!("stem{i}")), Some(*id));
-            assert_eq!(v.written(*id), format!("stems{i}"));
+            assert_eq!(v.written_form(*id), format!("stems{i}"));
         }
         assert_eq!(v.find("other"), None);
         let (text, ends) = v.parts();

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
-use skills_api::operations::Written;
+use skills_api::operations::SerializedResult;
 use skills_api::{Error, SingleFlight};
 
 /// A response body and its entity tag (RFC 9110, section 8.8.3).
@@ -23,7 +23,7 @@ pub(super) struct Tagged {
 pub(super) struct SharedResult {
     pub all: Tagged,
     /// Set if other callers may not see all of it.
-    pub restricted: Option<Written>,
+    pub restricted: Option<SerializedResult>,
 }
 
 /// Responses in progress, by request.

@@ -18,8 +18,9 @@ use super::cached_response::{SharedResult, Tagged};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, Writing, Written, ensure_few_values,
-    from_query, large_body_permit, large_response_permit, large_wait_permit, response_permit,
+    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, SerializedResult, Writing,
+    ensure_few_values, from_query, large_body_permit, large_response_permit, large_wait_permit,
+    response_permit,
 };
 use skills_api::{Code, Error};
 use skills_store::RunId;
@@ -188,7 +189,7 @@ async fn looked(
     Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), Tagged::new).answer(headers))
 }
 
-fn place_of(run: &RunId) -> String {
+fn location_header(run: &RunId) -> String {
     format!("/v1/runs/{run}")
 }
 
@@ -198,12 +199,12 @@ pub(super) fn broken() -> Error {
 }
 
 /// Builds a JSON response; one returned before its run ended states where the run can be followed (RFC 9110, 15.3.3).
-fn json(status: u16, answer: Written) -> Response {
+fn json(status: u16, answer: SerializedResult) -> Response {
     let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     if let Some(run) = &answer.continuing_run {
         *response.status_mut() = StatusCode::ACCEPTED;
-        if let Ok(place) = HeaderValue::from_str(&place_of(run)) {
+        if let Ok(place) = HeaderValue::from_str(&location_header(run)) {
             response.headers_mut().insert(header::LOCATION, place);
         }
     }

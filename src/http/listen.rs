@@ -375,7 +375,7 @@ impl Line {
 
     fn wrote<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if self.evicted.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(late("replaced by another connection")));
+            return Poll::Ready(Err(timeout_error("replaced by another connection")));
         }
         if polled.is_ready() {
             self.stuck = None;
@@ -385,7 +385,7 @@ impl Line {
         let wait = self.patience.write;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
         match stuck.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(late("the peer does not read"))),
+            Poll::Ready(()) => Poll::Ready(Err(timeout_error("the peer does not read"))),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -444,7 +444,7 @@ impl DrainLimits {
     }
 }
 
-fn late(why: &str) -> io::Error {
+fn timeout_error(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
@@ -456,7 +456,7 @@ impl AsyncRead for Line {
     ) -> Poll<io::Result<()>> {
         let line = &mut *self;
         if line.evicted.as_mut().poll(cx).is_ready() || line.idle_too_long(cx) {
-            return Poll::Ready(Err(late("incomplete request")));
+            return Poll::Ready(Err(timeout_error("incomplete request")));
         }
         if line.framing.stop.is_none() {
             let known = buffer.filled().len();

@@ -87,7 +87,7 @@ pub(super) async fn follow(
     let runs = app.feed.subscribe().await?;
     let news = run.is_none().then(|| core.events());
     let log = core.event_log().await?;
-    let mut ready = VecDeque::from([Queued::Frame(Frame::default().retry(RECONNECT_DELAY))]);
+    let mut ready = VecDeque::from([NextItem::Frame(Frame::default().retry(RECONNECT_DELAY))]);
     let after = match (requested_after, &run) {
         // A number past the last event comes from another store: there is nothing to resume.
         (Some(requested_after), _) if requested_after > newest => {
@@ -106,7 +106,7 @@ pub(super) async fn follow(
         ready.push_back(named("scan", &json!(found.scan)));
         ready.push_back(named("index", &json!(found.index)));
     }
-    let following = Following {
+    let following = StreamState {
         core: Arc::clone(core),
         run,
         after,
@@ -134,7 +134,7 @@ pub(super) async fn follow(
 }
 
 /// The state of one stream.
-struct Following {
+struct StreamState {
     core: SharedClient,
     /// The run, or all runs if `None`.
     run: Option<RunId>,
@@ -142,7 +142,7 @@ struct Following {
     after: u64,
     runs: Receiver<Arc<Broadcast>>,
     news: Option<Receiver<Event>>,
-    ready: VecDeque<Queued>,
+    ready: VecDeque<NextItem>,
     /// Whether the store may contain events after the last one.
     behind: bool,
     /// Held until the page of events that was read last is sent.
@@ -158,13 +158,13 @@ struct Following {
 }
 
 /// What is sent next.
-enum Queued {
+enum NextItem {
     Frame(Frame),
     /// An event, serialized with the rights that the caller has when it is sent.
     Event(u64, Arc<Broadcast>),
 }
 
-impl Following {
+impl StreamState {
     /// Returns the next frame; `None` when the service shuts down, or the caller may not follow any longer.
     async fn next(&mut self) -> Option<Frame> {
         loop {
@@ -172,8 +172,8 @@ impl Following {
                 return None;
             }
             match self.ready.pop_front() {
-                Some(Queued::Frame(frame)) => return Some(frame),
-                Some(Queued::Event(number, event)) => {
+                Some(NextItem::Frame(frame)) => return Some(frame),
+                Some(NextItem::Event(number, event)) => {
                     let Broadcast::Event(event) = &*event else { continue };
                     let frame = Frame::default().id(number.to_string()).event("run");
                     return Some(frame.data(event.json_for(self.admin)));
@@ -228,7 +228,7 @@ impl Following {
         let other = self.run.as_ref().is_some_and(|run| *run != event.run);
         if !other && number > self.after {
             self.after = number;
-            self.ready.push_back(Queued::Event(number, queued));
+            self.ready.push_back(NextItem::Event(number, queued));
         }
     }
 
@@ -285,7 +285,7 @@ async fn next_event(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvErr
 }
 
 /// Events without a number: a client that reconnects reads the current state.
-fn frame(news: &Event) -> Queued {
+fn frame(news: &Event) -> NextItem {
     match news {
         Event::Catalog(change) => named(
             "catalogue",
@@ -308,6 +308,6 @@ fn frame(news: &Event) -> Queued {
     }
 }
 
-fn named(kind: &str, data: &Value) -> Queued {
-    Queued::Frame(Frame::default().event(kind).data(data.to_string()))
+fn named(kind: &str, data: &Value) -> NextItem {
+    NextItem::Frame(Frame::default().event(kind).data(data.to_string()))
 }

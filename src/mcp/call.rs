@@ -75,7 +75,7 @@ pub async fn operation(
     }
     let progress = Progress::follow(server, cx, &caller.trace_id).await;
     let made = Invocation { server, operation, arguments, explain, caller, cx, lent };
-    let response = made.through(way, ticket, request.input_responses).await;
+    let response = made.invoke(way, ticket, request.input_responses).await;
     progress.end().await;
     response
 }
@@ -108,7 +108,7 @@ struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
-    async fn through(
+    async fn invoke(
         &self,
         way: ElicitationMode,
         ticket: Option<Ticket>,

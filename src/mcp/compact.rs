@@ -8,7 +8,7 @@ pub const EXPLAIN: &str = "explain";
 
 /// The fields of each operation's short result, as paths: lists are traversed, `*` matches every field, and a number
 /// after a colon is the maximum number of bytes of a text. Results of other operations are short anyway.
-const FORMS: [(&str, &[&str]); 17] = [
+const COMPACT_FIELDS: [(&str, &[&str]); 17] = [
     (
         "skill.discover",
         &[
@@ -230,7 +230,7 @@ const EXECUTED: &[&str] =
 
 /// Returns the short form of an operation's result.
 pub fn short(operation: &str, answer: Value) -> Value {
-    match FORMS.iter().find(|(name, _)| *name == operation) {
+    match COMPACT_FIELDS.iter().find(|(name, _)| *name == operation) {
         Some((_, paths)) => picked(answer, paths).unwrap_or_else(|| Value::Object(Map::new())),
         None => answer,
     }

@@ -124,7 +124,7 @@ enum Full {
 
 /// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rejected {
+enum RejectReason {
     /// This owner has no such session.
     Unknown,
     /// The caller's key has lost scopes since the session's last request.
@@ -196,17 +196,17 @@ impl Connections {
         id: &str,
         caller: Option<&Caller>,
         request: Option<String>,
-    ) -> Result<InUse, Rejected> {
+    ) -> Result<InUse, RejectReason> {
         let owner = owner_of(caller);
         self.with(|sessions| {
             let session = sessions.get_mut(id).filter(|session| session.owner == owner);
-            let session = session.ok_or(Rejected::Unknown)?;
+            let session = session.ok_or(RejectReason::Unknown)?;
             if session.has_lost_scopes(caller) {
-                return Err(Rejected::LostScopes);
+                return Err(RejectReason::LostScopes);
             }
             session.caller = caller.cloned();
             if request.as_ref().is_some_and(|request| !session.requests.insert(request.clone())) {
-                return Err(Rejected::DuplicateId);
+                return Err(RejectReason::DuplicateId);
             }
             session.in_use += 1;
             session.used = Instant::now();
@@ -390,12 +390,12 @@ pub async fn admit(
                     Err(error) => jsonrpc::busy(&error),
                 }
             }
-            Err(Rejected::Unknown) => unknown(),
-            Err(Rejected::LostScopes) => {
+            Err(RejectReason::Unknown) => unknown(),
+            Err(RejectReason::LostScopes) => {
                 connections.revoke(&id).await;
                 unknown()
             }
-            Err(Rejected::DuplicateId) => duplicate_id(),
+            Err(RejectReason::DuplicateId) => duplicate_id(),
         },
         None if method.as_deref() == Some("initialize") => {
             begin(&connections, caller.as_ref(), request, next).await

@@ -48,7 +48,7 @@ fn main(skill: &Skill) -> Resource {
         .with_description(&skill.description)
         .with_mime_type(kind)
         .with_size(skill.bytes)
-        .with_meta(meta(DIGEST, json!(written(skill.digest))))
+        .with_meta(meta(DIGEST, json!(format_digest(skill.digest))))
 }
 
 /// Returns the URI templates.
@@ -73,7 +73,7 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
         resources::content(core, &skill, &path).await
     };
     let content = found.await.map_err(|error| at(failed(&error), address))?;
-    let meta = meta(DIGEST, json!(written(content.digest)));
+    let meta = meta(DIGEST, json!(format_digest(content.digest)));
     let contents = match String::from_utf8(content.bytes) {
         // Text is returned byte for byte, so that digests match.
         Ok(text) if !text.contains('\0') => ResourceContents::text(text, address),
@@ -162,7 +162,7 @@ fn entry_of(skill: &Skill, manifest: SkillManifest) -> Result<Entry, Error> {
     let files = manifest
         .files
         .into_iter()
-        .map(|file| SkillResource::new(uri::of(skill, &file.path), written(file.digest), file.size));
+        .map(|file| SkillResource::new(uri::of(skill, &file.path), format_digest(file.digest), file.size));
     let entry = Entry::new(
         uri::of(skill, resources::MAIN),
         entry_frontmatter,
@@ -205,7 +205,7 @@ pub fn completed(mut all: Vec<String>, value: &str) -> CompletionInfo {
     CompletionInfo::with_pagination(all, total, more).unwrap_or_default()
 }
 
-fn written(digest: Digest) -> String {
+fn format_digest(digest: Digest) -> String {
     format!("sha256:{digest}")
 }
 

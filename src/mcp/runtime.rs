@@ -94,7 +94,7 @@ pub async fn call(
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
     let made = ToolInvocation { server, named, arguments, session: &session, caller, cx, confirmed };
-    match made.through(ticket, request.input_responses).await {
+    match made.invoke(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
             // If requests are stateless, the model itself has to pass the session id again.
             let lasts = server.inner().settings.transport.lasts(cx);
@@ -137,17 +137,17 @@ async fn session(
         if named.tool != Tool::Load && named.compat.is_none() {
             return Ok(session);
         }
-        let view = through(server, caller, "session.show", json!({ SESSION: session })).await?;
+        let view = call_operation(server, caller, "session.show", json!({ SESSION: session })).await?;
         let view: SessionView = read(view)?;
         let settings = &view.settings;
         if settings.instructions != Instructions::ToolResult || (named.compat.is_some() && !settings.compat) {
             let arguments = json!({ SESSION: view.session_id, "settings": change });
-            through(server, caller, "session.configure", arguments).await?;
+            call_operation(server, caller, "session.configure", arguments).await?;
         }
         return Ok(view.session_id);
     }
     let new = async || {
-        let view = through(server, caller, "session.new", json!(change)).await?;
+        let view = call_operation(server, caller, "session.new", json!(change)).await?;
         read::<SessionView>(view).map(|view| view.session_id)
     };
     if !inner.settings.transport.lasts(cx) {
@@ -164,7 +164,12 @@ async fn session(
 }
 
 /// Calls an operation of the table, with its scope checks and errors.
-async fn through(server: &Server, caller: &Caller, name: &str, arguments: Value) -> Result<Value, Error> {
+async fn call_operation(
+    server: &Server,
+    caller: &Caller,
+    name: &str,
+    arguments: Value,
+) -> Result<Value, Error> {
     let found = operation(name)
         .ok_or_else(|| Error::new(Code::InternalError, format!("there is no operation {name}")))?;
     found.call(&server.inner().service, caller, arguments).await
@@ -193,7 +198,7 @@ struct ToolInvocation<'a> {
 }
 
 impl ToolInvocation<'_> {
-    async fn through(
+    async fn invoke(
         &self,
         ticket: Option<Ticket>,
         responses: Option<InputResponses>,
@@ -261,7 +266,7 @@ impl ToolInvocation<'_> {
             "arguments": self.arguments,
             DIGEST: confirmed,
         });
-        let answer = through(self.server, self.caller, "session.tool", arguments).await?;
+        let answer = call_operation(self.server, self.caller, "session.tool", arguments).await?;
         let mut result = read::<ToolReply>(answer)?.result;
         // A later call has to name the session, and a model reads the text, not the result's `_meta`.
         if let (Tool::Load, Some(receipt)) = (self.named.tool, result.as_object_mut()) {

@@ -162,12 +162,12 @@ fn may_read(caller: &Caller) -> Result<(), Error> {
 
 /// Waits until a part of the core is complete; after a timeout the caller uses what is available.
 pub(super) async fn wait_for(core: &SharedClient, needs: CoreParts) {
-    if tokio::time::timeout(SCAN_TIMEOUT, through(core, needs)).await.is_err() {
+    if tokio::time::timeout(SCAN_TIMEOUT, wait_until_complete(core, needs)).await.is_err() {
         tracing::warn!("the scan is incomplete; using the skills found so far");
     }
 }
 
-async fn through(core: &SharedClient, needs: CoreParts) {
+async fn wait_until_complete(core: &SharedClient, needs: CoreParts) {
     // Subscribe first, so that no event between the query and the wait is lost.
     let mut news = core.events();
     loop {

@@ -6,6 +6,6 @@ mod types;
 pub use state::{allowed, transition};
 pub use types::time_was_over;
 pub use types::{
-    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next,
-    RunSnapshot, RunState, TransitionError, Verdict, WorkerReport,
+    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
+    RunState, Transition, TransitionError, Verdict, WorkerReport,
 };

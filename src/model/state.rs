@@ -8,8 +8,8 @@
 use strum::IntoEnumIterator as _;
 
 use super::types::{
-    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next,
-    RunSnapshot, RunState, TransitionError, Verdict, WorkerReport, time_was_over,
+    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
+    RunState, Transition, TransitionError, Verdict, WorkerReport, time_was_over,
 };
 
 /// Returns the user commands that a run currently accepts, in the order of [`CommandName`].
@@ -34,7 +34,7 @@ fn takes_resume(run: &RunSnapshot) -> bool {
 ///
 /// # Errors
 /// Returns a [`TransitionError`] with the commands that the run accepts instead.
-pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, TransitionError> {
+pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Transition, TransitionError> {
     match command {
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
         Command::Work { fence, report } => apply_report(run, *fence, report),
@@ -47,18 +47,18 @@ pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, Transiti
         Command::Ask(gate) => ask(run, gate),
         Command::Resume => resume(run),
         Command::Expire(expiry) => expire(run, *expiry),
-        Command::Replay => Ok(Next::NewRun { paused: false }),
-        Command::Fork => Ok(Next::NewRun { paused: true }),
+        Command::Replay => Ok(Transition::NewRun { paused: false }),
+        Command::Fork => Ok(Transition::NewRun { paused: true }),
     }
 }
 
-fn to(run: &RunSnapshot, state: RunState) -> Next {
-    Next::Move { state, fence: run.fence, lease: Lease::Release, paused: false, gate: None }
+fn to(run: &RunSnapshot, state: RunState) -> Transition {
+    Transition::Move { state, fence: run.fence, lease: Lease::Release, paused: false, gate: None }
 }
 
 /// Returns the transition of a run whose wait has ended: it continues, unless it was paused in the meantime.
-fn on_with(run: &RunSnapshot) -> Next {
-    Next::Move {
+fn on_with(run: &RunSnapshot) -> Transition {
+    Transition::Move {
         state: RunState::Pending,
         fence: run.fence,
         lease: Lease::Release,
@@ -67,7 +67,11 @@ fn on_with(run: &RunSnapshot) -> Next {
     }
 }
 
-fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Result<Next, TransitionError> {
+fn claim(
+    run: &RunSnapshot,
+    lease_expired: bool,
+    attempts_used_up: bool,
+) -> Result<Transition, TransitionError> {
     let state = match run.state {
         RunState::Pending if !run.paused => {
             if run.replays {
@@ -77,7 +81,7 @@ fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Resu
             }
         }
         active if active.is_active() && lease_expired && attempts_used_up => {
-            return Ok(Next::Move {
+            return Ok(Transition::Move {
                 state: RunState::Failed,
                 fence: run.fence + 1,
                 lease: Lease::Release,
@@ -88,21 +92,29 @@ fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Resu
         active if active.is_active() && lease_expired => active,
         _ => return Err(TransitionError::NotClaimable),
     };
-    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, paused: run.paused, gate: None })
+    Ok(Transition::Move { state, fence: run.fence + 1, lease: Lease::Grant, paused: run.paused, gate: None })
 }
 
-fn apply_report(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, TransitionError> {
+fn apply_report(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Transition, TransitionError> {
     if fence != run.fence || !run.state.is_active() {
         return Err(TransitionError::StaleFence { presented: fence, present: run.fence });
     }
     Ok(match report {
-        WorkerReport::Checkpoint => {
-            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, paused: run.paused, gate: None }
-        }
-        WorkerReport::Pause => {
-            Next::Move { state: RunState::Pending, fence, lease: Lease::Release, paused: true, gate: None }
-        }
-        WorkerReport::Wait(gate) => Next::Move {
+        WorkerReport::Checkpoint => Transition::Move {
+            state: RunState::Running,
+            fence,
+            lease: Lease::Keep,
+            paused: run.paused,
+            gate: None,
+        },
+        WorkerReport::Pause => Transition::Move {
+            state: RunState::Pending,
+            fence,
+            lease: Lease::Release,
+            paused: true,
+            gate: None,
+        },
+        WorkerReport::Wait(gate) => Transition::Move {
             state: match gate {
                 Gate::Human { .. } => RunState::WaitingForHuman,
                 Gate::Signal { .. } => RunState::WaitingForSignal,
@@ -117,9 +129,9 @@ fn apply_report(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<
     })
 }
 
-fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
+fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Transition, TransitionError> {
     if run.decided.as_ref() == Some(decision) {
-        return Ok(Next::Unchanged);
+        return Ok(Transition::Unchanged);
     }
     if run.state != RunState::WaitingForHuman {
         if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
@@ -155,10 +167,10 @@ fn record_approval(
     decision: &Decision,
     by: &str,
     need: u32,
-) -> Result<Next, TransitionError> {
+) -> Result<Transition, TransitionError> {
     // Conditions that reject a single approval also reject one of several.
     let decided = decide(run, decision)?;
-    let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
+    let (Transition::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
         (&decided, &run.gate)
     else {
         return Ok(decided);
@@ -167,7 +179,7 @@ fn record_approval(
     let agrees =
         approvals.is_empty() || (approvals.choice, &approvals.result) == (decision.choice, &decision.result);
     let by: Vec<String> = match (approved, agrees) {
-        (true, true) => return Ok(Next::Unchanged),
+        (true, true) => return Ok(Transition::Unchanged),
         (false, true) => approvals.by.iter().cloned().chain([by.to_owned()]).collect(),
         // No other person has approved with the earlier choice.
         (true, false) if approvals.by.len() == 1 => approvals.by.clone(),
@@ -176,7 +188,7 @@ fn record_approval(
     if u32::try_from(by.len()).unwrap_or(u32::MAX) >= need {
         return Ok(decided);
     }
-    Ok(Next::Move {
+    Ok(Transition::Move {
         state: run.state,
         fence: run.fence,
         lease: Lease::Release,
@@ -197,9 +209,9 @@ fn differs(step: &str, approvals: &Approvals) -> String {
 }
 
 /// Accepts a decision only if it was recorded before.
-fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
-    if decide(run, decision)? == Next::Unchanged {
-        return Ok(Next::Unchanged);
+fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Transition, TransitionError> {
+    if decide(run, decision)? == Transition::Unchanged {
+        return Ok(Transition::Unchanged);
     }
     let needed = format!("step {} started to wait only now; review it first", decision.step);
     Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
@@ -236,7 +248,7 @@ fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), Tra
     }
 }
 
-fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Next, TransitionError> {
+fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Transition, TransitionError> {
     match run.state {
         RunState::WaitingForHuman | RunState::WaitingForSignal => Ok(to(
             run,
@@ -249,7 +261,7 @@ fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Next, TransitionError> {
     }
 }
 
-fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
+fn signal(run: &RunSnapshot, name: &str) -> Result<Transition, TransitionError> {
     match (run.state, &run.gate) {
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(on_with(run))
@@ -258,15 +270,15 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
             Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited}, not {name}"))))
         }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
-        _ => Ok(Next::SignalBuffered),
+        _ => Ok(Transition::SignalBuffered),
     }
 }
 
-fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
+fn cancel(run: &RunSnapshot) -> Result<Transition, TransitionError> {
     match run.state {
-        RunState::Canceled => Ok(Next::Unchanged),
+        RunState::Canceled => Ok(Transition::Unchanged),
         RunState::Completed | RunState::Failed => Err(invalid(run, "cancel", None)),
-        active if active.is_active() => Ok(Next::Move {
+        active if active.is_active() => Ok(Transition::Move {
             state: RunState::Canceled,
             fence: run.fence + 1,
             lease: Lease::Release,
@@ -279,27 +291,27 @@ fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
 
 /// Pauses a run without losing work: immediately if no worker owns it, otherwise before its next step, or when its
 /// wait ends.
-fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
+fn pause(run: &RunSnapshot) -> Result<Transition, TransitionError> {
     if run.state.is_terminal() || run.state == RunState::Failed {
         return Err(invalid(run, "pause", Some("no step is running".to_owned())));
     }
     if run.paused {
-        return Ok(Next::Unchanged);
+        return Ok(Transition::Unchanged);
     }
     let lease = if run.state.is_active() { Lease::Keep } else { Lease::Release };
-    Ok(Next::Move { state: run.state, fence: run.fence, lease, paused: true, gate: run.gate.clone() })
+    Ok(Transition::Move { state: run.state, fence: run.fence, lease, paused: true, gate: run.gate.clone() })
 }
 
 /// Replaces the gate of the waiting step by another one.
-fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
+fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Transition, TransitionError> {
     match (run.state, &run.gate, gate) {
         (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
-            Ok(Next::Unchanged)
+            Ok(Transition::Unchanged)
         }
         (RunState::WaitingForHuman, Some(Gate::Human { step: at, .. }), Gate::Human { step, .. })
             if at == step =>
         {
-            Ok(Next::Move {
+            Ok(Transition::Move {
                 state: run.state,
                 fence: run.fence,
                 lease: Lease::Release,
@@ -311,7 +323,7 @@ fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
     }
 }
 
-fn resume(run: &RunSnapshot) -> Result<Next, TransitionError> {
+fn resume(run: &RunSnapshot) -> Result<Transition, TransitionError> {
     if takes_resume(run) {
         return Ok(to(run, RunState::Pending));
     }

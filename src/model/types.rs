@@ -407,7 +407,7 @@ pub enum Lease {
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum Transition {
     /// The state of the run changes.
     Move {
         state: RunState,

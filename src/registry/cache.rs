@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::folder_state::{FolderState, KnownFolder, KnownFolders};
 use super::roots::RootSpec;
-use super::tree::{Known, Outcome, Record, Stamp, Tree};
+use super::tree::{KnownOutcomes, Outcome, Record, Stamp, Tree};
 use super::walk::Siblings;
 use skills_base::blocks::{BlockWriter, Blocks, FileFrom};
 use skills_base::files::open_regular;
@@ -51,7 +51,7 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 ///
 /// # Errors
 /// Returns the reason why it is not used, for diagnostics.
-pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), String> {
+pub(super) fn load(file: &Path, build: &str) -> Result<(KnownOutcomes, KnownFolders), String> {
     let (opened, _) = open_regular(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
         _ => format!("unreadable: {error}"),
@@ -81,7 +81,7 @@ pub(super) fn load(file: &Path, build: &str) -> Result<(Known, KnownFolders), St
         let main = main.map(|(name, siblings)| (name.into(), siblings));
         folders.insert(path.into_os_string(), KnownFolder { state, folders: Vec::new(), main });
     }
-    let mut known = Known::default();
+    let mut known = KnownOutcomes::default();
     while reader.at() < blocks.length() {
         let line = reader.record().map_err(|_| damaged())?;
         known.insert(postcard::from_bytes(line).map_err(|_| damaged())?);

@@ -69,7 +69,7 @@ pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_
 }
 
 /// Returns the known outcomes of the bundles at and below a folder.
-fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
+fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::KnownOutcomes {
     let here = tree.records.range((root, folder.into())..);
     let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
     here.map(|(_, record)| record.known()).collect()

@@ -98,7 +98,7 @@ impl Registry {
             settings,
             shared: Arc::clone(&shared),
             commands,
-            missed: send.missed(),
+            events_lost: send.events_lost(),
             tree: Tree::default(),
             watch,
             unsaved: false,

@@ -109,7 +109,7 @@ pub(super) struct KnownOutcome {
 }
 
 /// Known outcomes, found by location as text.
-pub(super) type Known = HashSet<KnownOutcome>;
+pub(super) type KnownOutcomes = HashSet<KnownOutcome>;
 
 impl Borrow<OsStr> for KnownOutcome {
     fn borrow(&self) -> &OsStr {
@@ -176,7 +176,7 @@ pub(super) enum ScanReport {
 
 /// The context of a scan.
 pub(super) struct Scan<'a> {
-    pub known: &'a Known,
+    pub known: &'a KnownOutcomes,
     pub folders: &'a KnownFolders,
     pub stop: &'a AtomicBool,
     pub threads: usize,
@@ -487,7 +487,7 @@ mod tests {
         let swapped = inside.path().join("swapped");
         std::os::unix::fs::symlink(outside.path(), &swapped).unwrap();
         let mut tree = tree(inside.path());
-        let (known, folders) = (Known::default(), KnownFolders::default());
+        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let (stop, parsed) = (AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders: &folders, stop: &stop, threads: 2, parsed: &parsed };
         // The case of a folder that was replaced by a link after the event that triggers the rescan.

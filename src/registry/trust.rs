@@ -136,13 +136,13 @@ struct Inner {
     file: Option<PathBuf>,
     shipped: PathBuf,
     named: Vec<PathBuf>,
-    pins: Mutex<Read>,
+    pins: Mutex<CachedPins>,
     digest_cache: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
 
 /// The pins as last read, and the stamp of the file at that time.
 #[derive(Debug, Default)]
-struct Read {
+struct CachedPins {
     stamp: Option<FileStamp>,
     pins: Arc<Pins>,
 }
@@ -308,7 +308,7 @@ impl Trust {
         let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };
         let stamp = stamp(file);
         if stamp.is_none() || read.stamp != stamp {
-            *read = Read::default();
+            *read = CachedPins::default();
             read.pins = Arc::new(file::read(file)?);
             read.stamp = stamp;
         }

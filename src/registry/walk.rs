@@ -129,7 +129,7 @@ struct State {
 }
 
 /// A folder being read; the folders found in it are queued when it is dropped.
-struct Reading<'q> {
+struct FolderReader<'q> {
     queue: &'q Queue,
     folder: Folder,
     found: Vec<Folder>,
@@ -141,7 +141,7 @@ impl Queue {
     }
 
     /// Returns the next folder; `None` at the end of the walk.
-    fn next(&self, stop: &AtomicBool) -> Option<Reading<'_>> {
+    fn next(&self, stop: &AtomicBool) -> Option<FolderReader<'_>> {
         let mut state = self.state();
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -149,7 +149,7 @@ impl Queue {
             }
             if let Some(folder) = state.folders.pop() {
                 state.reading += 1;
-                return Some(Reading { queue: self, folder, found: Vec::new() });
+                return Some(FolderReader { queue: self, folder, found: Vec::new() });
             }
             if state.reading == 0 {
                 return None;
@@ -161,7 +161,7 @@ impl Queue {
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for FolderReader<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.state();
         state.reading -= 1;
@@ -313,7 +313,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::super::folder_state::KnownFolder;
-    use super::super::tree::Known;
+    use super::super::tree::KnownOutcomes;
     use super::*;
 
     fn write(root: &Path, path: &str) {
@@ -330,7 +330,7 @@ mod tests {
         let out = Mutex::new(Vec::new());
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-        let (known, stop, parsed) = (Known::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        let (known, stop, parsed) = (KnownOutcomes::default(), AtomicBool::new(false), AtomicUsize::new(0));
         let scan = Scan { known: &known, folders, stop: &stop, threads: 2, parsed: &parsed };
         walk(root, &real, std::slice::from_ref(&real), 0, &scan, &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {

@@ -14,7 +14,7 @@ use super::assemble::{all_incomplete, assemble, difference, has_own};
 use super::folder_state::KnownFolders;
 use super::handle::{RegistryEvent, Settings};
 use super::roots::{RootSpec, ShippedUse};
-use super::tree::{Known, Scan, ScanReport, Tree, probe_root};
+use super::tree::{KnownOutcomes, Scan, ScanReport, Tree, probe_root};
 use super::watch::Watch;
 use super::{Catalog, RootState, ScanProgress, cache, changes, shipped};
 use skills_base::sync::RwLockExt as _;
@@ -50,24 +50,24 @@ const WAITING_COMMANDS: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Commands {
     queue: SyncSender<Command>,
-    missed: Arc<AtomicBool>,
+    events_lost: Arc<AtomicBool>,
 }
 
 impl Commands {
     pub fn channel() -> (Self, Receiver<Command>) {
         let (queue, commands) = sync_channel(WAITING_COMMANDS);
-        (Self { queue, missed: Arc::default() }, commands)
+        (Self { queue, events_lost: Arc::default() }, commands)
     }
 
     /// Returns the flag that is set when a command was dropped because the queue was full.
-    pub fn missed(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.missed)
+    pub fn events_lost(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.events_lost)
     }
 
     /// Sends a command without waiting. The thread ends only with the registry.
     pub fn try_send(&self, command: Command) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
-            self.missed.store(true, Ordering::Relaxed);
+            self.events_lost.store(true, Ordering::Relaxed);
         }
     }
 
@@ -102,7 +102,7 @@ pub(super) struct Worker {
     pub shared: Arc<Shared>,
     pub commands: Receiver<Command>,
     /// Set when a command was dropped because the queue was full.
-    pub missed: Arc<AtomicBool>,
+    pub events_lost: Arc<AtomicBool>,
     pub tree: Tree,
     pub watch: Watch,
     pub unsaved: bool,
@@ -121,7 +121,7 @@ impl Worker {
         let mut polled = Instant::now();
         // An interrupted scan leaves a partial tree, which must not be published or cached.
         while !self.stopped() {
-            if self.missed.swap(false, Ordering::Relaxed) {
+            if self.events_lost.swap(false, Ordering::Relaxed) {
                 self.rescan();
             }
             match self.next(polled) {
@@ -187,7 +187,7 @@ impl Worker {
         let _ = self.shared.events.send(RegistryEvent::Progress(*self.shared.progress.borrow()));
     }
 
-    fn load(&self) -> (Known, KnownFolders) {
+    fn load(&self) -> (KnownOutcomes, KnownFolders) {
         let loaded = if self.settings.cache {
             cache::load(&cache::file(&self.settings.cache_dir, &self.settings.roots), &self.settings.build)
         } else {
@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    fn scan_all(&self, tree: &mut Tree, known: &(Known, KnownFolders), partly: bool) {
+    fn scan_all(&self, tree: &mut Tree, known: &(KnownOutcomes, KnownFolders), partly: bool) {
         for root in 0..tree.roots.len() {
             self.scan_root(tree, root, known, partly);
         }
@@ -226,7 +226,7 @@ impl Worker {
         &self,
         tree: &mut Tree,
         root: usize,
-        (known, folders): &(Known, KnownFolders),
+        (known, folders): &(KnownOutcomes, KnownFolders),
         partly: bool,
     ) {
         if tree.roots[root].real.is_none() {
@@ -288,7 +288,7 @@ impl Worker {
             }
             return;
         }
-        let (known, folders) = (Known::default(), KnownFolders::default());
+        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
         let scan = Scan { known: &known, folders: &folders, stop, threads: 1, parsed };
@@ -306,7 +306,7 @@ impl Worker {
             return;
         }
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let (known, folders) = (Known::default(), KnownFolders::default());
+        let (known, folders) = (KnownOutcomes::default(), KnownFolders::default());
         let shared = Arc::clone(&self.shared);
         let (stop, parsed) = (&shared.stop, &shared.parsed);
         let scan = Scan { known: &known, folders: &folders, stop, threads: threads(), parsed };
@@ -330,7 +330,7 @@ impl Worker {
 
     fn rescan(&mut self) {
         let records = self.tree.records.values();
-        let known: Known = records.map(|record| record.known()).collect();
+        let known: KnownOutcomes = records.map(|record| record.known()).collect();
         let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &(known, KnownFolders::default()), false);

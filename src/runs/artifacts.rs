@@ -12,7 +12,7 @@ use super::uploads::Uploads;
 use skills_base::{hex, private_files};
 
 /// Number of leading bytes from which the media type is detected.
-const HEAD: usize = 512;
+const SNIFF_BYTES: usize = 512;
 
 /// Size of the read buffer in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -165,7 +165,7 @@ impl Artifacts {
         private_files::create_folder(&self.folder)?;
         let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(&self.folder)?;
         let mut hash = Sha256::new();
-        let mut head = Vec::with_capacity(HEAD);
+        let mut head = Vec::with_capacity(SNIFF_BYTES);
         let mut bytes = 0_u64;
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -175,7 +175,7 @@ impl Artifacts {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
-            head.extend_from_slice(&read[..read.len().min(HEAD - head.len())]);
+            head.extend_from_slice(&read[..read.len().min(SNIFF_BYTES - head.len())]);
             hash.update(read);
             draft.write_all(read)?;
             bytes += read.len() as u64;
@@ -335,7 +335,7 @@ fn media_type(name: &str, head: &[u8]) -> &'static str {
 fn is_text(head: &[u8]) -> bool {
     let sound = match std::str::from_utf8(head) {
         Ok(_) => true,
-        Err(e) => e.error_len().is_none() && head.len() == HEAD,
+        Err(e) => e.error_len().is_none() && head.len() == SNIFF_BYTES,
     };
     sound && !head.contains(&0)
 }

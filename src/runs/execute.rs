@@ -205,7 +205,7 @@ impl Engine {
         let (engine, run) = (self.clone(), claimed.run.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let options = &run.options;
-            let conformance = stated(options, engine.conformance);
+            let conformance = required_conformance(options, engine.conformance);
             plan.capabilities.values().all(|capability| {
                 let is_unchanged = |pins| {
                     engine.caller.changed(capability, conformance, options.unsandboxed, pins).is_none()
@@ -290,7 +290,7 @@ impl Engine {
     /// Returns why nothing can execute a capability of a run now; `None` if something can.
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
         let options = &run.options;
-        self.caller.obstacle(capability, stated(options, self.conformance), options.unsandboxed)
+        self.caller.obstacle(capability, required_conformance(options, self.conformance), options.unsandboxed)
     }
 }
 
@@ -310,7 +310,7 @@ pub(super) fn before_first_step(scheduler: &Scheduler) -> Option<ApprovalRequest
 }
 
 /// Returns the conformance level that a run demands.
-fn stated(options: &RunOptions, default: Conformance) -> Conformance {
+fn required_conformance(options: &RunOptions, default: Conformance) -> Conformance {
     options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or(default)
 }
 
@@ -320,7 +320,7 @@ pub(super) fn settings(
     default: Conformance,
 ) -> (Conformance, std::collections::BTreeMap<String, PathBuf>) {
     let options = &progress.run.options;
-    let conformance = stated(options, default);
+    let conformance = required_conformance(options, default);
     let files = options.files.iter().map(|(name, path)| (name.clone(), PathBuf::from(path))).collect();
     (conformance, files)
 }

@@ -88,17 +88,17 @@ impl Grants {
 
     /// Returns the decision about a step whose outcome is unknown.
     pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
-        self.about(step, digest).find_map(|grant| grant.choice)
+        self.matching_grants(step, digest).find_map(|grant| grant.choice)
     }
 
     /// Returns the outputs that a person stated for a step whose outcome was unknown.
     pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
-        let chosen = self.about(step, digest).find(|grant| grant.choice.is_some());
+        let chosen = self.matching_grants(step, digest).find(|grant| grant.choice.is_some());
         chosen.map(|grant| grant.result.clone()).unwrap_or_default()
     }
 
     /// Returns the matching approvals, newest first.
-    fn about(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
+    fn matching_grants(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
         self.open.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
     }
 }

@@ -71,11 +71,11 @@ const PROBE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Supervisor {
     tasks: JoinSet<()>,
-    shared: Arc<Shared>,
+    shared: Arc<SupervisorState>,
     grace: Duration,
 }
 
-struct Shared {
+struct SupervisorState {
     store: Arc<dyn Store>,
     execute: Arc<dyn Execute>,
     settings: SupervisorSettings,
@@ -94,7 +94,7 @@ struct Shared {
     resumed: Notify,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SupervisorState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("store", &self.store.describe()).finish_non_exhaustive()
     }
@@ -106,7 +106,7 @@ impl Supervisor {
     pub fn start(store: Arc<dyn Store>, execute: Arc<dyn Execute>, settings: SupervisorSettings) -> Self {
         let grace = settings.grace;
         let workers = settings.workers.max(1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SupervisorState {
             store,
             execute,
             settings,
@@ -160,7 +160,7 @@ impl Drop for Supervisor {
     }
 }
 
-async fn run_worker(shared: Arc<Shared>, name: WorkerId) {
+async fn run_worker(shared: Arc<SupervisorState>, name: WorkerId) {
     let leases = shared.settings.leases;
     while !shared.closing.is_cancelled() {
         if shared.draining.load(Ordering::SeqCst) || !shared.execute.may_claim() {
@@ -205,7 +205,7 @@ async fn run_worker(shared: Arc<Shared>, name: WorkerId) {
 }
 
 /// Looks for work whenever the store changes, and wakes a worker for it.
-async fn follow(shared: Arc<Shared>, here: ProcessIdentity) {
+async fn follow(shared: Arc<SupervisorState>, here: ProcessIdentity) {
     take_over(&shared, &here).await;
     follow_drain(&shared, &here.process()).await;
     let mut looked_after = Instant::now();
@@ -228,7 +228,7 @@ async fn follow(shared: Arc<Shared>, here: ProcessIdentity) {
 }
 
 /// Applies a drain request, or its withdrawal.
-async fn follow_drain(shared: &Shared, process: &str) {
+async fn follow_drain(shared: &SupervisorState, process: &str) {
     let name = format!("{DRAIN_PREFIX}{process}");
     let is_requested = match shared.store.documents(&name).await {
         Ok(found) => found.iter().any(|document| document.name == name),
@@ -245,7 +245,7 @@ async fn follow_drain(shared: &Shared, process: &str) {
     }
 }
 
-async fn poll_store(shared: &Shared, poll: u64) -> Result<(), StoreError> {
+async fn poll_store(shared: &SupervisorState, poll: u64) -> Result<(), StoreError> {
     let seen = shared.store.newest_event().await?;
     let due = shared.store.due().await?;
     if due.expired {
@@ -276,7 +276,7 @@ pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
 }
 
 /// Expires the leases of dead processes of this machine.
-async fn take_over(shared: &Shared, here: &ProcessIdentity) {
+async fn take_over(shared: &SupervisorState, here: &ProcessIdentity) {
     let holders = match shared.store.leaseholders().await {
         Ok(holders) => holders,
         Err(error) => return tracing::error!("looking for runs of dead workers: {error}"),
@@ -290,7 +290,7 @@ async fn take_over(shared: &Shared, here: &ProcessIdentity) {
 }
 
 /// Probes repeatedly whether the store can be written; the store's health follows from the result.
-async fn probe(shared: Arc<Shared>) {
+async fn probe(shared: Arc<SupervisorState>) {
     let mut failing = false;
     loop {
         match shared.store.probe().await {
@@ -310,7 +310,7 @@ async fn probe(shared: Arc<Shared>) {
 }
 
 /// Writes heartbeats and a description of this process's workers at intervals.
-async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
+async fn heartbeat(shared: Arc<SupervisorState>, name: WorkerId, process: String) {
     let started_ms = ClockReading::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");
     delete_lost_workers(&*shared.store, &ProcessIdentity::here(), started_ms).await;

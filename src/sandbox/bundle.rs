@@ -143,7 +143,7 @@ pub fn hash_chunks(
     }
 }
 
-type Known = HashMap<String, (FileStamp, String)>;
+type FileDigests = HashMap<String, (FileStamp, String)>;
 
 /// Maximum number of bundles in the cache; beyond, it starts empty.
 const MAX_CACHED: usize = 4096;
@@ -152,7 +152,7 @@ const MAX_CACHED: usize = 4096;
 /// to notice an edit early; the digests of the copy decide what may run.
 #[derive(Debug, Default)]
 pub struct ContentsCache {
-    bundles: Mutex<HashMap<PathBuf, Arc<Known>>>,
+    bundles: Mutex<HashMap<PathBuf, Arc<FileDigests>>>,
 }
 
 impl ContentsCache {
@@ -181,8 +181,8 @@ struct Walk<'a> {
     /// The destination of a copy.
     to: Option<&'a Path>,
     /// Digests of an earlier traversal; `None` if every byte has to be read.
-    known: Option<Arc<Known>>,
-    seen: Known,
+    known: Option<Arc<FileDigests>>,
+    seen: FileDigests,
     contents: Contents,
     files: usize,
     bytes: u64,
@@ -195,7 +195,7 @@ impl<'a> Walk<'a> {
             root,
             to,
             known: None,
-            seen: Known::new(),
+            seen: FileDigests::new(),
             contents: Contents::new(),
             files: 0,
             bytes: 0,

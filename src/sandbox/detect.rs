@@ -153,7 +153,7 @@ fn mechanisms_from(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>
 }
 
 /// Starts a supervisor for a probe and reads both of its responses.
-fn run_helper(helper: &Path, order: &LaunchMessage) -> Result<(Findings, Verdict), String> {
+fn run_helper(helper: &Path, message: &LaunchMessage) -> Result<(Findings, Verdict), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
     ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(failed)?;
@@ -166,7 +166,7 @@ fn run_helper(helper: &Path, order: &LaunchMessage) -> Result<(Findings, Verdict
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let verdict = send(&mut ours, order).and_then(|()| receive::<Verdict>(&mut ours));
+    let verdict = send(&mut ours, message).and_then(|()| receive::<Verdict>(&mut ours));
     if verdict.is_err() {
         let _ = child.kill();
     }

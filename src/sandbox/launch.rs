@@ -50,7 +50,7 @@ pub struct LaunchResult {
 /// Runs a script under the helper.
 pub async fn run_isolated(
     helper: &Path,
-    order: &LaunchMessage,
+    message: &LaunchMessage,
     stdin: &[u8],
     limits: &Limits,
     listener: Option<OutputListener>,
@@ -74,7 +74,7 @@ pub async fn run_isolated(
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
 
     let handed_over = timeout(HELPER_TIMEOUT, async {
-        to.write_all(&frame(order)?).await?;
+        to.write_all(&frame(message)?).await?;
         to.write_all(stdin).await
     });
     let handed_over = handed_over.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));

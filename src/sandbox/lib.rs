@@ -136,15 +136,15 @@ impl Sandbox {
         let prepared = tokio::task::spawn_blocking(move || preparer.prepare(spec))
             .await
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
-        let PreparedScript { order, stdin, limits, work, report, isolated, lease } = prepared;
+        let PreparedScript { message, stdin, limits, work, report, isolated, lease } = prepared;
         let work = Arc::new(work);
         // Without a file system of limited size, written files are counted.
-        let counted = order.plan.disk.is_none().then_some(&work);
+        let counted = message.plan.disk.is_none().then_some(&work);
         let mut ran = if isolated {
-            launch::run_isolated(self.preparer.helper(), &order, &stdin, &limits, output, counted, &cancel)
+            launch::run_isolated(self.preparer.helper(), &message, &stdin, &limits, output, counted, &cancel)
                 .await?
         } else {
-            launch::run_unsandboxed(&order.plan, stdin, &limits, output, counted, &cancel).await?
+            launch::run_unsandboxed(&message.plan, stdin, &limits, output, counted, &cancel).await?
         };
         // The user id is only released now that no process runs under it.
         drop(lease);

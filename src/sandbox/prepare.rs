@@ -33,7 +33,7 @@ pub struct Preparer {
 
 /// Everything needed to start one script.
 pub struct PreparedScript {
-    pub order: LaunchMessage,
+    pub message: LaunchMessage,
     pub stdin: Vec<u8>,
     pub limits: Limits,
     pub work: WorkDir,
@@ -166,7 +166,7 @@ impl Preparer {
                 .then_some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() });
         }
         Ok(PreparedScript {
-            order: LaunchMessage { plan, stdin: spec.stdin.len(), wrapper },
+            message: LaunchMessage { plan, stdin: spec.stdin.len(), wrapper },
             stdin: spec.stdin,
             limits: spec.limits,
             work,

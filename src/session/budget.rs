@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use super::compose::Listed;
+pub use super::compose::ListedEntry;
 pub use super::scale::Unit;
 use super::scale::{Descriptions, EntrySize, Limit, Scale};
 use skills_skill::client::{Bundled, Profile, Shortening};
@@ -49,7 +49,7 @@ pub enum Shown {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Allowance {
     /// Every entry in order, with its truncation; omitted ones have an empty description.
-    pub entries: Vec<(Listed, Shown)>,
+    pub entries: Vec<(ListedEntry, Shown)>,
     /// Use of the budget.
     #[serde(flatten)]
     pub fill: Fill,
@@ -131,7 +131,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl BudgetResult {
-    fn of(entries: &[(Listed, Shown)]) -> Self {
+    fn of(entries: &[(ListedEntry, Shown)]) -> Self {
         let mut made = Self::default();
         for (_, shown) in entries.iter().filter(|(entry, _)| !entry.bundled) {
             *match shown {
@@ -150,7 +150,7 @@ impl BudgetResult {
 
 impl Allowance {
     /// Returns the entries that are in the catalog.
-    pub fn included(&self) -> impl Iterator<Item = &Listed> {
+    pub fn included(&self) -> impl Iterator<Item = &ListedEntry> {
         self.entries
             .iter()
             .filter(|(_, shown)| !matches!(shown, Shown::Omitted { .. }))
@@ -158,8 +158,8 @@ impl Allowance {
     }
 
     /// Returns a catalog without a budget.
-    pub fn unlimited(entries: Vec<Listed>) -> Self {
-        let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
+    pub fn unlimited(entries: Vec<ListedEntry>) -> Self {
+        let size = |entry: &ListedEntry| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
         let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Complete)).collect();
         let fill = Fill {
@@ -176,7 +176,7 @@ impl Allowance {
 
 /// Returns the catalog as this client would send it, in the client's order, which decides which entries are kept.
 /// `uses` is how often each entry was loaded, for clients that consider it.
-pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
+pub fn shorten(entries: &[ListedEntry], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
     let budget = &profile.budget;
     let (scale, Limit { most: limit, from: limit_from, unbounded }) = Scale::of(budget, window);
     let bundled = profile.bundled.value();
@@ -202,7 +202,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
             Some(Shortening::WholeWhileFitting) => {
                 work.keep_descriptions_by_usage(uses, limit);
                 if work.total() > limit {
-                    let keeps = |(entry, _): &(Listed, Shown)| work.keeps_description(entry);
+                    let keeps = |(entry, _): &(ListedEntry, Shown)| work.keeps_description(entry);
                     let subject = if work.rows.iter().any(keeps) {
                         "all names and the descriptions of built-in skills"
                     } else {
@@ -261,7 +261,7 @@ pub fn without_description(client: &str) -> String {
 
 /// Returns the truncation of an entry before the budget is applied: its description may be too long in itself, or
 /// the client's settings may reduce it to its name.
-fn at_first(entry: &Listed) -> Shown {
+fn at_first(entry: &ListedEntry) -> Shown {
     if let Some(why) = &entry.name_only {
         return Shown::NameOnly { why: why.clone() };
     }
@@ -274,7 +274,7 @@ fn at_first(entry: &Listed) -> Shown {
 
 /// A catalog that is being truncated.
 struct Reduction<'a> {
-    rows: Vec<(Listed, Shown)>,
+    rows: Vec<(ListedEntry, Shown)>,
     /// Sizes of the entries without their descriptions.
     frames: Vec<EntrySize>,
     scale: Scale<'a>,
@@ -318,7 +318,7 @@ impl Reduction<'_> {
     }
 
     /// Returns whether the description of a built-in skill is shown also over budget.
-    fn keeps_description(&self, entry: &Listed) -> bool {
+    fn keeps_description(&self, entry: &ListedEntry) -> bool {
         entry.bundled && self.own.is_some_and(|own| own.keeps(&entry.name))
     }
 
@@ -334,7 +334,7 @@ impl Reduction<'_> {
         let mut order: Vec<usize> =
             (0..self.rows.len()).filter(|&at| !self.keeps_description(&self.rows[at].0)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
-        let original: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
+        let original: Vec<(ListedEntry, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {
             self.cut(at, 0, "over budget: its description no longer fits");
         }
@@ -419,7 +419,7 @@ impl Reduction<'_> {
     /// Removes all descriptions and the entries at the end that do not fit without them, then gives the rest back what
     /// fits: to each description the same number of characters.
     fn cut_then_omit(&mut self, limit: usize, least: u32, most: u32) {
-        let complete_rows: Vec<(Listed, Shown)> = self.rows.clone();
+        let complete_rows: Vec<(ListedEntry, Shown)> = self.rows.clone();
         for at in 0..self.rows.len() {
             if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
@@ -450,8 +450,8 @@ impl Reduction<'_> {
     /// Returns the largest number of characters for each description with which the entries of `name_only_rows` fit.
     fn longest_that_fits(
         &mut self,
-        name_only_rows: &[(Listed, Shown)],
-        complete_rows: &[(Listed, Shown)],
+        name_only_rows: &[(ListedEntry, Shown)],
+        complete_rows: &[(ListedEntry, Shown)],
         limit: usize,
         lengths: std::ops::RangeInclusive<u32>,
     ) -> Option<usize> {
@@ -472,7 +472,7 @@ impl Reduction<'_> {
     }
 
     /// Gives each entry in the catalog its description on one line, truncated to that many characters.
-    fn describe(&mut self, complete_rows: &[(Listed, Shown)], characters: usize) {
+    fn describe(&mut self, complete_rows: &[(ListedEntry, Shown)], characters: usize) {
         const MARK: &str = "...";
         for ((entry, shown), (original, before)) in self.rows.iter_mut().zip(complete_rows) {
             if matches!(shown, Shown::Omitted { .. }) {

@@ -3,24 +3,24 @@
 use super::*;
 use skills_skill::client::{Fact, profile};
 
-fn entries(count: usize, length: usize) -> Vec<Listed> {
+fn entries(count: usize, length: usize) -> Vec<ListedEntry> {
     (0..count)
-        .map(|i| Listed {
+        .map(|i| ListedEntry {
             name: format!("skill-{i:03}"),
             description: "d".repeat(length),
             location: Some(format!("/home/ann/.agents/skills/skill-{i:03}/SKILL.md").into()),
-            ..Listed::default()
+            ..ListedEntry::default()
         })
         .collect()
 }
 
 /// Returns skills of the client's own, of which only the length is known.
-fn own(skills: &[(&str, usize)]) -> Vec<Listed> {
-    let one = |(name, length): &(&str, usize)| Listed {
+fn own(skills: &[(&str, usize)]) -> Vec<ListedEntry> {
+    let one = |(name, length): &(&str, usize)| ListedEntry {
         name: (*name).to_owned(),
         description: ".".repeat(*length),
         bundled: true,
-        ..Listed::default()
+        ..ListedEntry::default()
     };
     skills.iter().map(one).collect()
 }
@@ -31,7 +31,7 @@ fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
 
 /// Returns the size of the catalog as Codex writes it, with its token estimate.
 fn codex_tokens(allowed: &Allowance) -> usize {
-    let line = |entry: &Listed| {
+    let line = |entry: &ListedEntry| {
         let space = if entry.description.is_empty() { "" } else { " " };
         let location = entry.location.as_ref().unwrap().display();
         format!("- {}: {}{space}(file: {location})\n", entry.name, entry.description)
@@ -184,7 +184,7 @@ fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
 
 /// Returns the number of characters of the catalog as `OpenClaw` writes it, with its note.
 fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
-    let entry = |entry: &Listed| {
+    let entry = |entry: &ListedEntry| {
         let name = &entry.name;
         let location = entry.location.as_ref().unwrap().display();
         let description = match entry.description.as_str() {
@@ -245,7 +245,7 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
     let many = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(
         many.entries[0],
-        (Listed { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Complete)
+        (ListedEntry { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Complete)
     );
 }
 

@@ -77,7 +77,8 @@ impl ToolNameFormat {
 
 /// A catalog entry as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Listed {
+#[schemars(rename = "Listed")]
+pub struct ListedEntry {
     /// The name to load it by; in a client's list, the client's name of the skill.
     pub name: String,
     /// Its description, possibly truncated.
@@ -244,7 +245,7 @@ pub fn compose(what: &ComposeInput<'_>) -> Composed {
 }
 
 /// Returns the L1 text of a skill: its entry in the catalog, as XML. Token counts of entries are based on it.
-pub fn entry_text(entry: &Listed) -> String {
+pub fn entry_text(entry: &ListedEntry) -> String {
     let mut text = format!(
         "<skill>\n<name>{}</name>\n<description>{}</description>\n",
         escaped(&entry.name),
@@ -279,7 +280,7 @@ fn rules(wire: ToolNameFormat, instructions: Instructions) -> String {
 
 /// Returns the catalog as it is in every call; empty without entries. It depends only on the skills, the format and the
 /// tool names, and is by far the longest part, so callers that compose often cache it.
-pub fn catalog_text(listed: &[Listed], form: Form, wire: ToolNameFormat) -> Composed {
+pub fn catalog_text(listed: &[ListedEntry], form: Form, wire: ToolNameFormat) -> Composed {
     let mut out = Composed::default();
     if listed.is_empty() {
         return out;
@@ -311,12 +312,12 @@ mod tests {
 
     use super::*;
 
-    fn listed(name: &str, description: &str) -> Listed {
-        Listed {
+    fn listed(name: &str, description: &str) -> ListedEntry {
+        ListedEntry {
             name: name.into(),
             description: description.into(),
             location: Some(format!("/s/{name}/SKILL.md").into()),
-            ..Listed::default()
+            ..ListedEntry::default()
         }
     }
 
@@ -334,7 +335,7 @@ mod tests {
         }
     }
 
-    fn xml(listed: &[Listed]) -> Composed {
+    fn xml(listed: &[ListedEntry]) -> Composed {
         catalog_text(listed, Form::Xml, ToolNameFormat::Dotted)
     }
 

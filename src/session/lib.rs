@@ -23,7 +23,9 @@ mod transcript;
 
 pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
-pub use budget::{Allowance, BudgetResult, Fill, Listed, Own, Shown, Unit, shorten, without_description};
+pub use budget::{
+    Allowance, BudgetResult, Fill, ListedEntry, Own, Shown, Unit, shorten, without_description,
+};
 pub use compose::{
     ComposeInput, Composed, ComposedPart, Form, Instructions, PartKind, ToolNameFormat, body_text,
     catalog_text, compose, entry_text,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use unicode_width::UnicodeWidthStr;
 
-use super::compose::Listed;
+use super::compose::ListedEntry;
 use skills_base::number::grouped;
 use skills_skill::client::{Bound, Budget, CountedFormat, Escape, ShareUnit};
 use skills_skill::slice;
@@ -175,7 +175,7 @@ impl<'a> Scale<'a> {
         self.known
     }
 
-    pub(super) fn frame(&self, entry: &Listed) -> EntrySize {
+    pub(super) fn frame(&self, entry: &ListedEntry) -> EntrySize {
         let path = || entry.location.as_deref().map(|path| path.display().to_string());
         let location = entry.written_location.clone().or_else(path).unwrap_or_default();
         let name = entry.title.as_deref().unwrap_or(&entry.name);

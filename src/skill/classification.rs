@@ -132,7 +132,7 @@ pub struct WithOrigin<T> {
 
 impl<T> WithOrigin<T> {
     /// Creates a value that the file states.
-    pub fn written(value: T) -> Self {
+    pub fn explicit(value: T) -> Self {
         Self { value, inferred: false }
     }
 

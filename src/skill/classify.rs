@@ -26,7 +26,7 @@ pub(super) fn classify(
     }
     let place = |key: &str| node.get(key).map(|entry| at(&entry.value.at));
     let key_place = |key: &str| node.get(key).map(|entry| at(&entry.key_at));
-    let role = form.role.map_or(WithOrigin::inferred(Role::Procedure), WithOrigin::written);
+    let role = form.role.map_or(WithOrigin::inferred(Role::Procedure), WithOrigin::explicit);
     let targets = form.attach_targets.clone().unwrap_or_default().0;
     let invocation = form.invocation.map_or_else(
         || {
@@ -36,7 +36,7 @@ pub(super) fn classify(
                 (_, true) => Invocation::Direct,
             })
         },
-        WithOrigin::written,
+        WithOrigin::explicit,
     );
     if role.value == Role::Sidecar && invocation.value == Invocation::Direct {
         notes.add(
@@ -69,6 +69,6 @@ pub(super) fn classify(
         role,
         attach_targets: if invocation.value == Invocation::Direct { Vec::new() } else { targets },
         invocation,
-        effect_mode: form.effect_mode.map_or(WithOrigin::inferred(EffectMode::Enrich), WithOrigin::written),
+        effect_mode: form.effect_mode.map_or(WithOrigin::inferred(EffectMode::Enrich), WithOrigin::explicit),
     }
 }

@@ -10,7 +10,7 @@ use super::fence::{self, FenceDefect};
 use super::finding_builder::{Notes, slice};
 use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
 use super::lenient::Reader;
-use super::lint::{self, Subject, rules};
+use super::lint::{self, LintInput, rules};
 use super::yaml::{Content, Entry, Node};
 use super::{
     Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Status,
@@ -37,7 +37,7 @@ pub const MAX_BYTES: u64 = 2 << 20;
 pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, RejectedBundle> {
     let root_dir = location.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
-    let place = Place { location, root_dir, file: &file };
+    let place = SkillLocation { location, root_dir, file: &file };
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large(location, bytes.len() as u64));
     }
@@ -77,18 +77,18 @@ pub(super) fn refusal(
     let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
     let mut notes = Notes::new(&file, "");
     notes.add(rule, None, None, message);
-    Place { location, root_dir: location.parent().unwrap_or(Path::new("")).to_owned(), file: &file }
+    SkillLocation { location, root_dir: location.parent().unwrap_or(Path::new("")).to_owned(), file: &file }
         .refuse(reason, notes)
 }
 
 /// The location of the file.
-struct Place<'a> {
+struct SkillLocation<'a> {
     location: &'a Path,
     root_dir: PathBuf,
     file: &'a Path,
 }
 
-impl Place<'_> {
+impl SkillLocation<'_> {
     fn folder(&self) -> String {
         self.root_dir.file_name().map(|name| escaped(Path::new(name)).into_owned()).unwrap_or_default()
     }
@@ -109,7 +109,11 @@ struct FileMetrics {
     modified_ms: i64,
 }
 
-fn markdown(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<Skill, RejectedBundle> {
+fn markdown(
+    place: &SkillLocation<'_>,
+    source: &str,
+    measured: &FileMetrics,
+) -> Result<Skill, RejectedBundle> {
     let mut notes = Notes::new(place.file, source);
     if place.file != Path::new("SKILL.md") {
         let message = format!("the file has the name `{}`", place.file.display());
@@ -158,13 +162,17 @@ fn markdown(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
     skill.body_lines = u32::try_from(lint::size::lines(body)).unwrap_or(u32::MAX);
     skill.has_body = !body.trim().is_empty();
-    lint::check(&Subject { skill: &skill, root: &root, at: &at }, fenced.body, &mut notes);
+    lint::check(&LintInput { skill: &skill, root: &root, at: &at }, fenced.body, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
 }
 
 /// Parses a lone `skill.yaml`: the id is that of the contract, everything else is as in frontmatter.
-fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<Skill, RejectedBundle> {
+fn contract(
+    place: &SkillLocation<'_>,
+    source: &str,
+    measured: &FileMetrics,
+) -> Result<Skill, RejectedBundle> {
     let mut notes = Notes::new(place.file, source);
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
     let Ok((root, to_file)) = read_yaml(source, start..source.len(), &mut notes) else {
@@ -185,7 +193,7 @@ fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
     let mut skill = assemble(SkillId::new(id), name, description, place, fields, measured);
     skill.kind = if skill.kind.inferred { WithOrigin::inferred(Kind::Tool) } else { skill.kind };
-    lint::check_contract(&Subject { skill: &skill, root: &root, at: &at }, &mut notes);
+    lint::check_contract(&LintInput { skill: &skill, root: &root, at: &at }, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
 }
@@ -343,7 +351,7 @@ fn assemble(
     id: SkillId,
     name: String,
     description: String,
-    place: &Place<'_>,
+    place: &SkillLocation<'_>,
     fields: Fields,
     measured: &FileMetrics,
 ) -> Skill {
@@ -360,12 +368,12 @@ fn assemble(
         description,
         location: place.location.to_owned(),
         root_dir: place.root_dir.clone(),
-        kind: kind.map_or(WithOrigin::inferred(Kind::HostKnowledge), WithOrigin::written),
+        kind: kind.map_or(WithOrigin::inferred(Kind::HostKnowledge), WithOrigin::explicit),
         status: top
             .status
             .or(metadata.status)
-            .map_or(WithOrigin::inferred(Status::Stable), WithOrigin::written),
-        domain: top.domain.or(metadata.domain).map(WithOrigin::written).or(dotted.map(WithOrigin::inferred)),
+            .map_or(WithOrigin::inferred(Status::Stable), WithOrigin::explicit),
+        domain: top.domain.or(metadata.domain).map(WithOrigin::explicit).or(dotted.map(WithOrigin::inferred)),
         tags: without_repeats(tags),
         requires: without_repeats(requires),
         classification,

@@ -97,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
         .map(|tree| tree.value.into_node(bytes(&tree.referenced, text)))
         .map_err(|error| {
             let message = plain_message(&error);
-            let mut at = error.location().map_or(0..0, |location| place_of_error(&location, text));
+            let mut at = error.location().map_or(0..0, |location| error_range(&location, text));
             // The scanner reports the value before the tab.
             if message.contains("found a tab")
                 && let Some(tab) = indenting_tab(text, at.start)
@@ -151,7 +151,7 @@ fn bytes(location: &Location, text: &str) -> Range<usize> {
 }
 
 /// Errors of the scanner have only a line and a column.
-fn place_of_error(location: &Location, text: &str) -> Range<usize> {
+fn error_range(location: &Location, text: &str) -> Range<usize> {
     if location.span().byte_offset().is_some() {
         return bytes(location, text);
     }

@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn through(before: &Value, after: &Value) -> Option<Value> {
+    fn round_trip(before: &Value, after: &Value) -> Option<Value> {
         difference(before, after).map_or_else(|| Some(before.clone()), |d| applied(before.clone(), d))
     }
 
@@ -87,7 +87,7 @@ mod tests {
             difference(&before, &after).unwrap(),
             json!({"o": {"vars": {"o": {"i": {"r": 7}, "rows": {"a": ["c"]}, "log": {"t": "two\n"}}, "d": ["gone"]}}})
         );
-        assert_eq!(through(&before, &after), Some(after));
+        assert_eq!(round_trip(&before, &after), Some(after));
         assert_eq!(difference(&before, &before), None);
     }
 
@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         #[test]
         fn difference_of_any_two_values_applies(before in values(), after in values()) {
-            prop_assert_eq!(through(&before, &after), Some(after));
+            prop_assert_eq!(round_trip(&before, &after), Some(after));
         }
     }
 }

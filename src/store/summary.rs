@@ -6,7 +6,7 @@ use crate::RunRecord;
 use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 
 /// Maximum number of characters of a reason.
-const MAX_REASON: usize = 120;
+const MAX_REASON_CHARS: usize = 120;
 
 impl RunRecord {
     /// Returns whether a worker executes it or could.
@@ -159,7 +159,7 @@ fn first_sentence(message: &str) -> Option<String> {
 
 /// Truncates a line.
 fn shortened(line: &str) -> String {
-    match line.char_indices().nth(MAX_REASON) {
+    match line.char_indices().nth(MAX_REASON_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

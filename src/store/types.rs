@@ -473,7 +473,7 @@ pub struct Control {
     /// The request as text, for the record.
     pub description: String,
     /// The command with a signal's payload, or why the request is not a valid command.
-    pub order: Result<(Command, Option<Value>), String>,
+    pub command: Result<(Command, Option<Value>), String>,
     /// The sidecar's reason for the request.
     pub why: Option<String>,
 }

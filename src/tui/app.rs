@@ -187,7 +187,7 @@ impl App {
             AppEvent::Answer(pane, message) => {
                 let screen = &mut executor.screen;
                 match &message {
-                    Message::Run(RunResponse::Ordered(..)) => screen.connection.acknowledged(),
+                    Message::Run(RunResponse::CommandDone(..)) => screen.connection.acknowledged(),
                     Message::ClientView(view) => {
                         screen.core.client = view.as_ref().map(|view| view.name.clone());
                     }
@@ -197,7 +197,7 @@ impl App {
             }
             AppEvent::All(message) => {
                 executor.screen.core.received.count(&message);
-                self.news(&message, now);
+                self.handle_message(&message, now);
             }
             AppEvent::Refreshed(refreshed) => self.refreshed(*refreshed, now),
             AppEvent::Profiles(pane, current, Ok(profiles)) => {
@@ -363,24 +363,24 @@ impl App {
     fn refreshed(&mut self, refreshed: Refreshed, now: Instant) {
         let Refreshed { since, catalog, diagnostics } = refreshed;
         if let Some(catalog) = catalog.filter(|_| since.catalog == self.received().catalog) {
-            self.news(&Message::Catalog(catalog), now);
+            self.handle_message(&Message::Catalog(catalog), now);
         }
         let Some(diagnostics) = diagnostics else { return };
         if since.scan == self.received().scan {
-            self.news(&Message::Event(Event::Scan(diagnostics.scan)), now);
+            self.handle_message(&Message::Event(Event::Scan(diagnostics.scan)), now);
         }
         if since.index == self.received().index {
-            self.news(&Message::Event(Event::Index(diagnostics.index)), now);
+            self.handle_message(&Message::Event(Event::Index(diagnostics.index)), now);
         }
-        self.news(&Message::Diagnostics(diagnostics), now);
+        self.handle_message(&Message::Diagnostics(diagnostics), now);
     }
 
-    fn news(&mut self, message: &Message, now: Instant) {
+    fn handle_message(&mut self, message: &Message, now: Instant) {
         match message {
             Message::Event(event) => {
                 let progress = &mut self.executor.screen.core.progress;
                 let was_busy = progress.busy();
-                progress.news(event);
+                progress.on_event(event);
                 let (progress, is_busy) = (progress.in_terminal(), progress.busy());
                 self.executor.commands.extend(self.terminal.progress(progress));
                 self.event(event, message, now);

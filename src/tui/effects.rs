@@ -58,17 +58,17 @@ pub struct Calls {
     checking: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
-    finished: (Sender<Rendering>, Receiver<Rendering>),
+    finished: (Sender<RenderedJob>, Receiver<RenderedJob>),
     running: Arc<AtomicUsize>,
     places: Arc<Semaphore>,
 }
 
-type Rendering = (RenderJob, Arc<[RichLine]>);
+type RenderedJob = (RenderJob, Arc<[RichLine]>);
 
 /// A guard that counts a task as in progress until it is dropped, however the task ends.
-struct Running(Arc<AtomicUsize>);
+struct TaskGuard(Arc<AtomicUsize>);
 
-impl Drop for Running {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -170,9 +170,10 @@ impl Calls {
         let client = Arc::clone(&self.client);
         self.spawn("refresh", async move {
             let mut news = Vec::new();
-            let catalog = client.catalog().await.map_err(|error| news.push(failed("no catalog", &error)));
+            let catalog =
+                client.catalog().await.map_err(|error| news.push(failure_event("no catalog", &error)));
             let diagnostics = client.diagnostics().await;
-            let diagnostics = diagnostics.map_err(|error| news.push(failed("no diagnostics", &error)));
+            let diagnostics = diagnostics.map_err(|error| news.push(failure_event("no diagnostics", &error)));
             let diagnostics = diagnostics.ok().map(Arc::new);
             let refreshed = Refreshed { since, catalog: catalog.ok(), diagnostics };
             news.push(AppEvent::Refreshed(Box::new(refreshed)));
@@ -186,7 +187,7 @@ impl Calls {
         self.spawn("rescan", async move {
             match client.rescan().await {
                 Ok(()) => Vec::new(),
-                Err(error) => vec![failed("cannot rescan the roots", &error)],
+                Err(error) => vec![failure_event("cannot rescan the roots", &error)],
             }
         });
     }
@@ -227,7 +228,7 @@ impl Calls {
                 self.spawn("levels", async move {
                     match client.levels(ids).await {
                         Ok(levels) => answer(Message::Levels(levels)),
-                        Err(error) => vec![failed("cannot count tokens", &error)],
+                        Err(error) => vec![failure_event("cannot count tokens", &error)],
                     }
                 });
             }
@@ -235,7 +236,7 @@ impl Calls {
                 self.spawn("body_lines", async move {
                     match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
                         Ok(lines) => answer(Message::BodyLines(id, intent, lines)),
-                        Err(error) => vec![failed("cannot search the body", &error)],
+                        Err(error) => vec![failure_event("cannot search the body", &error)],
                     }
                 });
             }
@@ -243,7 +244,7 @@ impl Calls {
                 self.spawn("client_view", async move {
                     match client.client_view(&id).await {
                         Ok(view) => answer(Message::ClientView(Some(Arc::new(view)))),
-                        Err(error) => vec![failed("cannot show the view of that client", &error)],
+                        Err(error) => vec![failure_event("cannot show the view of that client", &error)],
                     }
                 });
             }
@@ -353,7 +354,7 @@ impl Calls {
                         GoldenPaneResponse::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
                         GoldenPaneResponse::Edited(Err(error))
                         | GoldenPaneResponse::Baselines(Err(error)) => {
-                            news.push(failed("the golden set was not changed", error));
+                            news.push(failure_event("the golden set was not changed", error));
                         }
                         _ => {}
                     }
@@ -463,7 +464,7 @@ impl Calls {
         task: impl Future<Output = Vec<AppEvent>> + Send + 'static,
     ) -> AbortHandle {
         let waiting = self.running.fetch_add(1, Ordering::SeqCst);
-        let running = Running(Arc::clone(&self.running));
+        let running = TaskGuard(Arc::clone(&self.running));
         let (news, places) = (self.news.clone(), Arc::clone(&self.places));
         let guarded = async move {
             if waiting >= MAX_WAITING_CALLS {
@@ -522,6 +523,6 @@ async fn write_description(
     }
 }
 
-fn failed(what: &str, error: &Error) -> AppEvent {
+fn failure_event(what: &str, error: &Error) -> AppEvent {
     AppEvent::Failed(what.to_owned(), error.message.clone())
 }

@@ -137,12 +137,12 @@ impl GoldenPaneRequest {
                 let unknown = unknown(client, &case).await;
                 let edit = move |place: &GoldenPlace| {
                     let file = own_file(place)?;
-                    let (known, _) = read_golden(file).map_err(refused)?;
+                    let (known, _) = read_golden(file).map_err(edit_error)?;
                     if known.iter().any(|known| is_same_query(known, &case)) {
                         let message = format!("{} already has this query; edit it there", file.display());
                         return Err(Error::new(Code::InvalidRequest, message));
                     }
-                    edit_golden(file, &GoldenEdit::Add(vec![case]), None).map_err(refused)?;
+                    edit_golden(file, &GoldenEdit::Add(vec![case]), None).map_err(edit_error)?;
                     Ok(format!("added “{what}” to {}{unknown}", shown(file, place)))
                 };
                 GoldenPaneResponse::Edited(on_disk(place, edit).await)
@@ -155,7 +155,7 @@ impl GoldenPaneRequest {
                     _ => String::new(),
                 };
                 let change = move |place: &GoldenPlace| {
-                    edit_golden(&file, &edit, Some(&expected)).map_err(refused)?;
+                    edit_golden(&file, &edit, Some(&expected)).map_err(edit_error)?;
                     let verb = if is_removal { "removed" } else { "changed" };
                     Ok(format!("{verb} “{what}” in {}{unknown}", shown(&file, place)))
                 };
@@ -206,7 +206,7 @@ pub(crate) async fn own_queries(
     let Some(file) = place.and_then(|place| place.file.clone()) else { return Ok(Vec::new()) };
     let read = tokio::task::spawn_blocking(move || read_golden(&file)).await;
     let (cases, _) =
-        read.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(refused)?;
+        read.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(edit_error)?;
     Ok(cases.into_iter().map(GoldenQuery::from).collect())
 }
 
@@ -303,7 +303,7 @@ fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {
     })
 }
 
-fn refused(error: EditError) -> Error {
+fn edit_error(error: EditError) -> Error {
     let code = match &error {
         EditError::Changed => Code::SkillChanged,
         _ => Code::InvalidConfiguration,
@@ -345,7 +345,7 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
         })
     })?;
     let file = own_file(place)?;
-    let added = add_new(file, cases).map_err(refused)?;
+    let added = add_new(file, cases).map_err(edit_error)?;
     let note = format!("{} of {} queries added to {}", added.added, added.of, shown(file, place));
     Ok(if added.conflicts == 0 {
         note
@@ -355,13 +355,13 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
 }
 
 /// The outcome of an import.
-struct Added {
+struct ImportOutcome {
     added: usize,
     of: usize,
     conflicts: usize,
 }
 
-fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
+fn add_new(file: &Path, cases: Vec<Case>) -> Result<ImportOutcome, EditError> {
     let (known, _) = read_golden(file)?;
     let split = skills_authoring::golden_file::split_new(&known, cases);
     let (added, conflicts) = (split.new.len(), split.conflicts.len());
@@ -369,7 +369,7 @@ fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
     if added > 0 {
         edit_golden(file, &GoldenEdit::Add(split.new), None)?;
     }
-    Ok(Added { added, of, conflicts })
+    Ok(ImportOutcome { added, of, conflicts })
 }
 
 /// Parses an expectation that the user entered: ids, `none`, or `not ID`.

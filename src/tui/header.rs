@@ -205,7 +205,7 @@ mod tests {
     use crate::picture;
     use crate::theme::{Depth, Theme};
 
-    fn drawn(width: u16, awaited: &[usize]) -> String {
+    fn header_line(width: u16, awaited: &[usize]) -> String {
         drawn_at(width, awaited, None)
     }
 
@@ -265,7 +265,7 @@ mod tests {
             (36, [0; 7], true, " 7"),
             (31, [0; 7], false, " 7"),
         ] {
-            let line = drawn(width, &counts);
+            let line = header_line(width, &counts);
             assert_eq!((has_logo(&line), line.ends_with(end)), (logo, true), "{width}: {line}");
         }
     }

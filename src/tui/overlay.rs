@@ -24,10 +24,10 @@ use crate::widgets::{Painter, cells, cut_end};
 pub use chooser::Chooser;
 pub use clients::ClientsView;
 pub use dialog::{
-    DialogSpec, NAME_OF_EXPORT, PromptKind, ProposalCommand, RunCommandKind, name_of_decision,
+    DialogSpec, EXPORT_DRAFT_KEY, PromptKind, ProposalCommand, RunCommandKind, decision_draft_key,
     name_of_launch, name_of_run_command, name_of_script,
 };
-pub use draft::{DraftEditor, Drafting};
+pub use draft::{DescriptionEdit, DraftEditor};
 pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};

@@ -14,7 +14,7 @@ use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::golden_requests::{GoldenForm, GoldenPaneRequest, GoldenPaneResponse};
 use super::keymap::Keymap;
-use super::overlay::{DialogSpec, Drafting, Reading};
+use super::overlay::{DescriptionEdit, DialogSpec, Reading};
 use super::panes::discover::Lookup;
 use super::proposal_requests::{ProposalPaneRequest, ProposalPaneResponse};
 use super::run_requests::{RunRequest, RunResponse};
@@ -116,7 +116,7 @@ pub enum Effect {
     /// Compare two skills; the result is [`Message::Pair`].
     CompareSkills(SkillId, SkillId),
     /// Edit the description of a skill with a preview of the effects; without a request, for the request of Discover.
-    EditDescription(Drafting),
+    EditDescription(DescriptionEdit),
     /// Measure a draft; the result is [`Message::Draft`].
     Draft {
         request: DraftRequest,

@@ -103,7 +103,7 @@ pub fn light_by_environment(value: &str) -> Option<bool> {
 }
 
 /// Returns whether a terminal lacks our glyphs, by `TERM`.
-pub fn lacks_signs(term: &str) -> bool {
+pub fn is_ascii_only(term: &str) -> bool {
     ["linux", "dumb", "vt", "cons", "sun", "ansi"].iter().any(|name| term.starts_with(name))
 }
 
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(light_by_environment("15;0"), Some(false));
         assert_eq!(light_by_environment("0;default;15"), Some(true));
         assert_eq!(light_by_environment("default"), None);
-        assert!(lacks_signs("linux") && lacks_signs("vt220") && !lacks_signs("xterm-256color"));
+        assert!(is_ascii_only("linux") && is_ascii_only("vt220") && !is_ascii_only("xterm-256color"));
     }
 
     #[test]

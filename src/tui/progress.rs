@@ -18,7 +18,7 @@ pub struct Progress {
 
 impl Progress {
     /// Updates the progress from an event of the core.
-    pub fn news(&mut self, event: &Event) {
+    pub fn on_event(&mut self, event: &Event) {
         match event {
             Event::Scan(scan) => self.scan = (!scan.done).then_some(*scan),
             Event::Index(index) => self.index = (!index.done).then_some(*index),
@@ -78,13 +78,13 @@ mod tests {
     fn busy_until_both_are_complete() {
         let mut progress = Progress::default();
         assert!(!progress.busy());
-        progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 4, done: false }));
-        progress.news(&Event::Index(IndexProgress { indexed: 1, total: 4, done: false }));
+        progress.on_event(&Event::Scan(ScanProgress { found: 10, parsed: 4, done: false }));
+        progress.on_event(&Event::Index(IndexProgress { indexed: 1, total: 4, done: false }));
         assert_eq!(progress.in_terminal(), TerminalProgress::Busy);
-        progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 10, done: true }));
+        progress.on_event(&Event::Scan(ScanProgress { found: 10, parsed: 10, done: true }));
         assert!(progress.busy());
         assert_eq!(progress.in_terminal(), TerminalProgress::Percent(25));
-        progress.news(&Event::Index(IndexProgress { indexed: 10, total: 10, done: true }));
+        progress.on_event(&Event::Index(IndexProgress { indexed: 10, total: 10, done: true }));
         assert!(!progress.busy());
         assert_eq!(progress.in_terminal(), TerminalProgress::Hidden);
     }

@@ -12,9 +12,9 @@ pub enum ProposalPaneRequest {
     /// The list; the one being shown is passed so that an equal one causes no redraw.
     List(Option<Arc<ProposalList>>),
     Show(String),
-    Order {
+    Act {
         proposal_id: String,
-        order: ProposalAction,
+        action: ProposalAction,
         notes: Option<String>,
     },
 }
@@ -25,8 +25,8 @@ pub enum ProposalPaneResponse {
     Listed(Result<Option<Arc<ProposalList>>, Error>),
     /// To [`ProposalPaneRequest::Show`], with the id.
     Shown(String, Result<Arc<ProposalView>, Error>),
-    /// To [`ProposalPaneRequest::Order`], with the id.
-    Ordered(String, Result<Arc<ProposalActionResult>, Error>),
+    /// To [`ProposalPaneRequest::Act`], with the id.
+    Acted(String, Result<Arc<ProposalActionResult>, Error>),
 }
 
 impl ProposalPaneRequest {
@@ -35,7 +35,7 @@ impl ProposalPaneRequest {
         match self {
             Self::List(_) => "proposals",
             Self::Show(_) => "proposal",
-            Self::Order { .. } => "order_proposal",
+            Self::Act { .. } => "order_proposal",
         }
     }
 
@@ -51,10 +51,10 @@ impl ProposalPaneRequest {
                 let view = client.proposal(&id).await.map(Arc::new);
                 ProposalPaneResponse::Shown(id, view)
             }
-            Self::Order { proposal_id, order, notes } => {
+            Self::Act { proposal_id, action, notes } => {
                 let by = ProposalActionOptions { notes, ..ProposalActionOptions::default() };
-                let ordered = client.order_proposal(&proposal_id, order, by).await.map(Arc::new);
-                ProposalPaneResponse::Ordered(proposal_id, ordered)
+                let result = client.act_on_proposal(&proposal_id, action, by).await.map(Arc::new);
+                ProposalPaneResponse::Acted(proposal_id, result)
             }
         }
     }

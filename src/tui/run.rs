@@ -117,7 +117,7 @@ pub async fn run_panes(
     choose(&mut settings, &remembered, answers, depth);
     let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
     let (sender, news) = channel(MAX_PENDING_NEWS);
-    let mut running = Running {
+    let mut running = RunningApp {
         at_start: app.theme_name().to_owned(),
         automatic,
         app,
@@ -146,7 +146,8 @@ pub async fn run_panes(
     events.abort();
     of_runs.abort();
     drop(running.screen);
-    let missed = running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed().join("; "));
+    let missed =
+        running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed_steps().join("; "));
     // The history must not contain what a demonstration typed.
     if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
         let before = if wished {
@@ -182,7 +183,7 @@ fn choose(settings: &mut Settings, remembered: &PersistentState, answers: probe:
     }
     if settings.glyphs == GlyphSet::Auto {
         let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
-        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
+        let lacks_glyphs = variable("TERM").is_some_and(|term| probe::is_ascii_only(&term));
         settings.glyphs = if narrow && !lacks_glyphs { GlyphSet::Unicode } else { GlyphSet::Ascii };
     }
 }
@@ -191,7 +192,7 @@ fn theme_for(light: bool) -> &'static str {
     if light { "light" } else { "dark" }
 }
 
-struct Running {
+struct RunningApp {
     app: App,
     /// The theme selected at startup.
     at_start: String,
@@ -212,7 +213,7 @@ struct Running {
     stage: Option<DemoScreen>,
 }
 
-impl Running {
+impl RunningApp {
     async fn run_until_exit(&mut self) -> io::Result<()> {
         let mut resized = signal(SignalKind::window_change())?;
         loop {

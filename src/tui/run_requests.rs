@@ -23,9 +23,9 @@ pub enum RunRequest {
     /// Load a complete run.
     Detail(RunId),
     /// Execute a command on a run.
-    Order {
+    Command {
         run: RunId,
-        order: Box<RunCommand>,
+        command: Box<RunCommand>,
         /// Distinguishes commands.
         ticket: u64,
     },
@@ -151,8 +151,8 @@ pub enum RunResponse {
     Page(u64, Result<Arc<RunPage>, Error>),
     /// Response to [`RunRequest::Detail`].
     Detail(RunId, Result<Arc<RunDetail>, Error>),
-    /// Response to [`RunRequest::Order`]: the ticket, the run, the outcome.
-    Ordered(u64, RunId, Result<Arc<CommandResult>, Error>),
+    /// Response to [`RunRequest::Command`]: the ticket, the run, the outcome.
+    CommandDone(u64, RunId, Result<Arc<CommandResult>, Error>),
     /// Response to [`RunRequest::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
     /// Response to [`RunRequest::AttachPreview`].
@@ -192,7 +192,9 @@ impl RunResponse {
             }
             Self::Page(generation, Err(error)) => Self::Page(generation, Err(with_commands(error))),
             Self::Detail(run, Err(error)) => Self::Detail(run, Err(with_commands(error))),
-            Self::Ordered(ticket, run, Err(error)) => Self::Ordered(ticket, run, Err(with_commands(error))),
+            Self::CommandDone(ticket, run, Err(error)) => {
+                Self::CommandDone(ticket, run, Err(with_commands(error)))
+            }
             Self::NotFollowing(outage) => {
                 Self::NotFollowing(Outage { error: with_commands(outage.error), ..outage })
             }
@@ -207,7 +209,7 @@ impl RunRequest {
         match self {
             Self::Page { .. } => "runs",
             Self::Detail(_) => "run",
-            Self::Order { .. } => "order",
+            Self::Command { .. } => "order",
             Self::Launch { .. } => "launch",
             Self::AttachPreview { .. } => "attach_preview",
             Self::Attach { .. } => "attach",
@@ -244,9 +246,9 @@ impl RunRequest {
                 let detail = core.run(&run.0).await.map(Arc::new);
                 RunResponse::Detail(run, detail)
             }
-            Self::Order { run, order, ticket } => {
-                let ordered = core.order(&run.0, *order).await.map(Arc::new);
-                RunResponse::Ordered(ticket, run, ordered)
+            Self::Command { run, command, ticket } => {
+                let result = core.send_command(&run.0, *command).await.map(Arc::new);
+                RunResponse::CommandDone(ticket, run, result)
             }
             Self::Launch { request, ticket } => {
                 RunResponse::Launched(ticket, core.launch(*request).await.map(Arc::new))

@@ -119,7 +119,7 @@ pub enum SessionResponse {
 }
 
 /// Maximum number of sessions listed.
-const LISTED: usize = 200;
+const MAX_LISTED_SESSIONS: usize = 200;
 
 impl SessionRequest {
     /// Returns the operation's name for the log.
@@ -147,7 +147,7 @@ impl SessionRequest {
         let core: &dyn SessionClient = core.as_ref();
         match self {
             Self::Latest => SessionResponse::Session(latest(core).await.map(Arc::new)),
-            Self::List => SessionResponse::Listed(core.sessions(LISTED).await.map(Into::into)),
+            Self::List => SessionResponse::Listed(core.sessions(MAX_LISTED_SESSIONS).await.map(Into::into)),
             Self::Open(id) => SessionResponse::Session(core.session(&id).await.map(Arc::new)),
             Self::Check { session, version, newest, always } => {
                 look(core, session, version, newest, always).await

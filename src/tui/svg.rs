@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::theme::Depth;
 
-    fn drawn(text: &str, style: Style) -> String {
+    fn to_svg(text: &str, style: Style) -> String {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
         buffer.set_style(buffer.area, theme.style(Role::Base));
@@ -260,27 +260,27 @@ mod tests {
 
     #[test]
     fn words_keep_their_columns_and_markup_is_escaped() {
-        let picture = drawn("  a<b", Style::new().add_modifier(Modifier::BOLD));
+        let picture = to_svg("  a<b", Style::new().add_modifier(Modifier::BOLD));
         assert!(picture.contains("<title>a &lt;screen&gt;</title>"));
         assert!(picture.contains("<text x=\"28\" y=\"23.5\" textLength=\"27\" fill=\"#d3d7de\" font-weight=\"700\">a&lt;b</text>"), "{picture}");
     }
 
     #[test]
     fn truncated_text_is_struck_out() {
-        let picture = drawn("ab", Style::new().add_modifier(Modifier::CROSSED_OUT));
+        let picture = to_svg("ab", Style::new().add_modifier(Modifier::CROSSED_OUT));
         assert!(picture.contains("text-decoration=\"line-through\">ab<"), "{picture}");
     }
 
     #[test]
     fn a_wide_character_takes_two_cells() {
-        let picture = drawn("日x", Style::new());
+        let picture = to_svg("日x", Style::new());
         assert!(picture.contains("textLength=\"18\" fill=\"#d3d7de\">日<"), "{picture}");
         assert!(picture.contains("<text x=\"28\""), "{picture}");
     }
 
     #[test]
     fn bars_are_exact_to_an_eighth() {
-        let picture = drawn("██▍", Style::new().fg(Color::Rgb(1, 2, 3)));
+        let picture = to_svg("██▍", Style::new().fg(Color::Rgb(1, 2, 3)));
         assert!(
             picture.contains("<rect x=\"10\" y=\"10\" width=\"18\" height=\"18\" fill=\"#010203\"/>"),
             "{picture}"

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::glyphs::UNICODE;
-use crate::overlay::{Drafting, Passage, Reading, ScoreBar};
+use crate::overlay::{DescriptionEdit, Passage, Reading, ScoreBar};
 use crate::theme::Role;
 use crate::widgets::{shown, signed, signed_count};
 use skills_api::{
@@ -80,7 +80,7 @@ pub fn reading(pending: Reading, report: &WhyReport, skill: Option<&Skill>) -> R
         push_other(ranking, &mut alongside);
     }
     let mut foot = Vec::new();
-    let draft = skill.map(|skill| Drafting::of(skill, report.intent.clone()));
+    let draft = skill.map(|skill| DescriptionEdit::of(skill, report.intent.clone()));
     if !report.wins {
         push_advice(report, draft.is_some(), &mut foot);
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use skills_discovery::{Document, Router, Weights, matched_exclusion};
-use skills_session::{Form, Listed, ToolNameFormat, body_text, catalog_text};
+use skills_session::{Form, ListedEntry, ToolNameFormat, body_text, catalog_text};
 use skills_skill::contract::expression::Expr;
 use skills_skill::tokens::TokenCount;
 use skills_skill::{contract, fix, lint, safe_text, tokens};
@@ -173,7 +173,7 @@ fn text_is_escaped_in_linear_time() {
         let _ = safe_text::block(text);
         let _ = body_text("x", text);
         let listed = |form| {
-            let entry = Listed { name: "x".into(), description: text.into(), ..Listed::default() };
+            let entry = ListedEntry { name: "x".into(), description: text.into(), ..ListedEntry::default() };
             catalog_text(&[entry], form, ToolNameFormat::Dotted)
         };
         assert!(!listed(Form::Xml).text.is_empty() && !listed(Form::Bullets).text.is_empty());

@@ -1,7 +1,7 @@
 //! Attaching a skill to what exists: the four checks, what is handed over, and what a sidecar may do.
 use crate::runs_place;
 
-use runs_place::{Place, attach, attachment, kinds, run};
+use runs_place::{TestHome, attach, attachment, kinds, run};
 use serde_json::{Value, json};
 use skills_api::{
     AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, SessionAccess, SessionClient as _,
@@ -21,7 +21,7 @@ fn reason(error: &Error) -> (Code, String, String, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_check_fails_with_its_own_reason() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let only_runs = "---\nname: narrow\ndescription: Takes runs.\nmetadata:\n  classification: {role: sidecar, invocation: attach, attach_targets: [run], effect_mode: read_only}\n---\nx\n";
     place.write("skills/narrow/SKILL.md", only_runs);
     place.write(
@@ -57,7 +57,7 @@ async fn each_check_fails_with_its_own_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_preview_shows_the_checks_the_content_and_the_command() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let watched = run(&core, "ledger", json!({ "amounts": [40, 2] })).await;
     let reference = format!("{}/add", watched.id);
@@ -87,7 +87,7 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_kind_of_target_is_passed() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "skills/tasks.yaml",
         "- {id: T-1, title: Check the books, status: open}\n- {id: T-2, status: done}\n",
@@ -130,10 +130,10 @@ async fn every_kind_of_target_is_passed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_artifact_is_found_by_digest_and_suggested() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    core.order(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
+    core.send_command(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
         .await
         .unwrap();
     runs_place::wait_for_completion(&core, &waiting.id.0).await;
@@ -161,7 +161,7 @@ async fn stored_artifact_is_found_by_digest_and_suggested() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     core.new_session(SettingsChange::default()).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sidecar_cancels_its_run_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let watched = run(&core, "close", json!({})).await;
     let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
@@ -215,7 +215,7 @@ async fn sidecar_cancels_its_run_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sidecar_sends_a_signal_with_its_payload() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let watched = run(&core, "close", json!({})).await;
     let wish = json!({ "signal": { "name": "books-closed", "payload": { "by": "watch" } } });
@@ -226,7 +226,7 @@ async fn a_sidecar_sends_a_signal_with_its_payload() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn binding_override_is_set_and_removed() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "skills/ledger/bindings/add2.yaml",
         "id: ledger-add-again\ncapability: test.amounts.add\nservice: bundle\nprotocol: script\noperation: scripts/add.sh\nresponse: {sum: response.sum}\nmetadata: {conformance_profile: standard}\n",
@@ -249,7 +249,7 @@ async fn binding_override_is_set_and_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_shows_the_bindings_of_its_steps() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let view = core.contract("ledger").await.unwrap();
     assert_eq!(view.blocked, None);

@@ -5,7 +5,7 @@ use crate::runs_place;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 
-use runs_place::{Place, decide, launch, order, resume, run, sandbox, wait_for_completion};
+use runs_place::{TestHome, decide, launch, resume, run, sandbox, send_command, wait_for_completion};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use skills_api::{
@@ -16,11 +16,11 @@ use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
-fn slow_pay(place: &Place, properties: &str) {
+fn slow_pay(place: &TestHome, properties: &str) {
     bundle(place, "slow-pay", "test.bank.pay", properties, "#!/usr/bin/env bash\nexec sleep 600\n");
 }
 
-fn bundle(place: &Place, name: &str, capability: &str, properties: &str, script: &str) {
+fn bundle(place: &TestHome, name: &str, capability: &str, properties: &str, script: &str) {
     let at = |path: &str| format!("skills/{name}/{path}");
     place
         .write(&at("SKILL.md"), &format!("---\nname: {name}\ndescription: Pays. Use it in tests.\n---\nx\n"));
@@ -99,12 +99,12 @@ fn cancel(by: &str) -> RunCommand {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canceled_step_is_reported_as_started() {
     for (properties, summary) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
-        let place = Place::new();
+        let place = TestHome::new();
         slow_pay(&place, properties);
         let core = place.open().await;
         let (run, _leave, worker) = in_the_middle(&core).await;
         assert_eq!(pay(&core, &run).await.state, StepState::Running);
-        order(&core, &run, cancel("ana")).await.unwrap();
+        send_command(&core, &run, cancel("ana")).await.unwrap();
         worker.await.unwrap();
         let step = pay(&core, &run).await;
         assert_eq!((step.state, step.attempts, step.ended_ms), (StepState::Interrupted, 1, None), "{step:?}");
@@ -115,22 +115,22 @@ async fn a_canceled_step_is_reported_as_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcome_survives_denial_and_resumed_failure() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let denied = lost(&core).await;
-    order(&core, &denied, decide(&denied, Verdict::Deny, "bo")).await.unwrap();
+    send_command(&core, &denied, decide(&denied, Verdict::Deny, "bo")).await.unwrap();
     let step = pay(&core, &denied).await;
     assert_eq!((step.state, step.attempts), (StepState::Interrupted, 1));
     assert!(step.started_ms.is_some(), "{step:?}");
 
     let failed = lost(&core).await;
     let started_at = pay(&core, &failed).await.started_ms.expect("it started");
-    order(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
+    send_command(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
     assert_eq!(wait_for_completion(&core, &failed.id.0).await.state, RunState::Failed);
     let step = pay(&core, &failed).await;
     assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(started_at)));
-    order(&core, &failed, resume()).await.unwrap();
+    send_command(&core, &failed, resume()).await.unwrap();
     let step = pay(&core, &failed).await;
     assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(started_at)));
     let again = wait_for_completion(&core, &failed.id.0).await;
@@ -138,37 +138,40 @@ async fn unknown_outcome_survives_denial_and_resumed_failure() {
         matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),
         "{again:?}"
     );
-    order(&core, &again, cancel("ana")).await.unwrap();
+    send_command(&core, &again, cancel("ana")).await.unwrap();
     assert_eq!(pay(&core, &again).await.state, StepState::Interrupted);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcome_without_a_choice_lists_all_four() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let asks = lost(&core).await;
     for (request, missing) in
         [(decide(&asks, Verdict::Approve, "bo"), "choice"), (choose(&asks, Choice::Happened), "result")]
     {
-        let error = order(&core, &asks, request).await.unwrap_err();
+        let error = send_command(&core, &asks, request).await.unwrap_err();
         assert_eq!(error.code, Code::ConfirmationRequired);
         let reason = error.reason.unwrap();
         assert_eq!(reason["missing"], json!([missing]));
         assert_eq!(reason["choices"], json!(["rerun", "happened", "skip", "fail"]));
     }
     assert_eq!(core.run(&asks.id.0).await.unwrap().decisions, []);
-    assert_eq!(order(&core, &asks, choose(&asks, Choice::Skip)).await.unwrap().run.state, RunState::Pending);
+    assert_eq!(
+        send_command(&core, &asks, choose(&asks, Choice::Skip)).await.unwrap().run.state,
+        RunState::Pending
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_rerun_decides_nothing_new() {
-    let place = Place::new();
+    let place = TestHome::new();
     slow_pay(&place, UNSAFE);
     let core = place.open().await;
     let asks = lost(&core).await;
     let rerun = choose(&asks, Choice::Rerun);
-    order(&core, &asks, rerun.clone()).await.unwrap();
+    send_command(&core, &asks, rerun.clone()).await.unwrap();
     let (leave, worker) = until_begun(&core, &asks).await;
     leave.cancel();
     worker.await.unwrap();
@@ -177,7 +180,7 @@ async fn a_repeated_rerun_decides_nothing_new() {
         matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),
         "{again:?}"
     );
-    let repeated = order(&core, &asks, rerun).await.unwrap();
+    let repeated = send_command(&core, &asks, rerun).await.unwrap();
     assert!(repeated.repeated, "it answers the question of the first loss");
     assert_eq!(repeated.run.gate, again.gate);
     assert_eq!(core.run(&asks.id.0).await.unwrap().decisions.len(), 1);
@@ -185,7 +188,7 @@ async fn a_repeated_rerun_decides_nothing_new() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn approval_before_a_resume_is_invalid_afterwards() {
-    let place = Place::new();
+    let place = TestHome::new();
     bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
     let declared =
         "id: test.bank.pay\nversion: 1.0.0\ndescription: Pays.\nsafety: {requires_confirmation: true}\n";
@@ -193,18 +196,18 @@ async fn approval_before_a_resume_is_invalid_afterwards() {
     let core = place.open().await;
     let waiting = run(&core, "pay", json!({})).await;
     let approval = decide(&waiting, Verdict::Approve, "bo");
-    order(&core, &waiting, approval.clone()).await.unwrap();
+    send_command(&core, &waiting, approval.clone()).await.unwrap();
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Failed);
-    order(&core, &waiting, resume()).await.unwrap();
+    send_command(&core, &waiting, resume()).await.unwrap();
     let again = wait_for_completion(&core, &waiting.id.0).await;
     assert!(matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::Confirmation, .. })), "{again:?}");
-    let repeated = order(&core, &waiting, approval).await.unwrap();
+    let repeated = send_command(&core, &waiting, approval).await.unwrap();
     assert!(repeated.repeated, "it answers the question from before the resume");
     assert_eq!((repeated.run.state, &repeated.run.gate), (RunState::WaitingForHuman, &again.gate));
     let shown = core.run(&waiting.id.0).await.unwrap();
     assert_eq!(shown.decisions.len(), 1);
     let current = decide(&shown.run, Verdict::Approve, "bo");
-    assert_eq!(order(&core, &waiting, current).await.unwrap().run.state, RunState::Pending);
+    assert_eq!(send_command(&core, &waiting, current).await.unwrap().run.state, RunState::Pending);
     assert_eq!(
         wait_for_completion(&core, &waiting.id.0).await.state,
         RunState::Failed,
@@ -214,7 +217,7 @@ async fn approval_before_a_resume_is_invalid_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_changed_is_named_as_changed() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let changed = async || core.run(&waiting.id.0).await.unwrap().sheet.unwrap().changed;
@@ -241,7 +244,7 @@ async fn only_what_changed_is_named_as_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_workers_record_changed_approval_requests() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let script = "skills/ledger/scripts/book.sh";
@@ -261,12 +264,12 @@ async fn only_workers_record_changed_approval_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_bound_to_every_file_a_step_can_read() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/ledger/references/word.sh", "word=seen\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     place.write("skills/ledger/references/word.sh", "word=EVIL\n");
-    let refused = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
+    let refused = send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
     assert_eq!(refused.code, Code::ConfirmationRequired, "{refused}");
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert_eq!(sheet.changed.as_deref(), Some("references/word.sh changed since the launch"));
@@ -274,7 +277,7 @@ async fn decisions_are_bound_to_every_file_a_step_can_read() {
 
 /// Edits the database under a waiting and a pending run: neither is shown or continued, and the waiting one can be
 /// denied. Returns the message of the error.
-async fn refused_after_edit(place: &mut Place, edit: &str, rows: usize) -> String {
+async fn refused_after_edit(place: &mut TestHome, edit: &str, rows: usize) -> String {
     let file = place.path("runs.db");
     place.config.store = Some(format!("sqlite:{}", file.display()));
     let core = place.open().await;
@@ -285,19 +288,20 @@ async fn refused_after_edit(place: &mut Place, edit: &str, rows: usize) -> Strin
 
     let shown = core.run(&waiting.id.0).await.unwrap_err();
     assert_eq!(shown.code, Code::InternalError, "{shown}");
-    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
+    let approved =
+        send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
     assert_eq!(approved.code, Code::InternalError, "{approved}");
     let failed = wait_for_completion(&core, &pending.id.0).await;
     assert_eq!(failed.state, RunState::Failed);
     assert_eq!(failed.error.unwrap()["code"], "runtime_error");
-    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
+    let denied = send_command(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
     assert_eq!(denied.run.state, RunState::Canceled, "it can be ended");
     shown.message
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let edit = "UPDATE runs SET inputs = replace(inputs, '1', '7')";
     refused_after_edit(&mut place, edit, 2).await;
     assert!(!place.open().await.store().health().await.unwrap().health.is_sound());
@@ -305,7 +309,7 @@ async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let edit = "UPDATE contracts SET json = json_set(json, '$.contract.version', '9.9.9')";
     let message = refused_after_edit(&mut place, edit, 1).await;
     assert!(message.contains("the stored contract was modified"), "{message}");
@@ -315,28 +319,28 @@ async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_is_recorded_with_its_sender() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let by = |name: &str| Some(name.to_owned());
     let closing = run(&core, "close", json!({})).await;
     let forked =
-        order(&core, &closing, RunCommand::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
+        send_command(&core, &closing, RunCommand::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
     assert_eq!(forked.started_by, "cy", "who made it is who started it");
     let replayed =
-        order(&core, &closing, RunCommand::Replay { checkpoint: None, by: by("di") }).await.unwrap();
+        send_command(&core, &closing, RunCommand::Replay { checkpoint: None, by: by("di") }).await.unwrap();
     assert_eq!(replayed.run.started_by, "di");
     let signal = RunCommand::Signal { name: "books-closed".to_owned(), payload: Value::Null, by: by("bo") };
-    order(&core, &closing, signal).await.unwrap();
-    order(&core, &closing, cancel("ana")).await.unwrap();
+    send_command(&core, &closing, signal).await.unwrap();
+    send_command(&core, &closing, cancel("ana")).await.unwrap();
     let going_on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: by("ed") };
-    order(&core, &forked, going_on).await.unwrap();
+    send_command(&core, &forked, going_on).await.unwrap();
 
     let recorded_commands = async |run: &RunRecord| {
         let detail = core.run(&run.id.0).await.unwrap();
         let recorded_commands = list_commands(detail.events.iter());
         recorded_commands
             .into_iter()
-            .map(|order| format!("{} by {}", order.what, order.by))
+            .map(|command| format!("{} by {}", command.what, command.by))
             .collect::<Vec<_>>()
     };
     let (fork, replay) = (&forked.id.0, &replayed.run.id.0);
@@ -350,12 +354,12 @@ async fn every_command_is_recorded_with_its_sender() {
     assert_eq!(recorded_commands(&forked).await, ["resumed from checkpoint 0 by ed"]);
 
     let denied = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    order(&core, &denied, decide(&denied, Verdict::Deny, "fay")).await.unwrap();
+    send_command(&core, &denied, decide(&denied, Verdict::Deny, "fay")).await.unwrap();
     let detail = core.run(&denied.id.0).await.unwrap();
     assert_eq!(detail.events.last().unwrap().event.data, json!({ "reason": "denied", "by": "fay" }));
 
     let nobody = run(&core, "close", json!({})).await;
-    order(&core, &nobody, RunCommand::Cancel { by: None }).await.unwrap();
+    send_command(&core, &nobody, RunCommand::Cancel { by: None }).await.unwrap();
     let who = recorded_commands(&nobody).await;
     assert!(
         who[0].starts_with("canceled by ") && who[0].len() > "canceled by ".len(),
@@ -379,7 +383,7 @@ async fn every_command_is_recorded_with_its_sender() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_reloads_skills_before_it_fails_a_run() {
-    let place = Place::new();
+    let place = TestHome::new();
     let workbench = place.open().await;
     workbench.start_workers().await.unwrap();
     // It has loaded the skills without this one.
@@ -405,7 +409,7 @@ async fn worker_reloads_skills_before_it_fails_a_run() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_equal_approval_is_a_repetition() {
     const POINT: &str = "gate-after-run";
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({"amounts": [1, 2]})).await;
     let (reached, is_reached) = tokio::sync::oneshot::channel();
@@ -421,10 +425,10 @@ async fn concurrent_equal_approval_is_a_repetition() {
     .unwrap();
     let late = tokio::spawn({
         let (core, waiting) = (Arc::clone(&core), waiting.clone());
-        async move { order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await }
+        async move { send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await }
     });
     is_reached.await.unwrap();
-    let first = order(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
+    let first = send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "kim")).await.unwrap();
     assert!(!first.repeated);
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
     continue_signal.send(()).unwrap();
@@ -442,17 +446,17 @@ const DRIVER: &str = "SKILLS_ORDERS_DRIVER";
 async fn driver() {
     let Ok(driver) = std::env::var(DRIVER) else { return };
     let [point, verdict, id, folder] = driver.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let core = Local::open_once(Place::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
+    let core = Local::open_once(TestHome::config_in(folder.as_ref()), CoreParts::Catalog).await.unwrap();
     let core = core.with_sandbox(sandbox());
     let waiting = core.run(id).await.unwrap().run;
     let verdict = if verdict == "approve" { Verdict::Approve } else { Verdict::Deny };
     fail::cfg_callback(point, || kill_process(getpid(), Signal::KILL).unwrap()).unwrap();
-    order(&core, &waiting, decide(&waiting, verdict, "kim")).await.unwrap();
+    send_command(&core, &waiting, decide(&waiting, verdict, "kim")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn applied_decision_of_a_killed_process_is_audited_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let ledger = place.open().await;
     let lines = async |core: &Local, run: &RunRecord, kind: &str| {
         let filter = AuditFilter {
@@ -494,7 +498,7 @@ async fn applied_decision_of_a_killed_process_is_audited_once() {
 /// Two decisions of one run are pending if its two approvers decide right before the process is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_interrupted_decisions_of_one_run_are_audited() {
-    let place = Place::new();
+    let place = TestHome::new();
     let ledger = place.open().await;
     let waiting = run(&ledger, "ledger", json!({"amounts": [1, 2]})).await;
     let id = &waiting.id.0;

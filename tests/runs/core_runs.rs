@@ -1,7 +1,9 @@
 //! Runs through the core, with real bundles, scripts and a store on disk: launched, decided, resumed, branched.
 use crate::runs_place;
 
-use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, wait_for_completion};
+use runs_place::{
+    TestHome, decide, kinds, launch, object, request, resume, run, send_command, wait_for_completion,
+};
 use serde_json::json;
 use skills_api::{Code, RunClient as _, RunCommand, StepState};
 use skills_model::{CommandName, RunState, Verdict};
@@ -9,7 +11,7 @@ use skills_store::{IdempotencyOutcome, RunFilter};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_requests_approval_and_completes() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [4, 38] })).await;
     assert_eq!(waiting.state, RunState::WaitingForHuman, "{waiting:?}");
@@ -27,7 +29,7 @@ async fn run_requests_approval_and_completes() {
     assert_eq!(detail.steps[0].summary.as_deref(), Some("sum 42"));
     assert_eq!(detail.contract_unchanged, Some(true));
 
-    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    let approved = send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!((approved.run.state, approved.note.as_str()), (RunState::Pending, "approved"));
     let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.state, RunState::Completed, "{done:?}");
@@ -40,37 +42,37 @@ async fn run_requests_approval_and_completes() {
     let logged = detail.events.iter().find(|event| event.event.kind.as_str() == "step.log").expect("a line");
     assert_eq!(logged.event.data, json!({ "stream": "stderr", "text": "added 42" }));
 
-    let again = order(&core, &waiting, decide(&waiting, Verdict::Approve, "cy")).await.unwrap();
+    let again = send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "cy")).await.unwrap();
     assert!(again.note.starts_with("was already approved by bo at ") && again.repeated, "{}", again.note);
-    let other = order(&core, &waiting, decide(&waiting, Verdict::Deny, "cy")).await.unwrap_err();
+    let other = send_command(&core, &waiting, decide(&waiting, Verdict::Deny, "cy")).await.unwrap_err();
     assert_eq!(other.code, Code::InvalidTransition);
     assert!(other.message.contains("was already approved by bo at "), "who and when: {other}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn denied_run_is_canceled_and_lists_available_commands() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let early = order(&core, &waiting, resume()).await.unwrap_err();
+    let early = send_command(&core, &waiting, resume()).await.unwrap_err();
     assert_eq!(early.code, Code::InvalidTransition);
     assert!(early.message.contains("step book is waiting for approval"), "{early}");
-    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "bo")).await.unwrap();
+    let denied = send_command(&core, &waiting, decide(&waiting, Verdict::Deny, "bo")).await.unwrap();
     assert_eq!((denied.run.state, denied.note.as_str()), (RunState::Canceled, "denied"));
     assert_eq!(denied.run.allowed, [CommandName::Replay, CommandName::Fork]);
-    let late = order(&core, &waiting, resume()).await.unwrap_err();
+    let late = send_command(&core, &waiting, resume()).await.unwrap_err();
     assert_eq!(late.reason.unwrap()["allowed"], json!(["replay", "fork"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_decisions_are_one_decision() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (one, other) = (place.open().await, place.open().await);
     let waiting = run(&one, "ledger", json!({ "amounts": [1] })).await;
     let id = waiting.id.0.as_str();
     let (a, b) = tokio::join!(
-        one.order(id, decide(&waiting, Verdict::Approve, "ana")),
-        other.order(id, decide(&waiting, Verdict::Approve, "bo"))
+        one.send_command(id, decide(&waiting, Verdict::Approve, "ana")),
+        other.send_command(id, decide(&waiting, Verdict::Approve, "bo"))
     );
     let mut notes = [a.unwrap().note, b.unwrap().note];
     notes.sort();
@@ -81,8 +83,8 @@ async fn concurrent_decisions_are_one_decision() {
     let waiting = run(&one, "ledger", json!({ "amounts": [2] })).await;
     let id = waiting.id.0.as_str();
     let (a, b) = tokio::join!(
-        one.order(id, decide(&waiting, Verdict::Approve, "ana")),
-        other.order(id, decide(&waiting, Verdict::Deny, "bo"))
+        one.send_command(id, decide(&waiting, Verdict::Approve, "ana")),
+        other.send_command(id, decide(&waiting, Verdict::Deny, "bo"))
     );
     let refused = [a, b].into_iter().filter_map(Result::err).collect::<Vec<_>>();
     assert_eq!(refused.len(), 1, "one of two different answers holds");
@@ -91,27 +93,27 @@ async fn concurrent_decisions_are_one_decision() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn early_signal_is_buffered_and_its_payload_output() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let signal =
         |name: &str| RunCommand::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
     let waiting = run(&core, "close", json!({})).await;
     assert_eq!(waiting.state, RunState::WaitingForSignal);
-    let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
+    let wrong = send_command(&core, &waiting, signal("other")).await.unwrap_err();
     assert!(wrong.message.contains("books-closed"), "{wrong}");
-    let sent = order(&core, &waiting, signal("books-closed")).await.unwrap();
+    let sent = send_command(&core, &waiting, signal("books-closed")).await.unwrap();
     assert_eq!(sent.note, "sent signal `books-closed`");
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
-    let buffered = order(&core, &early, signal("books-closed")).await.unwrap();
+    let buffered = send_command(&core, &early, signal("books-closed")).await.unwrap();
     assert_eq!(buffered.note, "signal `books-closed` is buffered until a step waits for it");
     assert_eq!(wait_for_completion(&core, &early.id.0).await.state, RunState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_run_continues_with_corrected_inputs() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
     assert_eq!(failed.state, RunState::Failed);
@@ -127,13 +129,13 @@ async fn failed_run_continues_with_corrected_inputs() {
         despite_change: false,
         by: None,
     };
-    let unfit = order(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
+    let unfit = send_command(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
     assert_eq!(unfit.code, Code::InvalidRequest);
     assert!(unfit.message.contains("did you mean name?") && unfit.message.contains("name: "), "{unfit}");
     let nowhere = RunCommand::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
-    assert_eq!(order(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
+    assert_eq!(send_command(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
 
-    let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
+    let resumed = send_command(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
     assert_eq!(resumed.note, "resumed with changed input `name`");
     let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
@@ -144,7 +146,7 @@ async fn failed_run_continues_with_corrected_inputs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_edit_during_a_wait_is_reported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
@@ -158,21 +160,21 @@ async fn contract_edit_during_a_wait_is_reported() {
     assert_eq!(pending.contract_unchanged, Some(false));
     let changed = pending.sheet.unwrap().changed;
     assert_eq!(changed.as_deref(), Some("skill.yaml changed since the launch"), "a script can read it");
-    order(&core, &waiting, decide(&pending.run, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &waiting, decide(&pending.run, Verdict::Approve, "bo")).await.unwrap();
     let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.state, RunState::Completed, "what was approved is what runs: {done:?}");
     assert_eq!(core.run(&waiting.id.0).await.unwrap().contract_version, "1.0.0");
 
-    let changed = order(&core, &failed, resume()).await.unwrap_err();
+    let changed = send_command(&core, &failed, resume()).await.unwrap_err();
     assert_eq!(changed.code, Code::SkillChanged);
     assert!(changed.message.contains("1.0.0 then, 2.0.0 now"), "{changed}");
     let on = RunCommand::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
-    assert_eq!(order(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
+    assert_eq!(send_command(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn key_returns_its_run_and_rejects_another_payload() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let keyed = |amounts: serde_json::Value, who: &str| {
         let mut request = request("ledger", json!({ "amounts": amounts }));
@@ -193,7 +195,7 @@ async fn key_returns_its_run_and_rejects_another_payload() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn launch_errors_state_what_to_do() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: unknown.has.this\n    input: {x: inputs.nothing}\n";
     place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
     place.write("skills/broken/skill.yaml", broken);
@@ -232,7 +234,7 @@ async fn launch_errors_state_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_denies_or_requires_approval() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.write(
         "home/policy.yaml",
         "deny:\n  - {id: upload, reason: by hand only}\nrequire_approval:\n  - {id: close}\n",
@@ -247,17 +249,17 @@ async fn the_policy_denies_or_requires_approval() {
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert_eq!(sheet.headline, "Run close 1.0.0 (1 step)");
     assert!(sheet.why.contains("require_approval id close"), "{}", sheet.why);
-    order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::WaitingForSignal);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replay_continues_and_fork_is_paused() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
     let replayed =
-        order(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None }).await.unwrap().run;
+        send_command(&core, &waiting, RunCommand::Replay { checkpoint: None, by: None }).await.unwrap().run;
     assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
     let replayed = wait_for_completion(&core, &replayed.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
@@ -267,22 +269,23 @@ async fn replay_continues_and_fork_is_paused() {
         "the first step was restored, not run: {event_kinds:?}"
     );
 
-    let forked = order(&core, &waiting, RunCommand::Fork { checkpoint: Some(0), by: None }).await.unwrap();
+    let forked =
+        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(0), by: None }).await.unwrap();
     assert!(forked.run.paused && forked.note.contains("until it is resumed"), "{}", forked.note);
     let paused = wait_for_completion(&core, &forked.run.id.0).await;
     assert_eq!((paused.state, paused.paused), (RunState::Pending, true), "no worker runs it");
-    order(&core, &paused, resume()).await.unwrap();
+    send_command(&core, &paused, resume()).await.unwrap();
     assert_eq!(wait_for_completion(&core, &paused.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
     assert_eq!(lineage, [replayed.id, paused.id]);
     let nowhere =
-        order(&core, &waiting, RunCommand::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
+        send_command(&core, &waiting, RunCommand::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
     assert_eq!(nowhere.code, Code::CheckpointNotFound);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_is_found_by_the_end_of_its_id() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let run = launch(&core, "close", json!({})).await.unwrap().run;
     let other = launch(&core, "close", json!({})).await.unwrap().run;
@@ -301,7 +304,7 @@ async fn run_is_found_by_the_end_of_its_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_of_the_process_claim_detached_runs() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let alone = launch(&core, "upload", json!({ "name": "right.csv" })).await.unwrap();
     assert!(!alone.worker_alive, "there is no worker yet");
@@ -325,7 +328,7 @@ async fn workers_of_the_process_claim_detached_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_store_is_rejected_and_not_modified() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.local/share/skill-workbench/runs.db",
         &"no database, and long enough to be read ".repeat(200),

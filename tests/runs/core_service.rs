@@ -1,7 +1,7 @@
 //! Functions of the core for operators: metrics, stored counts, quality states, single capabilities.
 use crate::runs_place;
 
-use runs_place::{Place, decide, launch, object, order, request, run, wait_for_completion};
+use runs_place::{TestHome, decide, launch, object, request, run, send_command, wait_for_completion};
 use serde_json::json;
 use skills_api::{
     CapabilityRequest, Client as _, Code, GovernanceFilter, ListFilter, Local, MetricsReport, RunClient as _,
@@ -20,7 +20,7 @@ fn counted(report: &MetricsReport, family: &str, label: (&str, &str)) -> f64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn launches_keys_steps_bindings_and_commits_are_counted() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let keyed = |amounts: serde_json::Value| {
         let mut request = request("ledger", json!({ "amounts": amounts }));
@@ -31,7 +31,7 @@ async fn launches_keys_steps_bindings_and_commits_are_counted() {
     core.launch(keyed(json!([1, 2]))).await.unwrap();
     core.launch(keyed(json!([3]))).await.unwrap_err();
     let waiting = wait_for_completion(&core, &first.run.id.0).await;
-    order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(wait_for_completion(&core, &first.run.id.0).await.state, RunState::Completed);
 
     let report = core.metrics().await.unwrap();
@@ -52,7 +52,7 @@ async fn launches_keys_steps_bindings_and_commits_are_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_survive_a_restart_and_can_be_reset() {
-    let place = Place::new();
+    let place = TestHome::new();
     let calls = |diagnostics: &skills_api::Diagnostics, operation: &str| {
         diagnostics.operations.get(operation).map_or(0, |count| count.calls)
     };
@@ -103,7 +103,7 @@ async fn executed(core: &Local, id: &str, inputs: serde_json::Value) -> skills_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn capability_run_checks_its_gates() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let added = executed(&core, "test.amounts.add", json!({ "amounts": [40, 2] })).await;
     assert_eq!((added.state, added.skill_id.as_str()), (RunState::Completed, "capability:test.amounts.add"));
@@ -114,7 +114,7 @@ async fn capability_run_checks_its_gates() {
 
     let pending = executed(&core, "test.ledger.book", json!({ "amount": 7, "account": "1" })).await;
     assert_eq!(pending.state, RunState::WaitingForHuman, "its confirmation holds without a skill as well");
-    order(&core, &pending, decide(&pending, Verdict::Approve, "bo")).await.unwrap();
+    send_command(&core, &pending, decide(&pending, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(wait_for_completion(&core, &pending.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
 
     let wrong =
@@ -127,7 +127,7 @@ async fn capability_run_checks_its_gates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn policy_applies_to_capability_runs() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.write(
         "policy.yaml",
         "deny:\n  - id: capability:test.ledger.*\nrequire_approval:\n  - id: capability:*\n",
@@ -147,7 +147,7 @@ async fn policy_applies_to_capability_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_for_a_skill_apply_to_its_capabilities() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.write("policy.yaml", "deny: [{id: ledger}]\nrequire_approval: [{id: upload}]\n");
     place.config.policy_file = Some(place.path("policy.yaml"));
     let core = place.open().await;
@@ -163,7 +163,7 @@ async fn rules_for_a_skill_apply_to_its_capabilities() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn quality_state_rises_with_golden_requests_and_runs() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "skills/golden.yaml",
         "- {query: add amounts up and book the sum, expect: [ledger]}\n\
@@ -184,7 +184,7 @@ async fn quality_state_rises_with_golden_requests_and_runs() {
     let core = place.open().await;
     for amount in 1..=5 {
         let waiting = run(&core, "ledger", json!({ "amounts": [amount] })).await;
-        order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+        send_command(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
         assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
     }
     let after = open().await;

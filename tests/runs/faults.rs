@@ -14,26 +14,26 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// The configuration of a driver process.
 #[derive(Clone, Default)]
-struct Orders<'a> {
+struct DriverOptions<'a> {
     runs: usize,
     /// `point NAME NTH`, `moment EFFECTS MICROSECONDS`, `stop EFFECTS`, `full`; empty to go on to the end.
     fault: &'a str,
 }
 
-fn spawn(folder: &Path, orders: &Orders<'_>) -> Child {
+fn spawn(folder: &Path, options: &DriverOptions<'_>) -> Child {
     // The driver is this test program, with one test that is idle unless a folder is set.
     Command::new(std::env::current_exe().unwrap())
         .args(["faults::driver_process", "--exact", "--nocapture"])
         .env(driver::FOLDER, folder)
-        .env(driver::RUNS, orders.runs.to_string())
-        .env(driver::FAULT, orders.fault)
+        .env(driver::RUNS, options.runs.to_string())
+        .env(driver::FAULT, options.fault)
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
 }
 
-fn drive(folder: &Path, orders: &Orders<'_>) -> ExitStatus {
-    spawn(folder, orders).wait().unwrap()
+fn drive(folder: &Path, options: &DriverOptions<'_>) -> ExitStatus {
+    spawn(folder, options).wait().unwrap()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn driver_process() {
 
 /// Continues to the end and checks everything.
 fn finish_and_check(folder: &Path, runs: usize) {
-    let status = drive(folder, &Orders { runs, fault: "" });
+    let status = drive(folder, &DriverOptions { runs, fault: "" });
     assert!(status.success(), "the process after it goes on to the end: {status}");
     checker::check(folder, runs);
 }
@@ -51,7 +51,7 @@ fn finish_and_check(folder: &Path, runs: usize) {
 fn killed_at(point: &str, nth: usize) {
     let folder = tempfile::tempdir().unwrap();
     let runs = 8;
-    let status = drive(folder.path(), &Orders { runs, fault: &format!("point {point} {nth}") });
+    let status = drive(folder.path(), &DriverOptions { runs, fault: &format!("point {point} {nth}") });
     assert_eq!(status.signal(), Some(9), "{point} was never reached {nth} times: {status}");
     assert_eq!(std::fs::read_to_string(folder.path().join("hit")).unwrap(), point);
     let flying = checker::in_flight(folder.path());
@@ -103,7 +103,7 @@ fn killed_at_random_moments_with_fifty_runs_in_flight() {
         // Not more often on one store: a run whose workers died five times without a step between is given up.
         for _ in 0..4.min(wanted - kills) {
             let fault = format!("moment {} {}", 1 + numbers.below(80), numbers.below(8000));
-            let status = drive(folder.path(), &Orders { runs, fault: &fault });
+            let status = drive(folder.path(), &DriverOptions { runs, fault: &fault });
             if status.success() {
                 break;
             }
@@ -121,11 +121,11 @@ fn killed_at_random_moments_with_fifty_runs_in_flight() {
 
 #[test]
 fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
-    let orders = Orders { runs: 3, fault: "stop 2" };
+    let options = DriverOptions { runs: 3, fault: "stop 2" };
     // A process suspended within a commit blocks all others, whatever its lease: `leases.rs` tests that.
     let (folder, mut sleeper, pid) = loop {
         let folder = tempfile::tempdir().unwrap();
-        let mut sleeper = spawn(folder.path(), &orders);
+        let mut sleeper = spawn(folder.path(), &options);
         let pid = Pid::from_raw(i32::try_from(sleeper.id()).unwrap()).unwrap();
         let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
         assert!(status.stopped(), "it sleeps in the middle of a step: {status:?}");
@@ -137,7 +137,7 @@ fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
         sleeper.wait().unwrap();
     };
     assert!(checker::in_flight(folder.path()) > 0);
-    let heir = drive(folder.path(), &Orders { runs: 3, fault: "" });
+    let heir = drive(folder.path(), &DriverOptions { runs: 3, fault: "" });
     assert!(heir.success(), "another takes over when the lease is out: {heir}");
     let before = checker::everything(folder.path());
     kill_process(pid, Signal::CONT).unwrap();

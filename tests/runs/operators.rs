@@ -13,7 +13,7 @@ use skills_api::{
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 
-use crate::runs_place::{Place, decide, kinds, order, request, resume, run, wait_for_completion};
+use crate::runs_place::{TestHome, decide, kinds, request, resume, run, send_command, wait_for_completion};
 
 fn key(name: &str, scopes: &[Scope]) -> Principal {
     Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() }
@@ -36,7 +36,7 @@ async fn listed(core: &Local, filter: &str) -> Vec<RunRecord> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_are_distinguished_by_title_label_and_reason() {
-    let place = Place::new();
+    let place = TestHome::new();
     let contract = std::fs::read_to_string(place.path("skills/upload/skill.yaml")).unwrap();
     place.write(
         "skills/upload/skill.yaml",
@@ -59,7 +59,7 @@ async fn runs_are_distinguished_by_title_label_and_reason() {
         despite_change: false,
         by: None,
     };
-    let resumed = order(&core, &failed, corrected).await.unwrap().run;
+    let resumed = send_command(&core, &failed, corrected).await.unwrap().run;
     assert_eq!(resumed.title(), Some("Upload right.csv at night"), "the title follows the inputs");
 
     let derived = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
@@ -70,7 +70,7 @@ async fn runs_are_distinguished_by_title_label_and_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_other_people_have_to_approve() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.config/skill-workbench/policy.yaml",
         "approvals:\n- {id: ledger, need: 2, not_by: starter}\n- {id: ledger, of: [bo, kim, 'scope:admin']}\n",
@@ -79,8 +79,8 @@ async fn two_other_people_have_to_approve() {
     let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
     let approve = || decide(&waiting, Verdict::Approve, "somebody else");
     let by = |principal| {
-        let (core, run, order) = (Arc::clone(&core), waiting.id.0.clone(), approve());
-        async move { core.command_as(&run, order, Some(principal)).await }
+        let (core, run, command) = (Arc::clone(&core), waiting.id.0.clone(), approve());
+        async move { core.command_as(&run, command, Some(principal)).await }
     };
     let decides = [Scope::Decide];
     let starter = by(key("ana", &decides)).await.unwrap_err();
@@ -111,7 +111,7 @@ async fn two_other_people_have_to_approve() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     // The same inputs have the same digest, which is therefore known before the gate opens.
@@ -143,7 +143,7 @@ async fn an_approval_that_arrives_while_the_gate_opens_is_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contract_raises_what_its_approvals_require() {
-    let place = Place::new();
+    let place = TestHome::new();
     let contract = std::fs::read_to_string(place.path("skills/ledger/skill.yaml")).unwrap();
     let raised = format!("{contract}approvals: {{need: 2, not_by: starter}}\n");
     place.write("skills/ledger/skill.yaml", &raised);
@@ -156,8 +156,8 @@ async fn a_contract_raises_what_its_approvals_require() {
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
     assert!(sheet.why.contains("2 people have to approve"), "{}", sheet.why);
     let by = async |name| {
-        let order = decide(&waiting, Verdict::Approve, "lee");
-        core.command_as(&waiting.id.0, order, Some(key(name, &[Scope::Decide]))).await
+        let command = decide(&waiting, Verdict::Approve, "lee");
+        core.command_as(&waiting.id.0, command, Some(key(name, &[Scope::Decide]))).await
     };
     assert_eq!(by("ana").await.unwrap_err().code, Code::Forbidden, "the policy has a list");
     let first = by("bo").await.unwrap();
@@ -167,19 +167,19 @@ async fn a_contract_raises_what_its_approvals_require() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn person_who_changes_inputs_cannot_approve_alone() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("home/.config/skill-workbench/policy.yaml", "approvals: {id: ledger, not_by: starter}\n");
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let fork = RunCommand::Fork { checkpoint: Some(0), by: Some("ana".to_owned()) };
-    let forked = core.order(&waiting.id.0, fork).await.unwrap().run;
+    let forked = core.send_command(&waiting.id.0, fork).await.unwrap().run;
     let corrected = RunCommand::Resume {
         checkpoint: None,
         inputs: json!({ "amounts": [1_000_000] }).as_object().cloned(),
         despite_change: false,
         by: Some("eve".to_owned()),
     };
-    core.order(&forked.id.0, corrected).await.unwrap();
+    core.send_command(&forked.id.0, corrected).await.unwrap();
     let waiting = wait_for_completion(&core, &forked.id.0).await;
     assert_eq!(waiting.state, RunState::WaitingForHuman);
     let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
@@ -192,7 +192,7 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
     }
     // Who started or corrected it is excluded from its copies, too.
     let replay = RunCommand::Replay { checkpoint: Some(0), by: Some("bot".to_owned()) };
-    let copied = core.order(&waiting.id.0, replay).await.unwrap().run;
+    let copied = core.send_command(&waiting.id.0, replay).await.unwrap().run;
     let copied = wait_for_completion(&core, &copied.id.0).await;
     for name in ["ana", "eve", "bot"] {
         let approve = decide(&copied, Verdict::Approve, name);
@@ -206,44 +206,44 @@ async fn person_who_changes_inputs_cannot_approve_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_admin_reruns_unsandboxed_launches() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let mut unsandboxed = request("close", json!({}));
     unsandboxed.options.unsandboxed = true;
     let run = core.launch(unsandboxed).await.unwrap().run;
     wait_for_completion(&core, &run.id.0).await;
-    let orders = || {
+    let commands = || {
         [
             RunCommand::Replay { checkpoint: Some(0), by: None },
             RunCommand::Fork { checkpoint: Some(0), by: None },
             resume(),
         ]
     };
-    for order in orders() {
-        let refused = core.command_as(&run.id.0, order, Some(key("eve", &[Scope::Read, Scope::Run]))).await;
+    for command in commands() {
+        let refused = core.command_as(&run.id.0, command, Some(key("eve", &[Scope::Read, Scope::Run]))).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.code, Code::Forbidden, "{refused}");
         assert!(refused.message.contains("needs the scope `admin`"), "{refused}");
     }
-    let [replay, fork, _] = orders();
-    for order in [replay, fork] {
-        core.command_as(&run.id.0, order, Some(key("root", &[Scope::Run, Scope::Admin]))).await.unwrap();
+    let [replay, fork, _] = commands();
+    for command in [replay, fork] {
+        core.command_as(&run.id.0, command, Some(key("root", &[Scope::Run, Scope::Admin]))).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_policy_applies_to_what_continues() {
     const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(POLICY, "{}\n");
     let core = place.open().await;
     let done = run(&core, "upload", json!({ "name": "right.csv" })).await;
     assert_eq!(done.state, RunState::Completed);
     let fork = || RunCommand::Fork { checkpoint: Some(0), by: None };
-    let forked = core.order(&done.id.0, fork()).await.unwrap().run;
+    let forked = core.send_command(&done.id.0, fork()).await.unwrap().run;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let refused = async |run: &RunRecord, order: RunCommand| {
-        let error = core.order(&run.id.0, order).await.unwrap_err();
+    let refused = async |run: &RunRecord, command: RunCommand| {
+        let error = core.send_command(&run.id.0, command).await.unwrap_err();
         assert_eq!(error.code, Code::Forbidden, "{error}");
         error.message
     };
@@ -255,8 +255,8 @@ async fn a_newer_policy_applies_to_what_continues() {
         ("require_approval: [{id: upload}, {id: ledger}]\n", "the policy requires an approval of upload"),
     ] {
         place.write(POLICY, policy);
-        for (run, order) in all() {
-            let message = refused(run, order).await;
+        for (run, command) in all() {
+            let message = refused(run, command).await;
             assert!(message.contains(text), "{message}");
         }
     }
@@ -264,12 +264,12 @@ async fn a_newer_policy_applies_to_what_continues() {
     place.write(POLICY, "deny: [{id: ledger}]\n");
     refused(&waiting, decide(&waiting, Verdict::Approve, "bo")).await;
     place.write(POLICY, "require_approval: [{id: ledger}]\n");
-    core.order(&waiting.id.0, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    core.send_command(&waiting.id.0, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_rule_denies_a_launch() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "home/.config/skill-workbench/policy.yaml",
         "deny: [{label: env=prod, id: upload}]\nrequire_approval: [{label: env=stage}]\n",
@@ -289,7 +289,7 @@ async fn a_label_rule_denies_a_launch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.runs.expires_in = Some(Duration::from_secs(7_200));
     let contract = std::fs::read_to_string(place.path("skills/close/skill.yaml")).unwrap();
     place.write("skills/close/skill.yaml", &format!("{contract}expires_in_seconds: 600\n"));
@@ -307,7 +307,7 @@ async fn wait_timeout_is_set_by_launch_contract_or_configuration() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn draining_worker_claims_nothing_until_reactivated() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     core.start_workers().await.unwrap();
     until("the worker tells of itself", async || {
@@ -347,7 +347,7 @@ async fn draining_worker_claims_nothing_until_reactivated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_runs_are_deleted_and_late_approvals_escalated() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.retention.completed = Some(Duration::from_secs(1));
     place.write(
         "home/.config/skill-workbench/policy.yaml",
@@ -397,7 +397,7 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn views_facets_board_and_logs_are_returned() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     for name in ["wrong.csv", "other.csv", "right.csv"] {
         run(&core, "upload", json!({ "name": name })).await;
@@ -452,24 +452,24 @@ async fn views_facets_board_and_logs_are_returned() {
         assignee: Some(String::new()),
         by: Some("ana".to_owned()),
     };
-    let assigned = order(&core, &waiting, assign(Some("kim"))).await.unwrap().run;
+    let assigned = send_command(&core, &waiting, assign(Some("kim"))).await.unwrap().run;
     assert_eq!(assigned.options.assigned.unwrap().note.as_deref(), Some("registry is back"));
     assert_eq!(listed(&core, "assigned:kim").await.len(), 1);
-    let late = order(&core, &waiting, assign(None)).await.unwrap_err();
+    let late = send_command(&core, &waiting, assign(None)).await.unwrap_err();
     assert_eq!((late.code, late.code.status()), (Code::InvalidTransition, 409));
     assert_eq!(late.reason.unwrap()["assigned"]["to"], "kim");
     let clear = RunCommand::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
-    let unassigned = order(&core, &waiting, clear).await.unwrap().run;
+    let unassigned = send_command(&core, &waiting, clear).await.unwrap().run;
     assert_eq!(unassigned.options.assigned, None);
     let filter = AuditFilter { kind: Some("run.assigned".to_owned()), ..AuditFilter::default() };
     let audited = core.audit_log().show(filter).await.unwrap();
     let last = audited.last().unwrap();
     assert!(last.by.is_some() && last.data.get("to").is_none_or(serde_json::Value::is_null), "{last:?}");
-    assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
+    assert!(send_command(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 
 /// The output of `skills --plain runs` for these replies.
-fn run_dialog(place: &Place, answers: &str) -> String {
+fn run_dialog(place: &TestHome, answers: &str) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
@@ -494,7 +494,7 @@ fn run_dialog(place: &Place, answers: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plain_dialog_lists_reads_and_decides() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
     for name in ["wrong.csv", "other.csv"] {

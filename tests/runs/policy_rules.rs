@@ -13,15 +13,15 @@ use skills_model::{ApprovalReason, Gate, RunState, Verdict};
 use skills_session::ToolFailure;
 use skills_store::RunRecord;
 
-use crate::runs_place::{Place, attachment, decide, object, request, resume, wait_for_completion};
+use crate::runs_place::{TestHome, attachment, decide, object, request, resume, wait_for_completion};
 use crate::session_place;
 
 const POLICY: &str = "home/.config/skill-workbench/policy.yaml";
 
 /// The fixtures, and skills that reach `ledger` through others: `outer` runs `wrap`, which runs it, `borrow` calls its
 /// capability, `later` waits for a signal first, and `beside` is a sidecar.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestHome {
+    let place = TestHome::new();
     let skill = |id: &str, more: &str, steps: &str| {
         let text =
             format!("---\nname: {id}\ndescription: Does {id} things. Use for {id}.\n{more}---\n# {id}\n");
@@ -112,18 +112,18 @@ async fn rules_apply_to_every_execution_of_a_skill() {
     for way in WAYS {
         place.write(POLICY, "{}\n");
         let stopped = waiting(&core, way).await;
-        let paused = core.order(&stopped.id.0, fork()).await.unwrap().run;
+        let paused = core.send_command(&stopped.id.0, fork()).await.unwrap().run;
         let pending = [launch(&core, way).await.unwrap(), launch(&core, way).await.unwrap()];
         for (policy, pending) in
             ["deny: [{id: ledger}]\n", "require_approval: [{id: ledger}]\n"].iter().zip(pending)
         {
             place.write(POLICY, policy);
             let is_denied = policy.starts_with("deny");
-            for (command, run, order) in
+            for (name, run, command) in
                 [("replay", &stopped, replay()), ("fork", &stopped, fork()), ("resume", &paused, resume())]
             {
-                let refused = core.order(&run.id.0, order).await.err();
-                is_forbidden(&format!("{command} of {way} with {policy}"), refused);
+                let refused = core.send_command(&run.id.0, command).await.err();
+                is_forbidden(&format!("{name} of {way} with {policy}"), refused);
             }
             let claimed = wait_for_completion(&core, &pending.id.0).await;
             assert_eq!(claimed.state, RunState::Failed, "claim of {way} with {policy}");
@@ -131,12 +131,15 @@ async fn rules_apply_to_every_execution_of_a_skill() {
             if is_denied {
                 is_forbidden(&format!("launch of {way}"), launch(&core, way).await.err());
                 let approve = decide(&stopped, Verdict::Approve, "bo");
-                is_forbidden(&format!("approve {way}"), core.order(&stopped.id.0, approve).await.err());
+                is_forbidden(
+                    &format!("approve {way}"),
+                    core.send_command(&stopped.id.0, approve).await.err(),
+                );
             } else {
                 let launched = waiting(&core, way).await;
                 assert!(is_policy_approval(&launched), "{way}: {:?}", launched.gate);
                 // An approval is what the rule requires.
-                core.order(&stopped.id.0, decide(&stopped, Verdict::Approve, "bo")).await.unwrap();
+                core.send_command(&stopped.id.0, decide(&stopped, Verdict::Approve, "bo")).await.unwrap();
                 let done = wait_for_completion(&core, &stopped.id.0).await;
                 assert_eq!(done.state, RunState::Completed, "{way}: {:?}", done.error);
             }
@@ -153,11 +156,11 @@ async fn a_signal_continues_no_run_that_the_policy_forbids() {
     assert_eq!(run.state, RunState::WaitingForSignal);
     for policy in ["deny: [{id: ledger}]\n", "require_approval: [{id: later}, {id: ledger}]\n"] {
         place.write(POLICY, policy);
-        let error = core.order(&run.id.0, signal()).await.unwrap_err();
+        let error = core.send_command(&run.id.0, signal()).await.unwrap_err();
         assert_eq!(error.code, Code::Forbidden, "{policy}: {error}");
     }
     place.write(POLICY, "{}\n");
-    core.order(&run.id.0, signal()).await.unwrap();
+    core.send_command(&run.id.0, signal()).await.unwrap();
     place.write(POLICY, "deny: [{id: later}]\n");
     let claimed = wait_for_completion(&core, &run.id.0).await;
     assert_eq!((claimed.state, &claimed.error.unwrap()["code"]), (RunState::Failed, &json!("forbidden")));
@@ -220,7 +223,7 @@ async fn labels_of_a_capability_run_are_compared() {
         assert_eq!(error.code, Code::Forbidden, "{policy}: {error}");
         launch_labeled(&core, capability, Some("test")).await.unwrap();
     }
-    let error = core.order(&other.id.0, fork()).await.unwrap_err();
+    let error = core.send_command(&other.id.0, fork()).await.unwrap_err();
     assert_eq!(error.code, Code::Forbidden, "{error}");
     for policy in
         ["require_approval: [{label: env=prod}]\n", "require_approval: [{id: ledger, label: env}]\n"]
@@ -234,7 +237,7 @@ async fn labels_of_a_capability_run_are_compared() {
 
 #[tokio::test]
 async fn a_script_in_a_session_collects_one_confirmation() {
-    let place = session_place::Place::new();
+    let place = session_place::TestHome::new();
     place.file("alpha/scripts/a.sh", "echo hello\n");
     let policy = place.home().join(".config/skill-workbench/policy.yaml");
     std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
@@ -288,18 +291,17 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
         for (way, run) in &runs {
             for policy in ["deny: [{domain: test}, {id: ledger}]\n", "deny: [{root: \"*skills\"}]\n"] {
                 place.write(POLICY, policy);
-                for (command, order) in
+                for (name, command) in
                     [("approve", decide(run, Verdict::Approve, "bo")), ("replay", replay()), ("fork", fork())]
                 {
-                    let refused = core.order(&run.id.0, order).await.err();
-                    let error =
-                        refused.unwrap_or_else(|| panic!("{command} of {way} after {what}: {policy}"));
-                    assert_eq!(error.code, Code::Forbidden, "{command} of {way} after {what}: {error}");
+                    let refused = core.send_command(&run.id.0, command).await.err();
+                    let error = refused.unwrap_or_else(|| panic!("{name} of {way} after {what}: {policy}"));
+                    assert_eq!(error.code, Code::Forbidden, "{name} of {way} after {what}: {error}");
                 }
             }
             place.write(POLICY, "approvals: [{id: [ledger, \"capability:*\"], need: 2}]\n");
             // The approval of the same person counts once.
-            let approved = core.order(&run.id.0, decide(run, Verdict::Approve, "bo")).await;
+            let approved = core.send_command(&run.id.0, decide(run, Verdict::Approve, "bo")).await;
             let now = core.run(&run.id.0).await.unwrap().run;
             assert_eq!(now.state, RunState::WaitingForHuman, "{way} after {what}: {approved:?}");
         }
@@ -316,7 +318,7 @@ async fn a_run_is_subject_to_the_rules_for_what_was_launched() {
     // Of a removed skill, more is known than its id.
     place.write(POLICY, "deny: [{id: wrap, role: procedure}]\n");
     let outer = &runs[2].1;
-    let refused = core.order(&outer.id.0, decide(outer, Verdict::Approve, "cy")).await.unwrap_err();
+    let refused = core.send_command(&outer.id.0, decide(outer, Verdict::Approve, "cy")).await.unwrap_err();
     assert_eq!(refused.code, Code::Forbidden, "{refused}");
 }
 
@@ -337,7 +339,7 @@ async fn rules_for_a_bundle_apply_to_its_bindings() {
     assert!(is_policy_approval(&run), "{:?}", run.gate);
     place.write(POLICY, "deny: [{id: other}]\n");
     let run = waiting(&core, "capability:test.ledger.book").await;
-    core.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();
+    core.send_command(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap();
     let done = wait_for_completion(&core, &run.id.0).await;
     assert_eq!(done.state, RunState::Completed, "{:?}", done.error);
     let outputs = core.run(&run.id.0).await.unwrap();
@@ -370,7 +372,7 @@ async fn nothing_is_claimed_while_the_policy_is_invalid() {
     let run = wait_for_completion(&healthy, &run.id.0).await;
     assert_eq!(run.state, RunState::WaitingForHuman, "{:?}", run.error);
     place.write("other.yaml", "{}\n");
-    let done = healthy.order(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap().run;
+    let done = healthy.send_command(&run.id.0, decide(&run, Verdict::Approve, "bo")).await.unwrap().run;
     let stop = tokio_util::sync::CancellationToken::new();
     let done = broken.wait_for_completion(&done.id.0, stop).await.unwrap();
     assert_eq!(done.state, RunState::Completed, "{:?}", done.error);

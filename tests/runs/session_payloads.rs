@@ -5,7 +5,7 @@
 use crate::session_place;
 
 use serde_json::{Value, json};
-use session_place::{Place, call};
+use session_place::{TestHome, call};
 use skills_api::{SessionClient as _, SettingsChange};
 use skills_session::{Api, MessageRole};
 
@@ -24,7 +24,7 @@ fn wrong(api: Api, body: &Value) -> Vec<String> {
 
 /// A talk with everything in it: messages of both, calls in a row, a failed call, one without arguments, a message
 /// after a result, a loaded body.
-async fn talk(place: &Place) -> (skills_api::Local, String) {
+async fn talk(place: &TestHome) -> (skills_api::Local, String) {
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -42,7 +42,7 @@ async fn talk(place: &Place) -> (skills_api::Local, String) {
 
 #[tokio::test]
 async fn exports_are_valid_for_every_service() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (core, id) = talk(&place).await;
     for compat in [false, true] {
         let change = SettingsChange { compat: Some(compat), ..SettingsChange::default() };
@@ -58,7 +58,7 @@ async fn exports_are_valid_for_every_service() {
 
 #[tokio::test]
 async fn anthropic_turns_alternate_and_results_follow_their_calls() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (core, id) = talk(&place).await;
     let body = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap().body;
     assert!(body["max_tokens"].as_u64().is_some());
@@ -89,7 +89,7 @@ async fn anthropic_turns_alternate_and_results_follow_their_calls() {
 
 #[tokio::test]
 async fn openai_pairs_calls_and_outputs_by_id() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (core, id) = talk(&place).await;
     let body = core.export_session(&id, Api::OpenaiResponses, "a-model").await.unwrap().body;
     let input = body["input"].as_array().unwrap();
@@ -112,7 +112,7 @@ async fn openai_pairs_calls_and_outputs_by_id() {
 
 #[tokio::test]
 async fn offered_schemas_are_schemas_and_recorded_arguments_fit_them() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (core, id) = talk(&place).await;
     let body = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap().body;
     let tools = body["tools"].as_array().unwrap();
@@ -130,7 +130,7 @@ async fn offered_schemas_are_schemas_and_recorded_arguments_fit_them() {
 
 #[tokio::test]
 async fn invalid_exports_are_reported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let empty = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap();
@@ -175,7 +175,7 @@ fn errors(instructions: &str) -> SettingsChange {
 
 #[tokio::test]
 async fn bodies_in_tool_results_count_as_level_two() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(errors("tool-result")).await.unwrap().session_id;
@@ -206,7 +206,7 @@ async fn bodies_in_tool_results_count_as_level_two() {
 
 #[tokio::test]
 async fn each_body_is_in_the_request_once() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     for api in [Api::Anthropic, Api::OpenaiResponses, Api::OpenaiChat] {
         for (first, then) in [("top-level", "tool-result"), ("tool-result", "top-level")] {
@@ -232,7 +232,7 @@ async fn each_body_is_in_the_request_once() {
 
 #[tokio::test]
 async fn body_returned_by_the_older_tool_is_not_composed() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let change = SettingsChange { compat: Some(true), ..SettingsChange::default() };
     let id = core.new_session(change).await.unwrap().session_id;
@@ -252,7 +252,7 @@ async fn body_returned_by_the_older_tool_is_not_composed() {
 
 #[tokio::test]
 async fn composed_token_counts_are_exact_in_the_session() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     for instructions in ["top-level", "tool-result"] {
         let skill = if instructions == "top-level" { "alpha" } else { "beta" };

@@ -4,13 +4,13 @@
 use crate::session_place;
 
 use serde_json::json;
-use session_place::{Place, call, failure, names};
+use session_place::{TestHome, call, failure, names};
 use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
 use skills_session::{Api, MessageRole, PartKind, ToolFailure};
 
 #[tokio::test]
 async fn loading_replaces_or_adds_in_order() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let before = core.compose(&id, true).await.unwrap();
@@ -47,7 +47,7 @@ async fn loading_replaces_or_adds_in_order() {
 
 #[tokio::test]
 async fn skills_per_call_and_transcript_size_are_limited() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let names: Vec<String> = (0..65).map(|n| format!("skill-{n}")).collect();
@@ -69,7 +69,7 @@ async fn skills_per_call_and_transcript_size_are_limited() {
 
 #[tokio::test]
 async fn loading_over_the_limit_or_unknown_changes_nothing() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let change = SettingsChange { cap: Some(2), ..SettingsChange::default() };
     let id = core.new_session(change).await.unwrap().session_id;
@@ -87,7 +87,7 @@ async fn loading_over_the_limit_or_unknown_changes_nothing() {
 
 #[tokio::test]
 async fn unknown_arguments_and_tools_are_refused_by_name() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let error =
@@ -108,7 +108,7 @@ async fn unknown_arguments_and_tools_are_refused_by_name() {
 
 #[tokio::test]
 async fn every_tool_accepts_a_skill_by_id_name_or_path() {
-    let place = Place::new();
+    let place = TestHome::new();
     let about = "---\nname: other-name\ndescription: Has a name that is not its folder's.\n---\n# Other\n";
     place.file("dir-a/SKILL.md", about);
     let core = place.core().await;
@@ -128,7 +128,7 @@ async fn every_tool_accepts_a_skill_by_id_name_or_path() {
 
 #[tokio::test]
 async fn host_with_own_instructions_gets_bodies_in_results() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let change =
         SettingsChange { instructions: Some("tool-result".parse().unwrap()), ..SettingsChange::default() };
@@ -141,7 +141,7 @@ async fn host_with_own_instructions_gets_bodies_in_results() {
 
 #[tokio::test]
 async fn agent_has_only_its_own_skills() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file(
         "agents/clerk.yaml",
         "id: clerk\nprompt: You are a clerk.\nuses_skills: [beta]\ninstructions: Be brief.\nmodel: small\n",
@@ -178,7 +178,7 @@ async fn agent_has_only_its_own_skills() {
 
 #[tokio::test]
 async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file("agents/clerk.yaml", "id: clerk\nprompt: You are a clerk.\n");
     place.file("agents/broken.yaml", "id: [\n");
     let pipe = place.root().join("agents/pipe.yaml");
@@ -197,7 +197,7 @@ async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
 
 #[tokio::test]
 async fn agents_are_read_only_inside_their_root() {
-    let place = Place::new();
+    let place = TestHome::new();
     let outside = place.dir.path().join("outside.yaml");
     std::fs::write(&outside, "id: outside\nprompt: secret\n").unwrap();
     let clerk = "id: clerk\nprompt: You are a clerk.\n";
@@ -224,7 +224,7 @@ async fn agents_are_read_only_inside_their_root() {
 
 #[tokio::test]
 async fn client_budget_truncates_the_catalog_of_the_session() {
-    let place = Place::new();
+    let place = TestHome::new();
     for at in 0..60 {
         let long = "says the same thing over and over again ".repeat(24);
         place.file(
@@ -249,7 +249,7 @@ async fn client_budget_truncates_the_catalog_of_the_session() {
 
 #[tokio::test]
 async fn another_client_names_the_skills_it_omits() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
     for at in 0..5 {
         place.file(
@@ -300,7 +300,7 @@ async fn another_client_names_the_skills_it_omits() {
 
 #[tokio::test]
 async fn kept_entries_follow_the_order_of_the_client() {
-    let place = Place::new();
+    let place = TestHome::new();
     // Far more than either client accepts; the first by path has the last name.
     for at in 0..450 {
         let (folder, name) = (format!("f{at:03}"), format!("n{:03}", 449 - at));
@@ -338,7 +338,7 @@ async fn kept_entries_follow_the_order_of_the_client() {
 
 #[tokio::test]
 async fn failed_reads_are_not_counted_as_level_three() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
@@ -364,7 +364,7 @@ async fn failed_reads_are_not_counted_as_level_three() {
 
 #[tokio::test]
 async fn receipt_states_whether_tokens_were_counted() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let load = async || {
@@ -384,7 +384,7 @@ async fn receipt_states_whether_tokens_were_counted() {
 
 #[tokio::test]
 async fn a_changed_file_keeps_the_loaded_text() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
@@ -401,7 +401,7 @@ async fn a_changed_file_keeps_the_loaded_text() {
 
 #[tokio::test]
 async fn missing_session_is_reported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.core().await;
     let error = core.session("no-such").await.unwrap_err();
     assert_eq!(error.code, Code::NotFound);
@@ -410,7 +410,7 @@ async fn missing_session_is_reported() {
 
 #[tokio::test]
 async fn token_count_is_the_same_everywhere() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;

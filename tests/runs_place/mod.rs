@@ -17,12 +17,12 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// A folder with the bundles of `tests/fixtures/runs`, trusted by the settings.
-pub struct Place {
+pub struct TestHome {
     folder: TempDir,
     pub config: Config,
 }
 
-impl Place {
+impl TestHome {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");
@@ -135,8 +135,12 @@ pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunCommand {
     }
 }
 
-pub async fn order(core: &Local, run: &RunRecord, order: RunCommand) -> Result<CommandResult, Error> {
-    core.order(&run.id.0, order).await
+pub async fn send_command(
+    core: &Local,
+    run: &RunRecord,
+    command: RunCommand,
+) -> Result<CommandResult, Error> {
+    core.send_command(&run.id.0, command).await
 }
 
 pub fn resume() -> RunCommand {

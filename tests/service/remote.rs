@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Html;
-use runs_place::{Place, attachment, decide, object, request, resume};
+use runs_place::{TestHome, attachment, decide, object, request, resume};
 use serde_json::{Value, json};
 use service::{Mishap, Service};
 use skills_api::remote::{Address, Key, Remote};
@@ -73,8 +73,8 @@ macro_rules! same {
     }};
 }
 
-async fn setting() -> (Place, Arc<Local>, Service) {
-    let place = Place::new();
+async fn setting() -> (TestHome, Arc<Local>, Service) {
+    let place = TestHome::new();
     let core = place.open().await;
     let service = Service::start(&core);
     (place, core, service)
@@ -165,7 +165,7 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     same!(here, there, event_log());
     same!(here, there, run_events(Some(id), 1, 3, 0));
     same!(here, there, run_events(None, 0, 100, 1_000));
-    same!(here, there, order(id, resume()));
+    same!(here, there, send_command(id, resume()));
     same!(here, there, launch(request("ledger", json!({ "amounts": "many" }))));
     same!(here, there, launch(request("ledgr", json!({}))));
     let target = format!("{id}/sum");
@@ -173,18 +173,18 @@ async fn remote_runs_and_sessions_equal_local_ones() {
     same!(here, there, attach(attachment("ledger", "output", &target, json!({}))));
     same!(here, there, target_choices(AttachTarget::Run, "", 5, &SessionAccess::default(), None));
     let waiting = here.run(id).await.unwrap().run;
-    let approved = there.order(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    let approved = there.send_command(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(approved.note, "approved");
     assert_eq!(
         there.wait_for_completion(id, CancellationToken::new()).await.unwrap().state,
         RunState::Completed
     );
     same!(here, there, run(id));
-    same!(here, there, order(id, RunCommand::Cancel { by: None }));
-    let forked = there.order(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
+    same!(here, there, send_command(id, RunCommand::Cancel { by: None }));
+    let forked = there.send_command(id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap();
     assert!(forked.run.paused && forked.run.id.0 != id);
     assert_eq!(
-        there.order(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,
+        there.send_command(&forked.run.id.0, RunCommand::Cancel { by: None }).await.unwrap().run.state,
         RunState::Canceled
     );
     let attached = there.attach(attachment("watch", "run", id, json!({}))).await;
@@ -239,7 +239,7 @@ async fn wait_for_connection(there: &Remote, wanted: impl Fn(&ConnectionState) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_key_error_states_what_to_set() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open().await;
     let service = Service::with_key(&core, Some("s3cret"));
     let refused = |key| async { connect_with(&service, key).await.err().unwrap() };
@@ -303,7 +303,7 @@ async fn slow_service_times_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn catalog_changes_during_an_outage_are_reported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = Arc::new(Local::open(place.config.clone()).unwrap());
     let mut service = Service::start(&core);
     let there = connect(&service).await;
@@ -358,7 +358,7 @@ fn an_unreachable_service_has_its_own_exit_code() {
 }
 
 /// The command on a service, with folders of its own.
-fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
+fn command(place: &TestHome, service: &Service, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
     command
         .args(["--connect", &service.url()])
@@ -372,7 +372,7 @@ fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
 }
 
 /// Its result: exit code, output, errors.
-fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
+fn skills(place: &TestHome, service: &Service, arguments: &[&str]) -> (i32, String, String) {
     let ran = command(place, service, arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))

@@ -22,7 +22,7 @@ fn sandbox() -> Sandbox {
     FOUND.get_or_init(make).clone()
 }
 
-pub struct Place {
+pub struct TestHome {
     pub dir: Folder,
 }
 
@@ -41,7 +41,7 @@ impl Folder {
     }
 }
 
-impl Place {
+impl TestHome {
     pub fn new() -> Self {
         let place = Self { dir: Folder::Own(tempfile::tempdir().unwrap()) };
         fs::create_dir_all(place.home()).unwrap();

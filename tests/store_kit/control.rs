@@ -4,8 +4,8 @@ use skills_store::{Control, ControlOutcome};
 
 use super::*;
 
-fn control(order: Result<(Command, Option<serde_json::Value>), String>) -> Control {
-    Control { description: "as a test".to_owned(), order, why: Some("2 findings".to_owned()) }
+fn control(command: Result<(Command, Option<serde_json::Value>), String>) -> Control {
+    Control { description: "as a test".to_owned(), command, why: Some("2 findings".to_owned()) }
 }
 
 async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
@@ -33,14 +33,14 @@ pub async fn rejected_control_request_is_recorded_and_changes_nothing(store: &dy
     let watched = waiting(store, 1).await;
     store.command(&watched, Command::Cancel, None, None, None).await.unwrap();
     let before = store.run(&watched).await.unwrap();
-    let orders = [
+    let commands = [
         Ok((Command::Signal { name: "x".into() }, None)),
         Ok((Command::Pause, None)),
         Err("no such wish".to_owned()),
     ];
-    for (n, order) in (2..).zip(orders) {
+    for (n, command) in (2..).zip(commands) {
         let sidecar = store.launch(launch(n)).await.unwrap().run.id;
-        let outcome = store.control(&sidecar, &watched, control(order)).await.unwrap();
+        let outcome = store.control(&sidecar, &watched, control(command)).await.unwrap();
         assert!(matches!(&outcome, ControlOutcome::Refused(why) if !why.is_empty()), "{outcome:?}");
         assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.refused");
         let event_kinds = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;

@@ -51,11 +51,11 @@ pub fn skill(id: &str, role: Role, description: &str, findings: Vec<Finding>) ->
             role: if role == Role::Procedure {
                 WithOrigin::inferred(role)
             } else {
-                WithOrigin::written(role)
+                WithOrigin::explicit(role)
             },
             invocation: WithOrigin::inferred(Invocation::Direct),
             attach_targets: Vec::new(),
-            effect_mode: WithOrigin::written(EffectMode::ReadOnly),
+            effect_mode: WithOrigin::explicit(EffectMode::ReadOnly),
         },
         properties: Properties { allowed_tools: vec!["Read".into(), "Bash".into()], ..Properties::default() },
         clients: Clients::default(),
@@ -98,7 +98,7 @@ pub fn catalog() -> Catalog {
     };
     let procedure = Role::Procedure;
     let mut old = skill("old-pdf", procedure, "Old.", Vec::new());
-    old.status = WithOrigin::written(Status::Deprecated);
+    old.status = WithOrigin::explicit(Status::Deprecated);
     let broken = finding(Severity::Error, "description-too-long", "description", 3, "too long", "shorten it");
     let first = [
         skill("pdf-tables", procedure, "Extracts tables from PDF files.", Vec::new()),

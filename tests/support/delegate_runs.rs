@@ -38,12 +38,12 @@ macro_rules! delegate_runs {
                 self.$part.run(run).await
             }
 
-            async fn order(
+            async fn send_command(
                 &self,
                 run: &str,
-                order: skills_api::RunCommand,
+                command: skills_api::RunCommand,
             ) -> Result<skills_api::CommandResult, skills_api::Error> {
-                self.$part.order(run, order).await
+                self.$part.send_command(run, command).await
             }
 
             async fn run_events(

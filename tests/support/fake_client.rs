@@ -170,7 +170,7 @@ impl Client for FakeClient {
         self.missing(proposal)
     }
 
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
         _order: skills_api::ProposalAction,

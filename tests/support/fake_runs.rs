@@ -14,7 +14,7 @@ use skills_api::{
     LocalFiles, LogLine, LogPage, LogRequest, NewArtifact, OperatorClient, RunClient, RunCommand, RunDetail,
     SavedView, SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
 };
-use skills_model::{Next, RunState, allowed, transition};
+use skills_model::{RunState, Transition, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
     Assignment, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
@@ -23,7 +23,7 @@ use skills_store::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::run_commands::{command, event_of, moved, note, run_snapshot};
+use super::run_commands::{event_of, moved, note, run_snapshot, state_command};
 use super::run_samples::{self, NOW_MS};
 
 /// Runs, contracts and capabilities that a test put there.
@@ -32,7 +32,7 @@ pub struct FakeRuns {
     book: Mutex<Book>,
     news: Notify,
     /// Received commands in order, each with the run as it was named.
-    pub orders: Mutex<Vec<(String, RunCommand)>>,
+    pub commands: Mutex<Vec<(String, RunCommand)>>,
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Executed attachments in order.
     pub attachments: Mutex<Vec<AttachRequest>>,
@@ -208,12 +208,12 @@ impl RunClient for FakeRuns {
         Ok(book.runs[book.position(run)?].clone())
     }
 
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
         self.refused()?;
-        self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
+        self.commands.lock().unwrap().push((run.to_owned(), command.clone()));
         let mut book = self.book();
         let at = book.position(run)?;
-        if let RunCommand::Assign { to, note, assignee, by } = &order {
+        if let RunCommand::Assign { to, note, assignee, by } = &command {
             let detail = &mut book.runs[at];
             let assigned = detail.run.options.assigned.clone();
             if assignee.as_deref().is_some_and(|expected| {
@@ -229,7 +229,7 @@ impl RunClient for FakeRuns {
                 at_ms: NOW_MS,
             });
             let run = detail.run.clone();
-            let (kind, data) = event_of(&order);
+            let (kind, data) = event_of(&command);
             book.append(&run.id, kind, data);
             drop(book);
             self.news.notify_waiters();
@@ -242,14 +242,14 @@ impl RunClient for FakeRuns {
             });
         }
         let before = &book.runs[at].run;
-        let next = transition(&run_snapshot(before), &command(&order)).map_err(Error::from)?;
+        let next = transition(&run_snapshot(before), &state_command(&command)).map_err(Error::from)?;
         let id = before.id.clone();
-        let note = note(&order, &next, &book.runs[at].decisions);
-        let (kind, data) = event_of(&order);
-        let answered = if let Next::NewRun { paused } = next {
+        let note = note(&command, &next, &book.runs[at].decisions);
+        let (kind, data) = event_of(&command);
+        let answered = if let Transition::NewRun { paused } = next {
             let new = book.new_id();
             let mut branch = book.runs[at].clone();
-            let head = match &order {
+            let head = match &command {
                 RunCommand::Replay { checkpoint, .. } | RunCommand::Fork { checkpoint, .. } => {
                     checkpoint.unwrap_or(branch.run.head)
                 }
@@ -268,10 +268,10 @@ impl RunClient for FakeRuns {
             book.append(&run.id, from, json!({ "run": id, "checkpoint": head }));
             run
         } else {
-            moved(&mut book.runs[at], next.clone(), &order);
+            moved(&mut book.runs[at], next.clone(), &command);
             book.runs[at].run.clone()
         };
-        if next != Next::Unchanged {
+        if next != Transition::Unchanged {
             book.append(&id, kind, data);
         }
         drop(book);
@@ -280,7 +280,7 @@ impl RunClient for FakeRuns {
             run: answered,
             note,
             worker_alive: true,
-            repeated: next == Next::Unchanged,
+            repeated: next == Transition::Unchanged,
             mode: None,
         })
     }

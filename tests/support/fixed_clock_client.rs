@@ -100,13 +100,13 @@ impl Client for FixedClockClient {
         self.0.proposal(proposal).await
     }
 
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
-        order: skills_api::ProposalAction,
+        action: skills_api::ProposalAction,
         by: skills_api::ProposalActionOptions,
     ) -> Result<skills_api::ProposalActionResult, Error> {
-        self.0.order_proposal(proposal, order, by).await
+        self.0.act_on_proposal(proposal, action, by).await
     }
 
     async fn collisions(

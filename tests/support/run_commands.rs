@@ -16,7 +16,7 @@ use skills_api::{
     TargetChoice,
 };
 use skills_model::{
-    Choice, Command, Decision, Gate, Next, RunSnapshot, RunState, Verdict, allowed, transition,
+    Choice, Command, Decision, Gate, RunSnapshot, RunState, Transition, Verdict, allowed, transition,
 };
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
@@ -42,8 +42,8 @@ pub fn run_snapshot(run: &RunRecord) -> RunSnapshot {
     }
 }
 
-pub fn command(order: &RunCommand) -> Command {
-    match order {
+pub fn state_command(command: &RunCommand) -> Command {
+    match command {
         RunCommand::Decide { verdict, step, inputs_digest, choice, result, .. } => {
             Command::Decide(Decision {
                 verdict: *verdict,
@@ -62,8 +62,8 @@ pub fn command(order: &RunCommand) -> Command {
     }
 }
 
-pub fn event_of(order: &RunCommand) -> (&'static str, Value) {
-    match order {
+pub fn event_of(command: &RunCommand) -> (&'static str, Value) {
+    match command {
         RunCommand::Decide { verdict: Verdict::Approve, approver, notes, .. } => {
             ("gate.approved", json!({ "approver": approver, "notes": notes }))
         }
@@ -85,10 +85,10 @@ pub fn event_of(order: &RunCommand) -> (&'static str, Value) {
     }
 }
 
-pub fn moved(detail: &mut RunDetail, next: Next, order: &RunCommand) {
-    if let Next::Move { state, fence, paused, gate, .. } = next {
+pub fn moved(detail: &mut RunDetail, next: Transition, command: &RunCommand) {
+    if let Transition::Move { state, fence, paused, gate, .. } = next {
         if let (RunCommand::Decide { approver, notes, .. }, Command::Decide(decision)) =
-            (order, command(order))
+            (command, state_command(command))
         {
             let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
             detail.decisions.push(RecordedDecision { at_ms: NOW_MS, decision: decision.clone(), by });
@@ -103,9 +103,9 @@ pub fn moved(detail: &mut RunDetail, next: Next, order: &RunCommand) {
     detail.run.allowed = allowed(&run_snapshot(&detail.run));
 }
 
-pub fn note(order: &RunCommand, next: &Next, decisions: &[RecordedDecision]) -> String {
-    match (order, next) {
-        (RunCommand::Decide { verdict, .. }, Next::Unchanged) => {
+pub fn note(command: &RunCommand, next: &Transition, decisions: &[RecordedDecision]) -> String {
+    match (command, next) {
+        (RunCommand::Decide { verdict, .. }, Transition::Unchanged) => {
             let who = decisions.last().and_then(|d| d.by.approver.clone()).unwrap_or("somebody".to_owned());
             let done = if *verdict == Verdict::Approve { "approved" } else { "denied" };
             format!("was already {done} by {who}")
@@ -120,11 +120,11 @@ pub fn note(order: &RunCommand, next: &Next, decisions: &[RecordedDecision]) -> 
         (RunCommand::Decide { verdict: Verdict::Approve, .. }, _) => "approved".to_owned(),
         (RunCommand::Decide { .. }, _) => "denied".to_owned(),
         (RunCommand::Resume { .. }, _) => "resumed".to_owned(),
-        (RunCommand::Signal { name, .. }, Next::SignalBuffered) => {
+        (RunCommand::Signal { name, .. }, Transition::SignalBuffered) => {
             format!("signal `{name}` is buffered until a step waits for it")
         }
         (RunCommand::Signal { name, .. }, _) => format!("signal {name} sent"),
-        (RunCommand::Cancel { .. }, Next::Unchanged) => "was already canceled".to_owned(),
+        (RunCommand::Cancel { .. }, Transition::Unchanged) => "was already canceled".to_owned(),
         (RunCommand::Cancel { .. }, _) => "canceled".to_owned(),
         (RunCommand::Replay { .. }, _) => "replayed".to_owned(),
         (RunCommand::Assign { .. }, _) => "assigned".to_owned(),

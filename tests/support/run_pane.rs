@@ -39,8 +39,8 @@ pub fn opened(client: &Arc<FakeClient>, width: u16, height: u16) -> Harness {
     harness
 }
 
-pub fn orders(client: &FakeClient) -> Vec<RunCommand> {
-    client.runs.orders.lock().unwrap().iter().map(|(_, order)| order.clone()).collect()
+pub fn commands(client: &FakeClient) -> Vec<RunCommand> {
+    client.runs.commands.lock().unwrap().iter().map(|(_, command)| command.clone()).collect()
 }
 
 /// The dialog's fields and buttons alone, where an entire screen shows too much.

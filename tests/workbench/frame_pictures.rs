@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::pane_golden::Place;
+use super::pane_golden::TestHome;
 use super::picture_places::{Authors, shift_core};
 use skills_api::{Local, SharedSessionClient};
 use skills_config::{Arguments, Config, Env};
@@ -159,7 +159,7 @@ fn session_with_a_loaded_skill_matches_its_picture() {
 
 #[test]
 fn golden_set_and_draft_match_their_pictures() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut harness = place.open(120, 32);
     harness.press("6").wait_for("failing first").wait_for("then first");
     compare(&mut harness, "golden.svg", "Golden: failing queries first, and what would win the selected one");

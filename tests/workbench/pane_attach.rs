@@ -44,7 +44,7 @@ fn skills() -> Catalog {
     let mut catalog = catalog();
     let mut add = |id: &str, description: &str, targets: &[AttachTarget]| {
         let mut skill = skill(id, Role::Sidecar, description, Vec::new());
-        skill.classification.invocation = WithOrigin::written(Invocation::Attach);
+        skill.classification.invocation = WithOrigin::explicit(Invocation::Attach);
         skill.classification.attach_targets = targets.to_vec();
         catalog.entries.push(Entry { skill: Arc::new(skill), root: 0 });
     };

@@ -10,7 +10,7 @@ use skills_api::{
     ForeignBundle, HiddenSkills,
 };
 use skills_registry::{Catalog, Change, Entry};
-use skills_session::{Allowance, Fill, Listed, Shown, Unit};
+use skills_session::{Allowance, Fill, ListedEntry, Shown, Unit};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -85,7 +85,7 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
     }
 }
 
-fn drawn(pane: &mut Browse, screen: &mut Screen) -> String {
+fn screen_text(pane: &mut Browse, screen: &mut Screen) -> String {
     loop {
         let (buffer, wanted) = screen.draw(pane);
         if wanted.is_empty() {
@@ -100,10 +100,10 @@ fn opened() -> Browse {
     let effects = pane.message(&Message::Catalog(Arc::new(catalog())));
     serve(&mut pane, effects);
     for _ in 0..20 {
-        if drawn(&mut pane, &mut Screen::new(120, 36)).contains("━ pdf-tables") {
+        if screen_text(&mut pane, &mut Screen::new(120, 36)).contains("━ pdf-tables") {
             break;
         }
-        let here = drawn(&mut pane, &mut Screen::new(120, 36));
+        let here = screen_text(&mut pane, &mut Screen::new(120, 36));
         if here.lines().any(|l| l.starts_with('▌') && l.contains("pdf-tables")) {
             break;
         }
@@ -130,7 +130,7 @@ fn list_and_selected_skill_at_every_size() {
     for (width, height) in [(120, 36), (80, 24), (180, 50), (60, 20)] {
         let mut pane = opened();
         let mut screen = Screen::new(width, height);
-        insta::assert_snapshot!(format!("browse-{width}x{height}"), drawn(&mut pane, &mut screen));
+        insta::assert_snapshot!(format!("browse-{width}x{height}"), screen_text(&mut pane, &mut screen));
     }
 }
 
@@ -144,7 +144,7 @@ fn every_sub_tab_shows_its_content() {
         if name == "files" {
             act(&mut pane, Action::Bottom);
         }
-        insta::assert_snapshot!(format!("browse-{name}-120x36"), drawn(&mut pane, &mut screen));
+        insta::assert_snapshot!(format!("browse-{name}-120x36"), screen_text(&mut pane, &mut screen));
     }
 }
 
@@ -153,11 +153,11 @@ fn without_skills_the_searched_folders_are_listed() {
     let mut pane = Browse::new();
     let empty = Catalog { roots: catalog().roots, ..Catalog::default() };
     pane.message(&Message::Catalog(Arc::new(empty)));
-    insta::assert_snapshot!("browse-empty-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-empty-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
 }
 
 fn cursor_line(pane: &mut Browse) -> String {
-    let screen = drawn(pane, &mut Screen::new(120, 36));
+    let screen = screen_text(pane, &mut Screen::new(120, 36));
     let line = screen.lines().find(|l| l.starts_with('▌')).unwrap_or_default();
     line.split('│').next().unwrap_or_default().to_owned()
 }
@@ -168,7 +168,7 @@ fn the_filter_keeps_what_matches_and_marks_the_letters() {
     act(&mut pane, Action::Filter);
     assert!(pane.in_text());
     type_text(&mut pane, "pdf");
-    insta::assert_snapshot!("browse-filter-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-filter-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
     let (buffer, _) = Screen::new(120, 36).draw(&mut pane);
     let at = find(&buffer, "po-diff").unwrap();
     let underlined: Vec<bool> = (0..7)
@@ -179,21 +179,21 @@ fn the_filter_keeps_what_matches_and_marks_the_letters() {
     assert!(!pane.in_text());
     act(&mut pane, Action::Back);
     assert!(cursor_line(&mut pane).contains("pdf"), "the cursor stays on its skill when the filter goes");
-    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("xlsx"));
+    assert!(screen_text(&mut pane, &mut Screen::new(120, 36)).contains("xlsx"));
 }
 
 #[test]
 fn groups_fold_and_the_grouping_cycles() {
     let mut pane = opened();
     act(&mut pane, Action::Fold);
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(screen.contains("▸ ~/.claude/skills 5") && !screen.contains("pdf-forms"), "{screen}");
     assert!(screen.contains("invoice-pdf"));
     act(&mut pane, Action::Open);
-    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("pdf-forms"));
+    assert!(screen_text(&mut pane, &mut Screen::new(120, 36)).contains("pdf-forms"));
     act(&mut pane, Action::GroupBy);
     act(&mut pane, Action::GroupBy);
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(screen.contains("▾ procedures 6") && screen.contains("▾ sidecars 1"), "{screen}");
 }
 
@@ -205,7 +205,7 @@ fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
         effects.iter().map(|e| if let Effect::Levels(ids) = e { ids.len() } else { 0 }).sum();
     assert_eq!(level_count, 1, "only the folded copy was not counted yet");
     pane.message(&Message::Levels(vec![levels("xlsx", 20, 9_900), levels("po-diff", 20, 100)]));
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     let place = |name: &str| screen.find(name).unwrap();
     assert!(place("xlsx") < place("invoice-pdf") && place("invoice-pdf") < place("po-diff"), "{screen}");
     assert!(screen.contains("sort tokens"));
@@ -233,7 +233,7 @@ fn changed_bundle_is_shown_and_the_cursor_stays() {
     let effects = pane.message(&Message::Event(Event::Catalog(Arc::new(change))));
     serve(&mut pane, effects);
     assert!(cursor_line(&mut pane).contains("pdf-tables"));
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     let line = screen.lines().find(|l| l.contains("pdf-merge")).unwrap();
     assert!(line.contains('✎'), "what changed since the start is marked: {line}");
 }
@@ -241,7 +241,7 @@ fn changed_bundle_is_shown_and_the_cursor_stays() {
 #[test]
 fn skill_found_only_by_the_client_shows_its_own_text() {
     let mut pane = opened();
-    drawn(&mut pane, &mut Screen::new(120, 36));
+    screen_text(&mut pane, &mut Screen::new(120, 36));
     let location = "/ws/skills/tide-log/SKILL.md";
     let view = ClientView {
         client: "openclaw".into(),
@@ -268,11 +268,11 @@ fn skill_found_only_by_the_client_shows_its_own_text() {
     let body = detail("pdf-tables").body;
     let line = body.lines().find(|line| line.starts_with(char::is_alphabetic)).unwrap();
     let words: String = line.chars().take(20).collect();
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(screen.contains(&words), "{words}: {screen}");
     let effects = pane.message(&Message::Visit(Target::Skill(SkillId::new(location))));
     serve(&mut pane, effects);
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(screen.contains("Logs the tides of a harbor."), "{screen}");
     assert!(screen.contains("--root /ws/skills"), "{screen}");
     assert!(!screen.contains(&words), "{screen}");
@@ -311,7 +311,7 @@ fn list_marks_skills_that_the_client_does_not_list() {
     };
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
-    insta::assert_snapshot!("browse-client-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-client-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
     let why = || "over budget: all descriptions are truncated evenly".to_owned();
     let made = |id: &str| match id {
         "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
@@ -326,7 +326,10 @@ fn list_marks_skills_that_the_client_does_not_list() {
     let is_listed = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
     let listed = |e: &Entry| {
         let id = e.skill.id.as_str();
-        (Listed { name: id.into(), skill_id: Some(e.skill.id.clone()), ..Listed::default() }, made(id))
+        (
+            ListedEntry { name: id.into(), skill_id: Some(e.skill.id.clone()), ..ListedEntry::default() },
+            made(id),
+        )
     };
     let budget = BudgetView {
         client: Some("codex".into()),
@@ -368,10 +371,10 @@ fn list_marks_skills_that_the_client_does_not_list() {
         assumed_folders: Vec::new(),
     };
     pane.message(&Message::Session(SessionResponse::Budget("codex".into(), Ok(Arc::new(budget)))));
-    let seen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let seen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(seen.contains(&format!("{} of ", ids().count() - 3)), "{seen}");
-    insta::assert_snapshot!("browse-client-budget-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
-    insta::assert_snapshot!("browse-client-budget-80x24", drawn(&mut pane, &mut Screen::new(80, 24)));
+    insta::assert_snapshot!("browse-client-budget-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-client-budget-80x24", screen_text(&mut pane, &mut Screen::new(80, 24)));
 }
 
 #[test]
@@ -380,9 +383,9 @@ fn editor_opens_at_the_displayed_line() {
     let location = std::path::PathBuf::from("/home/ana/.claude/skills/pdf-tables");
     assert_eq!(pane.act(Action::Edit), Some(vec![Effect::Edit(location.join("SKILL.md"), 1)]));
     act(&mut pane, Action::Open);
-    drawn(&mut pane, &mut Screen::new(120, 24));
+    screen_text(&mut pane, &mut Screen::new(120, 24));
     act(&mut pane, Action::PageDown);
-    drawn(&mut pane, &mut Screen::new(120, 24));
+    screen_text(&mut pane, &mut Screen::new(120, 24));
     let Some([Effect::Edit(_, line)]) = pane.act(Action::Edit).as_deref().map(|e| [e[0].clone()]) else {
         panic!("edits")
     };
@@ -397,7 +400,7 @@ fn editor_opens_at_the_displayed_line() {
 fn a_click_on_a_row_a_group_and_a_tab_does_what_is_under_it() {
     let mut pane = opened();
     let mut screen = Screen::new(120, 36);
-    drawn(&mut pane, &mut screen);
+    screen_text(&mut pane, &mut screen);
     let (buffer, _) = screen.draw(&mut pane);
     let click = |pane: &mut Browse, what: &str| {
         let at = find(&buffer, what).unwrap();
@@ -410,11 +413,11 @@ fn a_click_on_a_row_a_group_and_a_tab_does_what_is_under_it() {
         serve(pane, effects);
     };
     click(&mut pane, "Frontmatter");
-    assert!(drawn(&mut pane, &mut screen).contains("name: pdf_tables"));
+    assert!(screen_text(&mut pane, &mut screen).contains("name: pdf_tables"));
     click(&mut pane, "invoice-pdf");
     assert!(cursor_line(&mut pane).contains("invoice-pdf"));
     click(&mut pane, "~/.agents/skills");
-    assert!(drawn(&mut pane, &mut screen).contains("▸ ~/.agents/skills"));
+    assert!(screen_text(&mut pane, &mut screen).contains("▸ ~/.agents/skills"));
 }
 
 #[test]
@@ -450,13 +453,13 @@ fn contract_shows_its_steps_at_every_size() {
         (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
         insta::assert_snapshot!(
             format!("browse-contract-{width}x{height}"),
-            drawn(&mut pane, &mut Screen::new(width, height))
+            screen_text(&mut pane, &mut Screen::new(width, height))
         );
     }
     let mut pane = opened();
     act(&mut pane, Action::Open);
     (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
-    let screen = drawn(&mut pane, &mut Screen::ascii(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::ascii(120, 36));
     assert!(!screen.contains(['│', '├', '●', '◆', '·', '…']), "{screen}");
     let effects = act(&mut pane, Action::Open);
     assert!(
@@ -464,7 +467,7 @@ fn contract_shows_its_steps_at_every_size() {
     );
     act(&mut pane, Action::Back);
     act(&mut pane, Action::Down);
-    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
     assert!(screen.contains("instructions only"), "{screen}");
     let launch = pane.commands().into_iter().find(|command| command.action == Action::Launch).unwrap();
     assert!(launch.blocked.unwrap().contains("instructions only"));

@@ -93,7 +93,7 @@ impl Core {
         effects
     }
 
-    fn drawn(&self, pane: &mut Browse, screen: &mut Screen) -> String {
+    fn screen_text(&self, pane: &mut Browse, screen: &mut Screen) -> String {
         loop {
             let (buffer, wanted) = screen.draw(pane);
             let asks = |effect: &Effect| {
@@ -110,7 +110,7 @@ impl Core {
     fn opened(&self, screen: &mut Screen) -> Browse {
         let mut pane = self.browse();
         self.act(&mut pane, Action::ShowCollisions);
-        self.drawn(&mut pane, screen);
+        self.screen_text(&mut pane, screen);
         pane
     }
 
@@ -138,7 +138,7 @@ fn the_map_and_a_pair_at_every_size() {
         let mut screen = Screen::new(width, height);
         let mut pane = core.opened(&mut screen);
         core.act(&mut pane, Action::NextCollision);
-        let drawn = core.drawn(&mut pane, &mut screen);
+        let drawn = core.screen_text(&mut pane, &mut screen);
         insta::assert_snapshot!(format!("collisions-{width}x{height}"), drawn);
     }
     for (name, mut screen) in [
@@ -147,7 +147,7 @@ fn the_map_and_a_pair_at_every_size() {
     ] {
         let mut pane = core.opened(&mut screen);
         core.act(&mut pane, Action::NextCollision);
-        insta::assert_snapshot!(name, core.drawn(&mut pane, &mut screen));
+        insta::assert_snapshot!(name, core.screen_text(&mut pane, &mut screen));
     }
 }
 
@@ -156,7 +156,7 @@ fn ascii_maps_are_ascii() {
     let core = Core::new();
     let mut screen = Screen::ascii(120, 36);
     let mut pane = core.opened(&mut screen);
-    let drawn = core.drawn(&mut pane, &mut screen);
+    let drawn = core.screen_text(&mut pane, &mut screen);
     assert!(drawn.is_ascii(), "{drawn}");
 }
 
@@ -165,22 +165,22 @@ fn rivals_are_a_tab_and_open_their_pair() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.browse();
-    core.drawn(&mut pane, &mut screen);
+    core.screen_text(&mut pane, &mut screen);
     let effects =
         pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
     core.serve(&mut pane, effects);
     core.act(&mut pane, Action::PreviousTab);
     core.act(&mut pane, Action::PreviousTab);
-    insta::assert_snapshot!("rivals-120x36", core.drawn(&mut pane, &mut screen));
-    let drawn = core.drawn(&mut pane, &mut Screen::new(80, 24));
+    insta::assert_snapshot!("rivals-120x36", core.screen_text(&mut pane, &mut screen));
+    let drawn = core.screen_text(&mut pane, &mut Screen::new(80, 24));
     let head = drawn.lines().find(|line| line.contains("rival ")).unwrap().trim_end();
     assert!(head.ends_with("similarity") || head.ends_with("alike"), "{drawn}");
     assert!(!drawn.contains("-0/+0"), "{drawn}");
-    core.drawn(&mut pane, &mut screen);
+    core.screen_text(&mut pane, &mut screen);
     core.act(&mut pane, Action::NextPart);
-    core.drawn(&mut pane, &mut screen);
+    core.screen_text(&mut pane, &mut screen);
     core.act(&mut pane, Action::Open);
-    let drawn = core.drawn(&mut pane, &mut screen);
+    let drawn = core.screen_text(&mut pane, &mut screen);
     assert!(drawn.contains("stripe-billing and stripe-checkout"), "{drawn}");
     assert!(pane.contexts().contains(&skills_tui::action::Context::BrowseMap));
 }
@@ -190,15 +190,15 @@ fn cluster_is_opened_and_closed() {
     let core = Core::new();
     let mut screen = Screen::new(120, 36);
     let mut pane = core.opened(&mut screen);
-    let all = core.drawn(&mut pane, &mut screen);
+    let all = core.screen_text(&mut pane, &mut screen);
     let clusters = core.map.clusters.len();
     assert!(clusters >= 2, "{:?}", core.map.clusters);
     core.act(&mut pane, Action::ZoomCluster);
-    let one = core.drawn(&mut pane, &mut screen);
+    let one = core.screen_text(&mut pane, &mut screen);
     let names = |drawn: &str| SKILLS.iter().filter(|(id, _)| drawn.contains(&format!(" {id}"))).count();
     assert!(names(&one) < names(&all), "{one}");
     core.act(&mut pane, Action::Back);
-    assert_eq!(core.drawn(&mut pane, &mut screen), all);
+    assert_eq!(core.screen_text(&mut pane, &mut screen), all);
     core.act(&mut pane, Action::Back);
     assert!(!pane.contexts().contains(&skills_tui::action::Context::BrowseMap), "the list is back");
 }
@@ -212,7 +212,7 @@ fn the_best_advice_becomes_a_draft() {
     let drafts: Vec<Option<String>> = (0..severe)
         .filter_map(|_| {
             core.act(&mut pane, Action::NextCollision);
-            core.drawn(&mut pane, &mut screen);
+            core.screen_text(&mut pane, &mut screen);
             let effects = core.act(&mut pane, Action::Draft);
             effects.into_iter().find_map(|effect| match effect {
                 Effect::EditDescription(draft) => Some(draft.proposed),

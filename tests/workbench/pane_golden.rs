@@ -54,11 +54,11 @@ const GOLDEN: &str = "\
   expect: none
 ";
 
-pub struct Place {
+pub struct TestHome {
     pub home: tempfile::TempDir,
 }
 
-impl Place {
+impl TestHome {
     pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         for (id, description) in SKILLS {
@@ -108,7 +108,7 @@ impl Place {
 
 #[test]
 fn skills_tab_lists_the_queries_of_a_skill() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut harness = place.open(120, 36);
     harness.press("6").wait_for("pdf-tables").press("tab").press("]").press("]");
     harness.wait_for("P@1  passed  false triggers").press("enter").wait_for("expects:").wait_for(" found");
@@ -124,7 +124,7 @@ fn any(id: &str) -> Expect {
 
 #[test]
 fn failing_queries_come_first_with_their_reasons() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("j").wait_for("compared with");
     insta::assert_snapshot!("golden-120x36", screen.screen());
@@ -139,7 +139,7 @@ fn failing_queries_come_first_with_their_reasons() {
 
 #[test]
 fn a_query_is_added_changed_and_removed_with_comments_kept() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("make this statement a sheet");
     screen.press("n").wait_for("Add a golden query").type_text("clean a csv").press("tab");
@@ -168,7 +168,7 @@ fn a_query_is_added_changed_and_removed_with_comments_kept() {
 
 #[test]
 fn changes_since_the_baseline_are_shown() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("no baseline").press("b").wait_for("baseline 20");
     let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
@@ -185,7 +185,7 @@ fn changes_since_the_baseline_are_shown() {
 
 #[test]
 fn an_added_query_is_not_an_improvement() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("no baseline").press("b").wait_for("baseline 20");
     screen.press("n").wait_for("Add a golden query").type_text("clean a csv").press("tab");
@@ -194,7 +194,7 @@ fn an_added_query_is_not_an_improvement() {
 
 #[test]
 fn an_unreadable_golden_set_is_named_above_the_earlier_figures() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(80, 24);
     screen.press("6").wait_for("make this statement a sheet");
     std::fs::write(place.file(), "- query: [\n").unwrap();
@@ -203,7 +203,7 @@ fn an_unreadable_golden_set_is_named_above_the_earlier_figures() {
 
 #[test]
 fn an_evaluation_file_is_imported() {
-    let place = Place::new();
+    let place = TestHome::new();
     let evals = place.home.path().join("repo/skills/xlsx/trigger.json");
     let json = r#"{"skill_name": "xlsx", "evals": [{"prompt": "add a formula to the sheet"}, {"prompt": "excel file with a pivot"}]}"#;
     std::fs::write(evals, json).unwrap();
@@ -218,7 +218,7 @@ fn an_evaluation_file_is_imported() {
 
 #[test]
 fn discover_adds_its_request() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("2").type_text("merge csv files").press("esc").wait_for("csv-tools");
     screen.press("m").wait_for("Add a golden query").wait_for("merge csv files").press("ctrl-s");
@@ -234,7 +234,7 @@ fn discover_adds_its_request() {
 
 #[test]
 fn quitting_with_typed_text_is_confirmed() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
@@ -259,7 +259,7 @@ fn quitting_with_typed_text_is_confirmed() {
 
 #[test]
 fn a_golden_query_of_an_unknown_skill_is_added_only_on_request() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first").press("n").wait_for("Add a golden query");
     screen.press("ctrl-u").type_text("clean a csv").press("tab").press("ctrl-u").type_text("pdf-table");
@@ -269,7 +269,7 @@ fn a_golden_query_of_an_unknown_skill_is_added_only_on_request() {
 
 #[test]
 fn key_for_the_explanation_is_in_the_small_footer() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(80, 24);
     screen.press("1").wait_for("W why");
     screen.press("2").press("i").type_text("extract tables").press("enter").wait_for("W why");
@@ -277,7 +277,7 @@ fn key_for_the_explanation_is_in_the_small_footer() {
 
 #[test]
 fn draft_reports_that_the_file_changed_on_disk() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
@@ -296,7 +296,7 @@ fn draft_reports_that_the_file_changed_on_disk() {
 
 #[test]
 fn a_draft_replaces_only_what_was_shown() {
-    let place = Place::new();
+    let place = TestHome::new();
     // Without a watcher, only the comparison while writing notices the change.
     let mut screen = place.open_watching(false, 120, 36);
     screen.press("6").wait_for("failing first");
@@ -317,7 +317,7 @@ fn a_draft_replaces_only_what_was_shown() {
 
 #[test]
 fn a_draft_shows_the_golden_set_while_typing() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.open(140, 40);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");

@@ -20,12 +20,12 @@ fn text(description: &str) -> String {
     format!("---\nname: billing\ndescription: {description}\n---\n# Billing\n\nWrite the bill.\n")
 }
 
-struct Place {
+struct TestHome {
     dir: tempfile::TempDir,
     store: ProposalStore,
 }
 
-impl Place {
+impl TestHome {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = ProposalStore::new(
@@ -102,7 +102,7 @@ const NEW: &str = "Writes bills and invoices, adds subscriptions and recurring p
 
 #[test]
 fn waiting_proposals_show_their_diff_and_effect() {
-    let place = Place::new();
+    let place = TestHome::new();
     let denied = place.propose(&place.read().replace("Write the bill.", "Write it."), 3 * 24 * 60);
     let by = ProposalDecision {
         by: "kim".to_owned(),
@@ -123,7 +123,7 @@ fn waiting_proposals_show_their_diff_and_effect() {
 
 #[test]
 fn only_the_capital_letter_approves() {
-    let place = Place::new();
+    let place = TestHome::new();
     let base = place.read();
     let id = place.propose(&text(NEW), 12).facts.proposal_id;
     let mut screen = place.screen(120, 36);
@@ -141,7 +141,7 @@ fn only_the_capital_letter_approves() {
 
 #[test]
 fn a_denial_keeps_its_notes() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (base, id) = (place.read(), place.propose(&text(NEW), 12).facts.proposal_id);
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("Effect on the golden set");
@@ -160,7 +160,7 @@ fn a_denial_keeps_its_notes() {
 
 #[test]
 fn proposals_of_others_appear_and_are_filtered() {
-    let place = Place::new();
+    let place = TestHome::new();
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("No proposals.");
     place.propose(&text(NEW), 12);
@@ -171,7 +171,7 @@ fn proposals_of_others_appear_and_are_filtered() {
 
 #[test]
 fn the_proposed_text_opens_as_a_draft() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.propose(&text(NEW), 12);
     let mut screen = place.screen(120, 36);
     screen.press("7").wait_for("Effect on the golden set").press("t");

@@ -17,7 +17,7 @@ use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{RunRequest, RunResponse};
 use support::catalogs::catalog;
 use support::note_pane::NotePane;
-use support::run_pane::{core, has, id, opened, opened_as, orders};
+use support::run_pane::{commands, core, has, id, opened, opened_as};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 #[test]
@@ -65,12 +65,12 @@ fn decision_shows_its_effect_and_is_sent_once() {
     harness.press("a").wait_for("Your decision");
     insta::assert_snapshot!("runs-approve-120x36", harness.screen());
     harness.press("a a a");
-    assert_eq!(orders(&client), [], "a held key approves nothing");
+    assert_eq!(commands(&client), [], "a held key approves nothing");
     harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let [RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
-        &orders(&client)[..]
+        &commands(&client)[..]
     else {
-        panic!("one order: {:?}", orders(&client))
+        panic!("one order: {:?}", commands(&client))
     };
     let digest = "9f".repeat(32);
     assert_eq!(
@@ -88,7 +88,7 @@ fn enter_in_a_new_dialog_decides_nothing() {
     harness.press("a").wait_for("Your decision").press("enter");
     assert!(!harness.screen().contains("Your decision"));
     harness.press("d").wait_for("Your decision").press("esc");
-    assert_eq!(orders(&client), []);
+    assert_eq!(commands(&client), []);
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn denial_has_person_and_reason() {
     harness.press("d").wait_for("Your decision").press("tab tab tab ctrl-u").type_text("Kim A D");
     harness.press("enter").type_text("not this month").press("esc");
     has(&harness, &["Kim A D", "not this month"]);
-    assert_eq!(orders(&client), [], "capital letters in a field are text");
+    assert_eq!(commands(&client), [], "capital letters in a field are text");
     harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    let [RunCommand::Decide { verdict, approver, notes, .. }] = &orders(&client)[..] else {
+    let [RunCommand::Decide { verdict, approver, notes, .. }] = &commands(&client)[..] else {
         panic!("one order")
     };
     assert_eq!(*verdict, Verdict::Deny);
@@ -118,7 +118,7 @@ fn dialog_shows_decision_of_another_person() {
     harness.wait_for("meanwhile");
     has(&harness, &["it is pending now", "Close"]);
     harness.press("A");
-    assert_eq!(orders(&client), [], "there is nothing left to decide");
+    assert_eq!(commands(&client), [], "there is nothing left to decide");
 }
 
 #[test]
@@ -127,13 +127,13 @@ fn letters_typed_in_a_decision_become_lasting_notes() {
     let mut harness = opened(&client, 120, 36);
     let gone = |screen: &str| !screen.contains("Your decision");
     harness.press("a").wait_for("Your decision").type_text("just this once, A");
-    assert_eq!(orders(&client), [], "a capital letter in a text decides nothing");
+    assert_eq!(commands(&client), [], "a capital letter in a text decides nothing");
     has(&harness, &["just this once, A", "Press Esc to leave the field"]);
     harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
     harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
     assert!(!harness.take_outside().contains(&AppCommand::Quit));
     harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
-    let [RunCommand::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Decide { notes, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!(notes.as_deref(), Some("just this once"));
     harness.press("q");
     assert!(harness.take_outside().contains(&AppCommand::Quit), "what was sent is not lost");
@@ -148,7 +148,7 @@ fn late_command_is_no_longer_offered() {
     harness.wait_for("It is completed now");
     insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
     harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
-    assert_eq!(orders(&client), []);
+    assert_eq!(commands(&client), []);
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn unknown_outcome_offers_other_choices() {
     harness.press("a").wait_for("Outcome unknown");
     insta::assert_snapshot!("runs-unknown-120x36", harness.screen());
     harness.press("A");
-    assert_eq!(orders(&client), [], "there is no plain yes to it");
+    assert_eq!(commands(&client), [], "there is no plain yes to it");
     harness.press("S").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    assert!(matches!(orders(&client)[..], [RunCommand::Decide { choice: Some(Choice::Skip), .. }]));
+    assert!(matches!(commands(&client)[..], [RunCommand::Decide { choice: Some(Choice::Skip), .. }]));
 }
 
 #[test]
@@ -177,11 +177,11 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
     harness.press("a").wait_for("3 runs wait for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
     harness.press("space A").wait_for("None is selected");
-    assert_eq!(orders(&client), [], "nothing marked, nothing decided");
+    assert_eq!(commands(&client), [], "nothing marked, nothing decided");
     harness.press("space down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let mut ordered: Vec<String> =
-        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+        client.runs.commands.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
     ordered.dedup();
     assert_eq!(ordered.len(), 2, "{ordered:?}");
 }
@@ -196,7 +196,7 @@ fn arrows_move_in_the_list_at_once() {
     harness.press("down down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let mut decided: Vec<String> =
-        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+        client.runs.commands.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
     decided.sort();
     assert_eq!(decided, [id(1), id(3)]);
 }

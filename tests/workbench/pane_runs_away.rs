@@ -17,7 +17,7 @@ use skills_tui::pane::{Effect, Message, Pane as _, PickerKind};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{Outage, RunRequest, RunResponse};
 use support::fake_client::FakeClient;
-use support::run_pane::{has, id, opened, orders};
+use support::run_pane::{commands, has, id, opened};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail};
 
 fn deliver(harness: &mut Harness, event: Event) {
@@ -80,7 +80,7 @@ fn no_command_key_works_without_a_connection() {
         harness.press(key).wait_for("commands are refused until it is restored");
         assert!(!harness.screen().contains(title), "{key} opens no dialog:\n{}", harness.screen());
         restore(&client, &mut harness);
-        assert_eq!(orders(&client), [], "{key}");
+        assert_eq!(commands(&client), [], "{key}");
         harness.press(key).wait_for(title);
     }
 }
@@ -116,10 +116,10 @@ fn an_open_decision_is_refused_and_keeps_its_notes() {
                 insta::assert_snapshot!(format!("runs-away-sheet-{width}x{height}"), harness.screen());
             }
             restore(&client, &mut harness);
-            assert_eq!(orders(&client), [], "nothing is sent when the connection is restored");
+            assert_eq!(commands(&client), [], "nothing is sent when the connection is restored");
             harness.press(key).wait_until("it is closed", |screen| !screen.contains("Your decision"));
-            let [RunCommand::Decide { verdict, notes, .. }] = &orders(&client)[..] else {
-                panic!("one order: {:?}", orders(&client))
+            let [RunCommand::Decide { verdict, notes, .. }] = &commands(&client)[..] else {
+                panic!("one order: {:?}", commands(&client))
             };
             assert_eq!((*verdict == Verdict::Approve, notes.as_deref()), (key == "A", Some("notes")));
         }
@@ -139,9 +139,9 @@ fn other_open_dialogs_are_refused_and_stay() {
         harness.press("ctrl-s").wait_for("not sent");
         has(&harness, &[title]);
         restore(&client, &mut harness);
-        assert_eq!(orders(&client), [], "{key}");
+        assert_eq!(commands(&client), [], "{key}");
         harness.press("ctrl-s").wait_until("it is closed", |screen| !screen.contains(title));
-        assert_eq!(orders(&client).len(), 1, "{key}");
+        assert_eq!(commands(&client).len(), 1, "{key}");
     }
 }
 
@@ -156,10 +156,10 @@ fn marked_runs_stay_chosen_when_the_connection_is_lost() {
     harness.wait_for("Not sent: cannot connect to gate.example:8080");
     restore(&client, &mut harness);
     harness.pass(Duration::from_secs(4));
-    assert_eq!(orders(&client), []);
+    assert_eq!(commands(&client), []);
     harness.press("enter").pass(Duration::from_secs(4));
     harness.wait_for("3 done");
-    assert_eq!(orders(&client).len(), 3);
+    assert_eq!(commands(&client).len(), 3);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::json;
 use skills_api::{Code, Error, RunCommand, RunDetail};
 use skills_model::{RunState, Verdict};
 use skills_tui::harness::Harness;
-use support::run_pane::{core, has, id, opened, orders};
+use support::run_pane::{commands, core, has, id, opened};
 use support::run_samples::{detail, sheet};
 
 fn run(number: u32, state: RunState, region: &str) -> RunDetail {
@@ -28,8 +28,8 @@ fn runs() -> Vec<RunDetail> {
     ]
 }
 
-fn resumed(orders: &[RunCommand]) -> usize {
-    orders.iter().filter(|order| matches!(order, RunCommand::Resume { checkpoint: None, .. })).count()
+fn resumed(commands: &[RunCommand]) -> usize {
+    commands.iter().filter(|command| matches!(command, RunCommand::Resume { checkpoint: None, .. })).count()
 }
 
 fn filter(harness: &mut Harness, text: &str) {
@@ -47,17 +47,17 @@ fn marked_runs_are_resumed_one_by_one_after_a_delay() {
     insta::assert_snapshot!("runs-bulk-120x36", harness.screen());
     harness.press("enter").pass(Duration::from_millis(1_500));
     has(&harness, &["Sending in 2 s", "Cancel sending"]);
-    assert!(orders(&client).is_empty(), "nothing is sent before the delay is over");
+    assert!(commands(&client).is_empty(), "nothing is sent before the delay is over");
     harness.press("esc").pass(Duration::from_secs(5));
     has(&harness, &["Nothing is sent yet"]);
-    assert!(orders(&client).is_empty(), "it was withdrawn");
+    assert!(commands(&client).is_empty(), "it was withdrawn");
     harness.press("down space").press("enter").pass(Duration::from_secs(4));
     harness.wait_for("1 done");
     assert_eq!(
-        resumed(&orders(&client)),
+        resumed(&commands(&client)),
         1,
         "the run that was left out got no command: {:?}",
-        orders(&client)
+        commands(&client)
     );
     harness.press("esc esc");
     assert!(!harness.screen().contains("marked"), "{}", harness.screen());
@@ -96,7 +96,7 @@ fn a_decision_for_many_names_what_each_run_waits_for() {
     harness.press("* a");
     has(&harness, &["Approve 2 runs", "region=eu-west", "region=us-east"]);
     harness.press("ctrl-s enter").pass(Duration::from_secs(5));
-    assert!(orders(&client).is_empty(), "only A approves");
+    assert!(commands(&client).is_empty(), "only A approves");
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn only_shift_a_approves_many() {
     filter(&mut harness, "state:waiting");
     harness.press("* a A").pass(Duration::from_secs(4));
     harness.wait_for("2 done");
-    let all = orders(&client);
-    let approved = all.iter().filter(|order| {
-        matches!(order, RunCommand::Decide { verdict: Verdict::Approve, step: Some(step), inputs_digest: Some(_), .. } if step == "book")
+    let all = commands(&client);
+    let approved = all.iter().filter(|command| {
+        matches!(command, RunCommand::Decide { verdict: Verdict::Approve, step: Some(step), inputs_digest: Some(_), .. } if step == "book")
     });
     assert_eq!(approved.count(), 2, "{all:?}");
 }
@@ -217,7 +217,7 @@ fn a_filter_without_matches_selects_no_run() {
         harness.press(key);
         has(&harness, &["no run is selected"]);
     }
-    assert!(orders(&client).is_empty());
+    assert!(commands(&client).is_empty());
     harness.press("/ ctrl-u").type_text("state:failed");
     has(&harness, &["3 of 6"]);
 }
@@ -270,8 +270,8 @@ fn a_bulk_approval_shows_what_each_run_would_execute() {
     insta::assert_snapshot!("runs-bulk-approve-120x40", harness.screen());
     harness.press("n").type_text("invoices checked").press("esc A").wait_for("Send 2 now");
     harness.press("S").wait_for("2 done");
-    let all = orders(&client);
-    let noted = |order: &RunCommand| matches!(order, RunCommand::Decide { notes: Some(notes), verdict: Verdict::Approve, .. } if notes == "invoices checked");
+    let all = commands(&client);
+    let noted = |command: &RunCommand| matches!(command, RunCommand::Decide { notes: Some(notes), verdict: Verdict::Approve, .. } if notes == "invoices checked");
     assert!(all.len() == 2 && all.iter().all(noted), "{all:?}");
 }
 
@@ -283,7 +283,7 @@ fn the_undo_key_withdraws_what_was_not_sent() {
     harness.press("* r enter").wait_for("Sending in 3 s");
     harness.press("u").pass(Duration::from_secs(5));
     has(&harness, &["Nothing is sent yet"]);
-    assert!(orders(&client).is_empty());
+    assert!(commands(&client).is_empty());
 }
 
 #[test]
@@ -346,9 +346,9 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
     harness.press("W");
     has(&harness, &["Resume 3 runs", "with the contract of the launch"]);
     harness.press("ctrl-s S").wait_for("3 done");
-    let sent = orders(&client);
+    let sent = commands(&client);
     let despite =
-        sent.iter().filter(|order| matches!(order, RunCommand::Resume { despite_change: true, .. }));
+        sent.iter().filter(|command| matches!(command, RunCommand::Resume { despite_change: true, .. }));
     assert_eq!((sent.len(), despite.count()), (3, 1), "{sent:?}");
 }
 
@@ -364,9 +364,9 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
     has(&harness, &["or launch the skill again", "Resume 3 runs with the launched version"]);
     *client.runs.refusal.lock().unwrap() = None;
     harness.press("W S").wait_for("3 done");
-    let sent = orders(&client);
+    let sent = commands(&client);
     assert!(
-        sent.iter().all(|order| matches!(order, RunCommand::Resume { despite_change: true, .. })),
+        sent.iter().all(|command| matches!(command, RunCommand::Resume { despite_change: true, .. })),
         "{sent:?}"
     );
 }
@@ -379,10 +379,10 @@ fn a_signal_is_sent_to_all_marked_runs() {
     harness.press("* s").wait_for("Signal 3 runs");
     has(&harness, &["books-closed"]);
     harness.press("ctrl-s S").wait_for("3 done");
-    let sent = orders(&client);
+    let sent = commands(&client);
     let signals = sent
         .iter()
-        .filter(|order| matches!(order, RunCommand::Signal { name, .. } if name == "books-closed"));
+        .filter(|command| matches!(command, RunCommand::Signal { name, .. } if name == "books-closed"));
     assert_eq!(signals.count(), 3, "{sent:?}");
 }
 
@@ -403,5 +403,5 @@ fn help_opens_over_a_dialog_and_returns_to_it() {
     harness.type_text("state:waiting").press("enter");
     harness.press("a").wait_for("Your decision").press("?").wait_for("Keys in this dialog");
     harness.press("esc").wait_for("Approve  A");
-    assert!(orders(&client).is_empty());
+    assert!(commands(&client).is_empty());
 }

@@ -15,7 +15,7 @@ use skills_store::{Assignment, DecisionRecord, LeaseHolder, RecordedDecision, Ru
 use skills_tui::Settings;
 use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
-use support::run_pane::{core, has, id, opened, opened_as, orders};
+use support::run_pane::{commands, core, has, id, opened, opened_as};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 #[test]
@@ -85,7 +85,7 @@ fn waiting_run_is_assigned_and_reassigned_with_a_note() {
         .type_text("registry is back");
     insta::assert_snapshot!("runs-assign-120x36", harness.screen());
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Assign this run"));
-    let [RunCommand::Assign { to, note, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Assign { to, note, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), note.as_deref()), (Some("kim"), Some("registry is back")));
     harness.wait_for("assigned to kim");
     harness
@@ -95,7 +95,7 @@ fn waiting_run_is_assigned_and_reassigned_with_a_note() {
         .press("ctrl-u")
         .type_text("ana");
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Reassign this run"));
-    let all = orders(&client);
+    let all = commands(&client);
     let Some(RunCommand::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!(to.as_deref(), Some("ana"));
 }
@@ -106,17 +106,17 @@ fn an_assignment_by_another_person_is_not_overwritten() {
     let mut harness = opened(&client, 120, 36);
     harness.press("H").wait_for("Assign this run").press("ctrl-s");
     has(&harness, &["Assign this run"]);
-    assert!(orders(&client).is_empty(), "there is nothing to assign");
+    assert!(commands(&client).is_empty(), "there is nothing to assign");
     harness.type_text("lee");
     let kim = Assignment { to: "kim".into(), by: "bo".into(), note: None, at_ms: NOW_MS };
     client.runs.work(&id(1), "run.assigned", json!({ "to": "kim" }), |run| {
         run.run.options.assigned = Some(kim);
     });
     harness.press("ctrl-s").wait_for("meanwhile");
-    let [RunCommand::Assign { to, assignee, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Assign { to, assignee, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("")));
     harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("meanwhile"));
-    let all = orders(&client);
+    let all = commands(&client);
     let Some(RunCommand::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("kim")));
 }
@@ -130,7 +130,7 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     // The checkpoint below the head, then the first input.
     harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
-    let [RunCommand::Resume { checkpoint, inputs, despite_change, .. }] = &orders(&client)[..] else {
+    let [RunCommand::Resume { checkpoint, inputs, despite_change, .. }] = &commands(&client)[..] else {
         panic!("one order")
     };
     assert_eq!((*checkpoint, *despite_change), (Some(1), false));
@@ -148,13 +148,13 @@ fn multiline_input_is_corrected_and_the_change_shown() {
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
     // The field below it is a choice, the one after it accepts numbers only.
     harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
-    assert_eq!(orders(&client), [], "what is not a number is not sent");
+    assert_eq!(commands(&client), [], "what is not a number is not sent");
     harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
     harness.press("r tab").wait_for("many");
     insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
     harness.press("tab tab ctrl-u").type_text("2.5").press("ctrl-s");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
-    let [RunCommand::Resume { inputs, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let [RunCommand::Resume { inputs, .. }] = &commands(&client)[..] else { panic!("one order") };
     let sent = serde_json::to_value(inputs).unwrap();
     assert_eq!(sent, json!({ "file": "paper; 4; 18.40\ntotal; 9", "limit": 2.5 }));
     let event_data = json!({
@@ -185,14 +185,14 @@ fn signal_has_the_expected_name_and_a_json_payload() {
     has(&harness, &["books-closed", "accepts no other signal"]);
     harness.press("ctrl-u").type_text("{\"period\": ").wait_for("invalid JSON");
     harness.press("ctrl-s");
-    assert_eq!(orders(&client), [], "what is not JSON is not sent");
+    assert_eq!(commands(&client), [], "what is not JSON is not sent");
     harness
         .type_text("7}")
         .press("ctrl-s")
         .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
     let sent =
         RunCommand::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
-    assert_eq!(orders(&client), [sent]);
+    assert_eq!(commands(&client), [sent]);
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn cancel_confirmation_starts_on_no() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("x").wait_for("Cancel this run?").press("enter");
-    assert_eq!(orders(&client), []);
+    assert_eq!(commands(&client), []);
     harness.press("x").wait_for("Cancel this run?").press("tab enter");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
-    assert_eq!(orders(&client), [RunCommand::Cancel { by: None }]);
+    assert_eq!(commands(&client), [RunCommand::Cancel { by: None }]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
     harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
     has(&harness, &["c3  after sum"]);
     harness.press("ctrl-s").wait_for("forked; held until it is resumed");
-    assert_eq!(orders(&client), [RunCommand::Fork { checkpoint: Some(3), by: None }]);
+    assert_eq!(commands(&client), [RunCommand::Fork { checkpoint: Some(3), by: None }]);
 }
 
 #[test]
@@ -279,12 +279,14 @@ fn result_of_a_step_marked_completed_is_checked() {
     let mut harness = opened(&client, 120, 36);
     harness.press("a").wait_for("Outcome unknown").type_text("seen at the bank").press("esc H");
     harness.wait_for("enter the result").press("ctrl-s");
-    assert_eq!(orders(&client), [], "a field that it always gives is missing");
+    assert_eq!(commands(&client), [], "a field that it always gives is missing");
     harness
         .type_text("B-7")
         .press("ctrl-s")
         .wait_until("the sheet is gone", |s| !s.contains("enter the result"));
-    let [RunCommand::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
+    let [RunCommand::Decide { choice, result, notes, approver, .. }] = &commands(&client)[..] else {
+        panic!()
+    };
     assert_eq!((*choice, result), (Some(Choice::Happened), &Some(json!({ "booking": "B-7" }))));
     assert_eq!((notes.as_deref(), approver.as_deref()), (Some("seen at the bank"), Some("ana")));
 }
@@ -383,9 +385,9 @@ fn decision_shows_a_pending_pause_and_blocked_steps() {
     harness.press("a").wait_for("step book cannot be carried out");
     assert!(!harness.screen().contains("Approve"), "{}", harness.screen());
     harness.press("A").wait_for("Not approved: step book");
-    assert_eq!(orders(&client), [], "no yes is sent");
+    assert_eq!(commands(&client), [], "no yes is sent");
     harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    assert_eq!(orders(&client).len(), 1, "you can still deny it");
+    assert_eq!(commands(&client).len(), 1, "you can still deny it");
 }
 
 #[test]
@@ -403,7 +405,7 @@ fn remaining_wait_follows_the_clock_and_expiry_decides_nothing() {
     harness.pass(Duration::from_secs(51));
     has(&harness, &["invoice-intake expired at", "No pending decision."]);
     harness.press("A").press("D");
-    assert_eq!(orders(&client), [], "nothing is decided after the time");
+    assert_eq!(commands(&client), [], "nothing is decided after the time");
 }
 
 #[test]
@@ -539,8 +541,8 @@ fn run_with_a_changed_request_is_unmarked() {
         run.run.gate = Some(Gate::human("book", inputs_digest, ApprovalReason::Confirmation));
     });
     harness.wait_until("it is not marked any more", |screen| !screen.contains("Approve 2"));
-    harness.press("A").wait_until("one is decided", |_| !client.runs.orders.lock().unwrap().is_empty());
+    harness.press("A").wait_until("one is decided", |_| !client.runs.commands.lock().unwrap().is_empty());
     let ordered: Vec<String> =
-        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+        client.runs.commands.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
     assert_eq!(ordered, [id(2)], "only the one that was read");
 }

@@ -12,7 +12,7 @@ use skills_tui::harness::Harness;
 use skills_tui::pane::{Message, Pane};
 use skills_tui::panes::runs::Runs;
 use skills_tui::run_requests::{Outage, RunResponse};
-use support::run_pane::{core, has, id, opened, orders};
+use support::run_pane::{commands, core, has, id, opened};
 use support::run_samples::{NOW_MS, detail, settings as sample_settings, sheet};
 
 fn run(number: u32, state: RunState, title: &str, region: &str) -> RunDetail {
@@ -164,8 +164,9 @@ fn a_hundred_failed_runs_are_resumed_in_ten_keys() {
     }
     assert!(keys.len() <= 10);
     harness.pass(std::time::Duration::from_secs(4));
-    harness.wait_until("all are sent", |_| orders(&client).len() >= 99);
-    let resumed = orders(&client).iter().filter(|order| matches!(order, RunCommand::Resume { .. })).count();
+    harness.wait_until("all are sent", |_| commands(&client).len() >= 99);
+    let resumed =
+        commands(&client).iter().filter(|command| matches!(command, RunCommand::Resume { .. })).count();
     assert!(resumed == 99 || resumed == 7, "exactly the runs with one reason: {resumed}");
 }
 

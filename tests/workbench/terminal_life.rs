@@ -164,7 +164,7 @@ fn workbench(home: &std::path::Path) -> Pty {
 }
 
 /// What a command writes to a terminal with these variables.
-fn written(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+fn terminal_output(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let home = tempfile::tempdir().unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
     command.args(arguments);
@@ -196,7 +196,7 @@ fn files_are_hyperlinks_where_the_terminal_supports_them() {
     let ghostty = ("TERM_PROGRAM", "ghostty");
     let path = ["config", "path"];
     let linked = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let text = written(arguments, variables);
+        let text = terminal_output(arguments, variables);
         assert!(text.contains("config.yaml"), "{text:?}");
         text.contains("\x1b]8;;file:///")
     };

@@ -15,12 +15,12 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LintBaseline {
     version: u32,
-    findings: Vec<Known>,
+    findings: Vec<BaselineCount>,
 }
 
 /// A number of equal findings in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct BaselineCount {
     /// Path relative to the baseline's folder, with `/` as separator.
     file: String,
     code: String,
@@ -37,7 +37,8 @@ impl LintBaseline {
         for found in report.findings.iter().chain(&report.known) {
             *counts.entry(key(found, folder)).or_default() += 1;
         }
-        let known = |((file, code, message), count): (Key, usize)| Known { file, code, message, count };
+        let known =
+            |((file, code, message), count): (Key, usize)| BaselineCount { file, code, message, count };
         Self { version: VERSION, findings: counts.into_iter().map(known).collect() }
     }
 

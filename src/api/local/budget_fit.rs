@@ -13,7 +13,7 @@ use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
 use skills_registry::Catalog;
-use skills_session::{Allowance, Listed, Settings, Shown, shorten};
+use skills_session::{Allowance, ListedEntry, Settings, Shown, shorten};
 use skills_skill::client::Profile;
 use skills_skill::{Skill, SkillId};
 
@@ -53,7 +53,7 @@ impl Measurements {
 struct ClientList {
     client: String,
     profile: &'static Profile,
-    listed: Vec<Listed>,
+    listed: Vec<ListedEntry>,
     window: u32,
     overrides: Option<&'static OverrideFile>,
     /// Skills whose level is set by a settings file that takes precedence over `overrides`.
@@ -67,7 +67,7 @@ impl ClientList {
         let overrides = OverrideFile::of(client);
         let settings = lists.client_settings(Some(profile));
         let own = overrides.map(|overrides| overrides.file(home));
-        let is_fixed = |entry: &&Listed| {
+        let is_fixed = |entry: &&ListedEntry| {
             let selected = Selected {
                 name: &entry.name,
                 other_name: None,
@@ -83,8 +83,8 @@ impl ClientList {
     }
 
     /// Returns the list as written with the change, in the client's order.
-    fn entries(&self, catalog: &Catalog, descriptions: &Descriptions) -> Vec<Listed> {
-        let entry = |entry: &Listed| {
+    fn entries(&self, catalog: &Catalog, descriptions: &Descriptions) -> Vec<ListedEntry> {
+        let entry = |entry: &ListedEntry| {
             let mut entry = entry.clone();
             let Some(id) = entry.skill_id.clone() else { return Some(entry) };
             match self.levels.get(&id) {
@@ -107,9 +107,9 @@ impl ClientList {
     }
 
     /// Returns the list that the model receives, and whether it is identical to what is written.
-    fn shown(&self, entries: &[Listed]) -> (Allowance, bool) {
+    fn shown(&self, entries: &[ListedEntry]) -> (Allowance, bool) {
         let allowance = shorten(entries, &[], self.profile, self.window);
-        let is_kept = |(written, (shown, how)): (&Listed, &(Listed, Shown))| {
+        let is_kept = |(written, (shown, how)): (&ListedEntry, &(ListedEntry, Shown))| {
             shown.bundled
                 || (written.description == shown.description
                     && !matches!(how, Shown::Omitted { .. } | Shown::Beyond))
@@ -119,7 +119,7 @@ impl ClientList {
     }
 
     /// Returns the list as if it had no budget.
-    fn complete(&self) -> Vec<(Listed, Shown)> {
+    fn complete(&self) -> Vec<(ListedEntry, Shown)> {
         self.listed.iter().map(|entry| (entry.clone(), Shown::Complete)).collect()
     }
 
@@ -189,7 +189,7 @@ impl ClientList {
     }
 }
 
-fn is_name_only(entry: &Listed, id: &SkillId) -> bool {
+fn is_name_only(entry: &ListedEntry, id: &SkillId) -> bool {
     entry.name_only.is_some() && entry.skill_id.as_ref() == Some(id)
 }
 
@@ -208,7 +208,7 @@ fn fewest(most: usize, mut fits: impl FnMut(usize) -> Result<bool, Error>) -> Re
 }
 
 /// Replaces the description in the client's entry, which may have text appended and be truncated.
-fn redescribe(entry: &mut Listed, before: &str, after: &str) {
+fn redescribe(entry: &mut ListedEntry, before: &str, after: &str) {
     let most = entry.description.chars().count();
     let behind = entry.description.strip_prefix(before.trim()).unwrap_or_default();
     let mut text = format!("{after}{behind}");
@@ -292,7 +292,7 @@ impl Measure<'_> {
     }
 
     /// Returns the index as a client's model sees it: only these entries, as they are shown.
-    fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Result<Router, Error> {
+    fn seen(&self, router: &Router, shown: &[(ListedEntry, Shown)]) -> Result<Router, Error> {
         let included = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
         let included: HashMap<&SkillId, &str> = included
             .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
@@ -447,10 +447,11 @@ mod tests {
     #[test]
     fn shorter_description_keeps_the_suffix_of_the_client() {
         let mut entry =
-            Listed { description: "Makes a. Makes b. When asked.".to_owned(), ..Listed::default() };
+            ListedEntry { description: "Makes a. Makes b. When asked.".to_owned(), ..ListedEntry::default() };
         redescribe(&mut entry, "Makes a. Makes b.", "Makes a.");
         assert_eq!(entry.description, "Makes a. When asked.");
-        let mut cut = Listed { description: "Makes a. Mak".to_owned(), cut: true, ..Listed::default() };
+        let mut cut =
+            ListedEntry { description: "Makes a. Mak".to_owned(), cut: true, ..ListedEntry::default() };
         redescribe(&mut cut, "Makes a. Makes b.", "Makes a.");
         assert_eq!((cut.description.as_str(), cut.cut), ("Makes a.", false));
     }

@@ -22,7 +22,7 @@ const ANOTHER_BUILD: &str = "it was written by another build of this program";
 
 /// The result of reading a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum CacheRead {
     Content(Vec<u8>),
     /// There is none yet.
     Nothing,
@@ -46,25 +46,25 @@ impl CacheFile {
     }
 
     /// Reads the complete content.
-    pub fn read(&self) -> Found {
+    pub fn read(&self) -> CacheRead {
         let bytes = match read_regular(&self.path, u64::MAX) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
-            Err(error) => return Found::Unusable(error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return CacheRead::Nothing,
+            Err(error) => return CacheRead::Unusable(error.to_string()),
         };
         let head = self.head();
         let Some(rest) = bytes.strip_prefix(head.as_slice()) else {
-            return Found::Unusable(ANOTHER_BUILD.to_owned());
+            return CacheRead::Unusable(ANOTHER_BUILD.to_owned());
         };
         let Some((sum, content)) = rest.split_at_checked(64) else {
-            return Found::Unusable("truncated".to_owned());
+            return CacheRead::Unusable("truncated".to_owned());
         };
         if Digest::of(content).to_string().as_bytes() != sum {
-            return Found::Unusable("damaged".to_owned());
+            return CacheRead::Unusable("damaged".to_owned());
         }
         let mut bytes = bytes;
         bytes.drain(..head.len() + 64);
-        Found::Content(bytes)
+        CacheRead::Content(bytes)
     }
 
     /// Opens a cache with self-checking content, to be read in pieces; `None` if there is no file.
@@ -141,16 +141,16 @@ mod tests {
         fs::create_dir_all(cache.path().parent().unwrap()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(cache.path()).status().unwrap();
         assert!(made.success());
-        assert!(matches!(cache.read(), Found::Unusable(_)));
+        assert!(matches!(cache.read(), CacheRead::Unusable(_)));
         assert!(cache.open().is_err());
     }
 
     #[test]
     fn written_content_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(cache(&dir, "a").read(), Found::Nothing);
+        assert_eq!(cache(&dir, "a").read(), CacheRead::Nothing);
         cache(&dir, "a").write(b"content").unwrap();
-        assert_eq!(cache(&dir, "a").read(), Found::Content(b"content".to_vec()));
+        assert_eq!(cache(&dir, "a").read(), CacheRead::Content(b"content".to_vec()));
     }
 
     #[test]
@@ -160,16 +160,16 @@ mod tests {
         file.write(b"content").unwrap();
         assert_eq!(
             cache(&dir, "b").read(),
-            Found::Unusable("it was written by another build of this program".to_owned())
+            CacheRead::Unusable("it was written by another build of this program".to_owned())
         );
         let intact = fs::read(file.path()).unwrap();
         fs::write(file.path(), &intact[..intact.len() - 1]).unwrap();
-        assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
+        assert_eq!(file.read(), CacheRead::Unusable("damaged".to_owned()));
         let mut flipped = intact.clone();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(file.path(), &flipped).unwrap();
-        assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
+        assert_eq!(file.read(), CacheRead::Unusable("damaged".to_owned()));
         fs::write(file.path(), &intact[..40.min(intact.len())]).unwrap();
-        assert!(matches!(file.read(), Found::Unusable(_)));
+        assert!(matches!(file.read(), CacheRead::Unusable(_)));
     }
 }

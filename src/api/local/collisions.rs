@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::cache_file::{CacheFile, Found};
+use super::cache_file::{CacheFile, CacheRead};
 use super::golden::Measurements;
 use super::indexer::Shared;
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
@@ -25,7 +25,7 @@ const INDEX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The map of one state of the index, with the key of that state.
 #[derive(Debug, Serialize, Deserialize)]
-struct Keyed {
+struct StoredMap {
     key: String,
     map: CollisionMap,
 }
@@ -110,8 +110,8 @@ impl Collisions {
     }
 
     fn cached(&self, key: &str) -> Option<Arc<CollisionMap>> {
-        let Found::Content(content) = self.cache.as_ref()?.read() else { return None };
-        let keyed: Keyed = serde_json::from_slice(&content).ok()?;
+        let CacheRead::Content(content) = self.cache.as_ref()?.read() else { return None };
+        let keyed: StoredMap = serde_json::from_slice(&content).ok()?;
         (keyed.key == key).then(|| Arc::new(keyed.map))
     }
 

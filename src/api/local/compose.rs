@@ -15,7 +15,7 @@ use super::quality_states::Governance;
 use super::ranking::Ranking;
 use super::records::SkillRecords;
 use super::runs::{Runs, StoreMaintenance};
-use super::sessions::{AgentFolders, ClientLists, LocalSessions, Prepared, Views};
+use super::sessions::{AgentFolders, ClientLists, ComposedCatalogs, LocalSessions, Views};
 use super::skills::Skills;
 use super::trust::{PolicyViews, TrustPins};
 use super::{Local, ensure_cache, router};
@@ -60,7 +60,7 @@ pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<
         policy: Arc::clone(&policy),
         levels: Arc::clone(&levels),
         agents: AgentFolders { skills: skills.clone() },
-        prepared: Prepared::default(),
+        prepared: ComposedCatalogs::default(),
         views: Views::default(),
         skill_files: client_view::SkillFiles::default(),
     });

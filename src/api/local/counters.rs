@@ -19,7 +19,7 @@ use skills_registry::Registry;
 use skills_store::{Counts, StoreError, Tallies, TallyKind};
 
 /// Interval at which counts are written to the store. A process that crashes loses what it counted since.
-const EVERY: Duration = Duration::from_secs(30);
+const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The counts of operations, and the task that writes them to the store.
 pub(super) struct Counter {
@@ -75,7 +75,7 @@ impl Counter {
         let (moving, operations) = (Arc::clone(&self.moving), Arc::clone(&self.operations));
         let keep = async move {
             loop {
-                tokio::time::sleep(EVERY).await;
+                tokio::time::sleep(SAVE_INTERVAL).await;
                 if let Err(error) = put(&moving, &operations, &*counts).await {
                     tracing::warn!("keeping the counts of operations: {error}");
                 }

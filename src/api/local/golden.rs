@@ -22,17 +22,17 @@ use skills_skill::SkillId;
 type Stamp = (PathBuf, Option<(SystemTime, u64)>);
 
 #[derive(Default)]
-struct Cached {
+struct GoldenReadings {
     read: Option<(Arc<Catalog>, Vec<Stamp>, Option<Arc<Golden>>)>,
     measured: Option<(Revision, Arc<[Case]>, Arc<[Outcome]>)>,
 }
 
 /// Cache of the last golden set read and the last outcomes measured.
 #[derive(Default)]
-pub struct GoldenCache(Mutex<Cached>);
+pub struct GoldenCache(Mutex<GoldenReadings>);
 
 impl GoldenCache {
-    fn cached(&self) -> std::sync::MutexGuard<'_, Cached> {
+    fn cached(&self) -> std::sync::MutexGuard<'_, GoldenReadings> {
         self.0.locked()
     }
 

@@ -14,7 +14,7 @@ use skills_skill::Digest;
 /// Minimum number of skills; smaller indexes are built faster than they are read.
 const WORTH_KEEPING: usize = 100;
 /// Minimum interval between writes while changes arrive one by one.
-const EVERY: Duration = Duration::from_secs(30);
+const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The file of the index, and whether it is outdated.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl IndexCache {
 
     /// Returns whether the file should be written now.
     pub fn due(&self, now: Instant, at_once: bool) -> bool {
-        let rested = self.saved_at.is_none_or(|at| now.duration_since(at) >= EVERY);
+        let rested = self.saved_at.is_none_or(|at| now.duration_since(at) >= SAVE_INTERVAL);
         self.unsaved && self.file.is_some() && (at_once || rested)
     }
 
@@ -147,6 +147,6 @@ mod tests {
         assert!(cache.due(now, false));
         cache.write(&RwLock::new(router(0)), now);
         cache.changed();
-        assert!(!cache.due(now, false) && cache.due(now, true) && cache.due(now + EVERY, false));
+        assert!(!cache.due(now, false) && cache.due(now, true) && cache.due(now + SAVE_INTERVAL, false));
     }
 }

@@ -91,13 +91,13 @@ impl Shared {
 
 /// A skill as it should be indexed.
 #[derive(Clone)]
-struct Wanted {
+struct IndexTarget {
     skill: Arc<Skill>,
     /// For a shadowed skill, the winner's location for display.
     winner: Option<String>,
 }
 
-impl Wanted {
+impl IndexTarget {
     fn same(&self, other: &Self) -> bool {
         self.winner == other.winner && (Arc::ptr_eq(&self.skill, &other.skill) || self.skill == other.skill)
     }
@@ -119,7 +119,7 @@ impl Wanted {
 /// Keeps the index up to date with the catalog.
 pub struct Indexer {
     shared: Arc<Shared>,
-    have: HashMap<SkillId, Wanted>,
+    have: HashMap<SkillId, IndexTarget>,
     /// Skills whose headings and bodies are still to be read, in catalog order.
     behind: VecDeque<SkillId>,
     pending: HashSet<SkillId>,
@@ -283,12 +283,13 @@ impl Indexer {
     /// read. A changed skill is ranked with its old body until then.
     fn take(&mut self, catalog: &Catalog) {
         self.generation = catalog.generation;
-        let winners = catalog.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
-        let losers = catalog.shadowed.iter().map(|loser| Wanted {
+        let winners =
+            catalog.entries.iter().map(|e| IndexTarget { skill: Arc::clone(&e.skill), winner: None });
+        let losers = catalog.shadowed.iter().map(|loser| IndexTarget {
             skill: Arc::clone(&loser.skill),
             winner: Some(place(catalog, &loser.winner, &self.home)),
         });
-        let wanted: Vec<Wanted> = winners.chain(losers).collect();
+        let wanted: Vec<IndexTarget> = winners.chain(losers).collect();
         let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
         let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
         if !removed.is_empty() {
@@ -334,7 +335,7 @@ impl Indexer {
     }
 
     /// Returns the skills whose headings and body are not already in the index (from the cache).
-    fn unread(&self, new: &[Wanted]) -> Vec<Document> {
+    fn unread(&self, new: &[IndexTarget]) -> Vec<Document> {
         let router = self.shared.router.read_locked();
         let unread = new.iter().filter(|one| !router.is_current(&one.skill, one.winner.as_deref()));
         unread.map(|one| one.document(false)).collect()
@@ -347,7 +348,7 @@ impl Indexer {
         for id in &ids {
             self.pending.remove(id);
         }
-        let wanted: Vec<&Wanted> = ids.iter().filter_map(|id| self.have.get(id)).collect();
+        let wanted: Vec<&IndexTarget> = ids.iter().filter_map(|id| self.have.get(id)).collect();
         // Files are read and tokenized before the lock is taken.
         let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
         self.scattered += documents.len();

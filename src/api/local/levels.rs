@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::cache_file::{CacheFile, Found};
+use super::cache_file::{CacheFile, CacheRead};
 use crate::{LevelSize, LevelTokens};
 use skills_base::files::Folder;
 use skills_base::sync::MutexExt as _;
-use skills_session::{Listed, body_text, entry_text};
+use skills_session::{ListedEntry, body_text, entry_text};
 use skills_skill::tokens::{self, TokenCount};
 use skills_skill::{BundleFile, Digest, Skill};
 
@@ -26,11 +26,11 @@ const WRITE_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Levels {
     file: Option<CacheFile>,
-    known: Mutex<Known>,
+    known: Mutex<CachedLevels>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedLevels {
     loaded: bool,
     counts: HashMap<Digest, TokenCount>,
     unsaved: bool,
@@ -43,11 +43,11 @@ impl Levels {
         Self { file, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CachedLevels> {
         let mut known = self.known.locked();
         if !known.loaded {
             known.loaded = true;
-            if let Some(Found::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
+            if let Some(CacheRead::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
                 && let Ok(counts) = postcard::from_bytes::<Vec<(Digest, TokenCount)>>(&bytes)
             {
                 known.counts = counts.into_iter().collect();
@@ -149,7 +149,7 @@ impl Levels {
         self.write(|known| known.saved_at.is_none_or(|at| now.duration_since(at) >= WRITE_EVERY), now);
     }
 
-    fn write(&self, due: impl FnOnce(&Known) -> bool, now: Instant) {
+    fn write(&self, due: impl FnOnce(&CachedLevels) -> bool, now: Instant) {
         let Some(file) = &self.file else { return };
         let counts: Vec<(Digest, TokenCount)> = {
             let mut known = self.known();
@@ -175,12 +175,12 @@ impl Drop for Levels {
 }
 
 /// Returns a skill as the catalog of a session lists it.
-pub fn entry(skill: &Skill) -> Listed {
-    Listed {
+pub fn entry(skill: &Skill) -> ListedEntry {
+    ListedEntry {
         name: skill.id.to_string(),
         description: skill.description.clone(),
         location: Some(skill.location.clone()),
-        ..Listed::default()
+        ..ListedEntry::default()
     }
 }
 

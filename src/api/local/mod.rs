@@ -309,13 +309,13 @@ impl Client for Local {
         self.operations.count("proposal", self.proposals.show(proposal)).await
     }
 
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
-        order: ProposalAction,
+        action: ProposalAction,
         by: ProposalActionOptions,
     ) -> Result<ProposalActionResult, Error> {
-        self.operations.count("order_proposal", self.proposals.decide(proposal, order, by)).await
+        self.operations.count("order_proposal", self.proposals.decide(proposal, action, by)).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

@@ -43,7 +43,7 @@ impl Local {
             local.skills.registry.snapshot()
         });
         if let Some(restored) = restored {
-            let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
+            let mut indexer = restored.await.map_err(|error| Error::from_join_error(&error))??;
             let catalog = Arc::clone(&catalog);
             run_blocking(move || {
                 indexer.level(&catalog);

@@ -72,7 +72,7 @@ impl Operations {
     }
 
     /// Counts a failure of a matcher.
-    pub fn link_failed(&self, link: &str) {
+    pub fn matcher_failed(&self, link: &str) {
         self.add(TallyKind::Link, link, OperationCount { errors: 1, ..OperationCount::default() });
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn returned_counts_are_merged_with_newer_ones() {
         let operations = Operations::default();
         operations.counted("list", Instant::now(), Ok(())).unwrap();
-        operations.link_failed("typo");
+        operations.matcher_failed("typo");
         let taken = operations.take();
         assert!(operations.with(&[], TallyKind::Operation).is_empty());
         operations.counted("list", Instant::now(), Ok(())).unwrap();

@@ -313,7 +313,7 @@ impl Proposals {
     pub(super) async fn decide(
         &self,
         id: &str,
-        order: ProposalAction,
+        action: ProposalAction,
         by: ProposalActionOptions,
     ) -> Result<ProposalActionResult, Error> {
         self.record_interrupted().await;
@@ -322,15 +322,15 @@ impl Proposals {
             let (store, id) = (store.clone(), id.to_owned());
             run_blocking(move || Ok(store.find(&id)?)).await?
         };
-        let writes = !matches!(order, ProposalAction::Deny);
+        let writes = !matches!(action, ProposalAction::Deny);
         let is_open = matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved);
         // An approval that is repeated is answered with its first outcome.
         let is_repeated =
-            matches!(order, ProposalAction::Approve { .. }) && found.facts.state == ProposalState::Approved;
+            matches!(action, ProposalAction::Approve { .. }) && found.facts.state == ProposalState::Approved;
         if by.limited && writes && is_open && !is_repeated {
-            self.check_limited(&found, &order, &by).await?;
+            self.check_limited(&found, &action, &by).await?;
         }
-        if let ProposalAction::Approve { proposal_digest, base_digest } = &order {
+        if let ProposalAction::Approve { proposal_digest, base_digest } = &action {
             self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
         }
         let real = (writes && is_open).then(|| self.writable_file(&found.facts)).transpose()?;
@@ -344,9 +344,9 @@ impl Proposals {
             check_text("notes", notes, false)?;
         }
         let decision = ProposalDecision { by: who, at_ms: jiff::Timestamp::now().as_millisecond(), notes };
-        let ordered = order.clone();
+        let owned_action = action.clone();
         let (proposal, repeated) = run_blocking(move || {
-            Ok(match ordered {
+            Ok(match owned_action {
                 ProposalAction::Approve { .. } => store.approve(&found, real.as_deref(), decision)?,
                 ProposalAction::Deny => store.deny(&found.facts.proposal_id, decision)?,
                 ProposalAction::RollBack => store.roll_back(&found, real.as_deref(), decision)?,
@@ -359,7 +359,7 @@ impl Proposals {
         // Paths of this machine are not for the owners of API keys.
         let file_name = facts.location.file_name().filter(|_| by.limited).map(Path::new);
         let location = file_name.unwrap_or(&facts.location).display();
-        let note = match (&order, repeated) {
+        let note = match (&action, repeated) {
             (ProposalAction::Approve { .. }, false) => format!("approved; wrote {location}"),
             (ProposalAction::Deny, false) => "denied; the skill is unchanged".to_owned(),
             (ProposalAction::RollBack, false) => {
@@ -380,11 +380,11 @@ impl Proposals {
     async fn check_limited(
         &self,
         found: &Proposal,
-        order: &ProposalAction,
+        action: &ProposalAction,
         by: &ProposalActionOptions,
     ) -> Result<(), Error> {
         let facts = &found.facts;
-        let approves = matches!(order, ProposalAction::Approve { .. });
+        let approves = matches!(action, ProposalAction::Approve { .. });
         if approves && by.by.as_ref() == Some(&facts.proposed_by) {
             let message = format!(
                 "{} was proposed by {}; it is approved by another person, or with the scope `{}`",

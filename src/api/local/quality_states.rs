@@ -31,7 +31,7 @@ use skills_store::SkillRuns;
 type Findings = (usize, usize);
 
 /// Facts in addition to a skill's own record.
-struct Known {
+struct EvidenceContext {
     catalog: Arc<Catalog>,
     findings: HashMap<SkillId, Findings>,
     golden: HashMap<SkillId, GoldenFacts>,
@@ -77,7 +77,7 @@ impl Governance {
         run_blocking(move || {
             let findings = findings(&catalog, &skills)?;
             let (golden, warnings) = golden(&catalog, own.as_deref(), &skills, &shared, &usual)?;
-            let known = Known {
+            let known = EvidenceContext {
                 catalog,
                 findings,
                 golden,
@@ -136,7 +136,7 @@ impl Governance {
     }
 }
 
-impl Known {
+impl EvidenceContext {
     fn facts(&self, skill: &Arc<Skill>) -> Facts {
         let (errors, warnings) = self.findings.get(&skill.id).copied().unwrap_or_default();
         let verdict = policies::verdict(&self.policy, &self.catalog, skill);
@@ -172,24 +172,27 @@ impl Known {
 }
 
 /// An item of a list of skills.
-trait Listed {
+trait HasSkillId {
     fn id(&self) -> &SkillId;
 }
 
-impl Listed for Arc<Skill> {
+impl HasSkillId for Arc<Skill> {
     fn id(&self) -> &SkillId {
         &self.id
     }
 }
 
-impl Listed for GovernedSkill {
+impl HasSkillId for GovernedSkill {
     fn id(&self) -> &SkillId {
         &self.skill_id
     }
 }
 
 /// Retains the requested page; returns the total number, and the cursor of the next page.
-fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize, Option<String>), Error> {
+fn page<T: HasSkillId>(
+    all: &mut Vec<T>,
+    filter: &GovernanceFilter,
+) -> Result<(usize, Option<String>), Error> {
     let total = all.len();
     let id = |at: usize| all[at].id().as_str();
     let (part, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;

@@ -66,7 +66,7 @@ impl MeasurementPool {
     }
 
     async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
-        let _waiting = Waiting::new(&self.waiting);
+        let _waiting = WaitGuard::new(&self.waiting);
         let permit = Arc::clone(&self.slots).acquire_owned().await;
         permit.map_err(|e| Error::new(Code::InternalError, e.to_string()))
     }
@@ -79,16 +79,16 @@ impl MeasurementPool {
 }
 
 /// Counts as waiting until it is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -299,7 +299,7 @@ impl Ranking {
             match &link.state {
                 MatcherState::Failed(why) => {
                     tracing::warn!(matcher = link.matcher, reason = why, "matcher skipped");
-                    self.operations.link_failed(&link.matcher);
+                    self.operations.matcher_failed(&link.matcher);
                     self.metrics.record_skipped_matcher(&link.matcher);
                 }
                 MatcherState::Ran => self.metrics.link(&link.matcher, Duration::from_micros(link.took_us)),

@@ -2,7 +2,7 @@
 
 use super::answers::CapabilityList;
 use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
-use super::runs::ACTS;
+use super::runs::MUTATING_HINTS;
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{CapabilityExplanation, CapabilityRequest, Error, Launched};
 
@@ -43,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 execute::wait_for_completion(&context, launched, trace).await
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .tool(),
         Operation::new(
             "capability.execute_async",
@@ -65,7 +65,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 Ok(Launched { run, ..launched })
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::new(
             "capability.activate",

@@ -54,7 +54,7 @@ async fn check_outcome(context: &CallContext, run: &RunRecord) -> Result<(), Err
                 ),
             )
         }),
-        RunState::Failed => Err(failed(run)),
+        RunState::Failed => Err(failed_run_error(run)),
         RunState::Canceled => match run.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny) {
             Some(denial) => Err(denied(context, run, denial).await),
             None => Err(Error {
@@ -101,7 +101,7 @@ fn canceled(run: &RunRecord) -> String {
 }
 
 /// Returns the error of a failed run with its code and message, naming the run.
-fn failed(run: &RunRecord) -> Error {
+fn failed_run_error(run: &RunRecord) -> Error {
     let run_error = run.error.as_ref();
     let text = |key: &str| run_error.and_then(|error| error.get(key)).and_then(serde_json::Value::as_str);
     let code = text("code").and_then(|code| code.parse().ok()).unwrap_or(Code::RuntimeError);

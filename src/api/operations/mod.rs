@@ -220,7 +220,7 @@ type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
 /// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct SerializedResult {
     pub json: Vec<u8>,
     /// The run that was waited for and is still executing; its outcome has to be requested later.
     pub continuing_run: Option<RunId>,
@@ -228,9 +228,9 @@ pub struct Written {
     may_hold_details: bool,
 }
 
-impl Written {
+impl SerializedResult {
     fn new(answer: &impl Serialize, continuing_run: Option<RunId>) -> Result<Self, Error> {
-        let json = serde_json::to_vec(answer).map_err(unwritten)?;
+        let json = serde_json::to_vec(answer).map_err(serialize_error)?;
         Ok(Self { may_hold_details: may_hold_details(&json), json, continuing_run })
     }
 
@@ -247,14 +247,14 @@ impl Written {
         if caller.may(Scope::Admin) || !self.may_hold_details {
             return Ok(None);
         }
-        let mut value: Value = serde_json::from_slice(&self.json).map_err(unwritten)?;
+        let mut value: Value = serde_json::from_slice(&self.json).map_err(serialize_error)?;
         remove_private(caller, &mut value);
-        serde_json::to_vec(&value).map(Some).map_err(unwritten)
+        serde_json::to_vec(&value).map(Some).map_err(serialize_error)
     }
 }
 
 /// The future result as JSON text.
-pub type Writing = Pending<Written>;
+pub type Writing = Pending<SerializedResult>;
 
 /// Runs a conversion of a result off the async threads, which large results would block.
 async fn converted<R: Send + 'static, T: Send + 'static>(
@@ -396,13 +396,14 @@ impl Operation {
             run: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, |answer| serde_json::to_value(answer).map_err(unwritten)).await
+                    converted(answer, |answer| serde_json::to_value(answer).map_err(serialize_error)).await
                 })
             }),
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, move |answer| Written::new(&answer, continuing_run(&answer))).await
+                    converted(answer, move |answer| SerializedResult::new(&answer, continuing_run(&answer)))
+                        .await
                 })
             }),
         }
@@ -550,11 +551,11 @@ impl Operation {
         service: &Service,
         caller: &Caller,
         arguments: Value,
-    ) -> Result<Written, Error> {
+    ) -> Result<SerializedResult, Error> {
         let write = |context, arguments| (self.write)(context, arguments);
         let (caller, answer) = self.guarded(service, caller, arguments, write).await?;
         let disclosed = answer.disclosed(&caller)?;
-        Ok(Written { json: disclosed.unwrap_or(answer.json), ..answer })
+        Ok(SerializedResult { json: disclosed.unwrap_or(answer.json), ..answer })
     }
 
     /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for
@@ -813,7 +814,7 @@ fn argument_message(place: &str, error: &str) -> String {
     format!("{subject} is {actual}; expected {expected}")
 }
 
-fn unwritten(error: serde_json::Error) -> Error {
+fn serialize_error(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 

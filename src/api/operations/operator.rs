@@ -52,8 +52,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 let Assignment { run_id, to, note, assignee, by } = ask;
                 let by = context.caller.name(by);
                 let principal = context.caller.principal.clone();
-                let order = RunCommand::Assign { to, note, assignee, by };
-                context.service.core.command_as(&run_id, order, principal).await
+                let command = RunCommand::Assign { to, note, assignee, by };
+                context.service.core.command_as(&run_id, command, principal).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),

@@ -1,7 +1,7 @@
 //! Operations on proposals: propose, list, show, decide.
 
 use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
-use super::runs::COMMANDS;
+use super::runs::COMMAND_HINTS;
 use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
@@ -49,42 +49,42 @@ pub(super) fn operations() -> Vec<Operation> {
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
             |context: CallContext, ask: ProposalApproval| async move {
                 let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
-                order(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
+                act_on(&context, &proposal_id, ProposalAction::Approve { proposal_digest, base_digest }, by, notes).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "proposal.deny",
             Route::post("/v1/proposals/{proposal_id}/deny"),
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
+                act_on(&context, &ask.proposal_id, ProposalAction::Deny, ask.by, ask.notes).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "proposal.rollback",
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
             "Restores the version of the file before an applied proposal.",
             |context: CallContext, ask: ProposalCommand| async move {
-                order(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
+                act_on(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
     ]
 }
 
-async fn order(
+async fn act_on(
     context: &CallContext,
     proposal: &str,
-    order: ProposalAction,
+    action: ProposalAction,
     by: Option<String>,
     notes: Option<String>,
 ) -> Result<ProposalActionResult, Error> {
     let caller = &context.caller;
     let limited = caller.principal.is_some() && !caller.local && !caller.may(Scope::Admin);
     let by = ProposalActionOptions { by: caller.name(by), notes, limited };
-    context.service.core.order_proposal(proposal, order, by).await
+    context.service.core.act_on_proposal(proposal, action, by).await
 }

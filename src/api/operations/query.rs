@@ -55,10 +55,10 @@ pub fn from_query(
             let list = arguments.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = list {
                 for part in text.split(',').filter(|part| !part.is_empty()) {
-                    list.push(one(&name, part, item)?);
+                    list.push(parse_value(&name, part, item)?);
                 }
             }
-        } else if arguments.insert(name.clone(), one(&name, &text, kind)?).is_some() {
+        } else if arguments.insert(name.clone(), parse_value(&name, &text, kind)?).is_some() {
             return Err(Error::new(Code::InvalidRequest, format!("query parameter `{name}` is given twice")));
         }
     }
@@ -135,7 +135,7 @@ fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
         .unwrap_or(schema)
 }
 
-fn one(name: &str, text: &str, kind: &Kind) -> Result<Value, Error> {
+fn parse_value(name: &str, text: &str, kind: &Kind) -> Result<Value, Error> {
     let wrong = |wanted: &str| {
         Error::new(
             Code::InvalidRequest,

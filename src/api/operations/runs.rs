@@ -20,16 +20,16 @@ const MAX_ARTIFACT_BODY: usize = 12 << 20;
 /// Runs on a page of a tool call.
 const TOOL_PAGE: usize = 30;
 /// Hints of operations with external effects through bindings.
-pub(super) const ACTS: Hints =
+pub(super) const MUTATING_HINTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 /// Hints of operations that change a run.
-pub(super) const COMMANDS: Hints =
+pub(super) const COMMAND_HINTS: Hints =
     Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = launch_operations();
     all.extend(read_operations());
-    all.extend(ordering());
+    all.extend(command_operations());
     all
 }
 
@@ -47,7 +47,7 @@ fn launch_operations() -> Vec<Operation> {
                 execute::wait_for_completion(&context, launched, trace).await
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .tool(),
         Operation::new(
             "skill.execute_async",
@@ -57,7 +57,7 @@ fn launch_operations() -> Vec<Operation> {
                 same run.",
             |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::new(
             "run.launch",
@@ -67,7 +67,7 @@ fn launch_operations() -> Vec<Operation> {
             |context: CallContext, ask: Execution| async move { launch(&context, ask).await },
         )
         .aliases([Route::post("/run_async")])
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::waiting(
             "skill.attach",
@@ -77,7 +77,7 @@ fn launch_operations() -> Vec<Operation> {
                 `target`.",
             |context: CallContext, ask: Attachment| async move { attach(&context, ask).await },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .tool(),
         Operation::new(
             "skill.attach_async",
@@ -90,7 +90,7 @@ fn launch_operations() -> Vec<Operation> {
                 context.service.core.attach_until(request, context.caller.leave.clone()).await
             },
         )
-        .hints(ACTS)
+        .hints(MUTATING_HINTS)
         .status(202),
         Operation::new(
             "skill.attach_preview",
@@ -239,7 +239,7 @@ fn read_operations() -> Vec<Operation> {
                 context.service.core.wait_for_completion(&one.run_id, context.caller.leave.clone()).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "run.status",
             Route::get("/v1/run_status/{run_id}"),
@@ -253,7 +253,7 @@ fn read_operations() -> Vec<Operation> {
     ]
 }
 
-fn ordering() -> Vec<Operation> {
+fn command_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "run.approve",
@@ -266,10 +266,10 @@ fn ordering() -> Vec<Operation> {
                 let verdict = Verdict::Approve;
                 let decision =
                     RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&context, &run_id, decision).await
+                send_command(&context, &run_id, decision).await
             },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.deny",
             Route::post("/v1/runs/{run_id}/deny"),
@@ -281,10 +281,10 @@ fn ordering() -> Vec<Operation> {
                 let verdict = Verdict::Deny;
                 let decision =
                     RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-                order(&context, &run_id, decision).await
+                send_command(&context, &run_id, decision).await
             },
         )
-        .hints(COMMANDS),
+        .hints(COMMAND_HINTS),
         Operation::new(
             "run.resume",
             Route::post("/v1/runs/{run_id}/resume"),
@@ -293,10 +293,11 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by }).await
+                send_command(&context, &run_id, RunCommand::Resume { checkpoint, inputs, despite_change, by })
+                    .await
             },
         )
-        .hints(ACTS),
+        .hints(MUTATING_HINTS),
         Operation::new(
             "run.signal",
             Route::post("/v1/runs/{run_id}/signal"),
@@ -305,7 +306,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Signal { name, payload, by }).await
+                send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
             },
         )
         .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
@@ -316,7 +317,7 @@ fn ordering() -> Vec<Operation> {
             "Cancels a run and kills its scripts.",
             |context: CallContext, ask: OrderOn| async move { cancel(&context, ask).await },
         )
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.cancel_legacy",
             Route::post("/v1/run_cancel/{run_id}"),
@@ -325,7 +326,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
-        .hints(Hints { destructive: true, ..COMMANDS }),
+        .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
             "run.replay",
             Route::post("/v1/runs/{run_id}/replay"),
@@ -334,10 +335,10 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
+                send_command(&context, &run_id, RunCommand::Replay { checkpoint, by }).await
             },
         )
-        .hints(ACTS),
+        .hints(MUTATING_HINTS),
         Operation::new(
             "run.fork",
             Route::post("/v1/runs/{run_id}/fork"),
@@ -346,7 +347,7 @@ fn ordering() -> Vec<Operation> {
             |context: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = context.caller.name(by);
-                order(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
+                send_command(&context, &run_id, RunCommand::Fork { checkpoint, by }).await
             },
         ),
     ]
@@ -420,11 +421,11 @@ struct AttachmentWithEvents {
 
 async fn cancel(context: &CallContext, ask: OrderOn) -> Result<CommandResult, Error> {
     let by = context.caller.name(ask.by);
-    order(context, &ask.run_id, RunCommand::Cancel { by }).await
+    send_command(context, &ask.run_id, RunCommand::Cancel { by }).await
 }
 
-async fn order(context: &CallContext, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-    context.service.core.command_as(run, order, context.caller.principal.clone()).await
+async fn send_command(context: &CallContext, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+    context.service.core.command_as(run, command, context.caller.principal.clone()).await
 }
 
 /// Returns the status for callers of a version without the state `canceled`.

@@ -20,7 +20,7 @@ const EXTENSIONS: [&str; 7] = ["key", "p12", "pfx", "jks", "keystore", "kdbx", "
 /// The format of a key: its prefix, the allowed characters, their minimum number, and its name.
 type Form = (&'static str, fn(char) -> bool, usize, &'static str);
 
-const FORMS: [Form; 9] = [
+const SECRET_FORMATS: [Form; 9] = [
     ("AKIA", upper_or_digit, 16, "an AWS access key"),
     ("ASIA", upper_or_digit, 16, "an AWS session key"),
     ("ghp_", word, 36, "a GitHub token"),
@@ -67,7 +67,7 @@ fn in_line(line: &str) -> Option<&'static str> {
     if begins("-----BEGIN ") && line.contains("PRIVATE KEY") && line.trim_end().ends_with("-----") {
         return Some("a private key");
     }
-    FORMS.iter().find_map(|(prefix, follows, least, what)| {
+    SECRET_FORMATS.iter().find_map(|(prefix, follows, least, what)| {
         line.match_indices(prefix)
             .any(|(at, _)| {
                 // Inside a longer word it is not a prefix.

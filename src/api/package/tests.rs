@@ -17,11 +17,11 @@ use skills_registry::trust::measure_bundle;
 const SKILL: &str = "---\nname: notes\ndescription: Turns meeting notes into a list of decisions. Use when a \
                      meeting is over and somebody asks what was decided.\n---\n# Notes\n\nRead them.\n";
 
-struct Place {
+struct TestHome {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestHome {
     fn new() -> Self {
         let place = Self { dir: tempfile::tempdir().unwrap() };
         place.write("notes/SKILL.md", SKILL);
@@ -103,7 +103,7 @@ fn raw(tar: &mut Tar, path: &str, kind: EntryType, mode: u32, bytes: &[u8], link
 
 #[test]
 fn packages_are_reproducible_and_valid() {
-    let place = Place::new();
+    let place = TestHome::new();
     let first = prepare(&place.job("a.tar.gz")).unwrap();
     let script = fs::File::options().write(true).open(place.at("notes/scripts/run.py")).unwrap();
     script.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -120,7 +120,7 @@ fn packages_are_reproducible_and_valid() {
 
 #[test]
 fn existing_archive_is_replaced_only_on_request() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("a.tar.gz", "mine");
     let error = prepare(&place.job("a.tar.gz")).unwrap_err();
     assert!(error.message.contains("--force"), "{}", error.message);
@@ -131,7 +131,7 @@ fn existing_archive_is_replaced_only_on_request() {
 
 #[test]
 fn hidden_files_are_omitted_and_links_and_secrets_rejected() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("notes/.env", "TOKEN=1");
     place.write("notes/.git/config", "x");
     place.write("notes/scripts/__pycache__/a.pyc", "x");
@@ -150,7 +150,7 @@ fn hidden_files_are_omitted_and_links_and_secrets_rejected() {
 
 #[test]
 fn a_bundle_with_errors_is_not_packed() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "notes/SKILL.md",
         "---\nname: other\ndescription: Turns notes into lists when asked for.\n---\nx\n",
@@ -164,7 +164,7 @@ fn a_bundle_with_errors_is_not_packed() {
 
 #[test]
 fn paths_outside_the_package_are_rejected() {
-    let place = Place::new();
+    let place = TestHome::new();
     for path in [
         "../evil",
         "notes/../../evil",
@@ -186,7 +186,7 @@ fn paths_outside_the_package_are_rejected() {
 
 #[test]
 fn links_and_entries_below_them_are_rejected() {
-    let place = Place::new();
+    let place = TestHome::new();
     let report = place.hostile(|tar| {
         raw(tar, "notes/out", EntryType::Symlink, 0o777, b"", Some("/tmp"));
         file(tar, "notes/out/skill-package-evil", b"x");
@@ -200,7 +200,7 @@ fn links_and_entries_below_them_are_rejected() {
 
 #[test]
 fn differences_from_the_manifest_are_named() {
-    let place = Place::new();
+    let place = TestHome::new();
     let report = place.hostile(|tar| {
         file(tar, "notes/extra.md", b"x");
         file(tar, "NOTES/skill.md", b"x");
@@ -228,7 +228,7 @@ fn differences_from_the_manifest_are_named() {
 
 #[test]
 fn archive_bomb_is_stopped_by_limits() {
-    let place = Place::new();
+    let place = TestHome::new();
     let zeros = vec![0_u8; 40 << 20];
     let report = place.hostile(|tar| file(tar, "notes/zeros", &zeros));
     assert_eq!(codes(&report)[0], "file-too-large");
@@ -301,7 +301,7 @@ fn archives_that_programs_may_unpack_differently_are_rejected() {
 
 #[test]
 fn other_files_are_not_packages() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("text.tar.gz", "this is not an archive");
     assert_eq!(codes(&validate(&place.at("text.tar.gz")).unwrap()), ["damaged", "no-manifest"]);
     fs::write(place.at("noise.tar.gz"), gzip(&[7; 4096])).unwrap();
@@ -318,7 +318,7 @@ fn other_files_are_not_packages() {
 
 #[test]
 fn link_replacing_the_bundle_is_not_followed() {
-    let place = Place::new();
+    let place = TestHome::new();
     fs::rename(place.at("notes"), place.at("elsewhere")).unwrap();
     symlink(place.at("elsewhere"), place.at("notes")).unwrap();
     let error = prepare(&place.job("a.tar.gz")).unwrap_err();

@@ -45,7 +45,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let temp_dir = temp_dir.map_err(|e| {
         Error::new(Code::InternalError, format!("cannot create a temporary folder to unpack: {e}"))
     })?;
-    let mut reading = Reading {
+    let mut reading = PackageReader {
         folder: temp_dir.path(),
         found: Vec::new(),
         files: BTreeMap::new(),
@@ -55,7 +55,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     if let Err(error) = reading.entries(&bytes) {
         reading.note("damaged", None, format!("the file is not a valid tar.gz archive: {error}"));
     }
-    let Reading { found, files, manifest, .. } = reading;
+    let PackageReader { found, files, manifest, .. } = reading;
     report.findings = found;
     let Some(manifest_text) = manifest else {
         let message = format!("`{MANIFEST}` is missing; `skills package-prepare` creates packages");
@@ -102,7 +102,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     Ok(report)
 }
 
-struct Reading<'a> {
+struct PackageReader<'a> {
     folder: &'a Path,
     found: Vec<PackageFinding>,
     /// Files by path in the archive.
@@ -111,7 +111,7 @@ struct Reading<'a> {
     total: u64,
 }
 
-impl Reading<'_> {
+impl PackageReader<'_> {
     fn note(&mut self, code: &str, path: Option<&str>, message: impl Into<String>) {
         self.found.push(PackageFinding::new(code, path, message));
     }

@@ -16,7 +16,7 @@ const RETRY_PAUSES: [Duration; 3] =
 /// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a command with an idempotency key and a lost response waits for the connection before it is sent again.
-const WAITED: Duration = Duration::from_secs(120);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Timeout of calls that may take arbitrarily long.
 pub const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -35,7 +35,7 @@ pub fn arguments(value: Value) -> Arguments {
 ///
 /// # Errors
 /// Returns `internal_error` if it is not an object.
-pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
+pub fn to_arguments(value: &impl serde::Serialize) -> Result<Arguments, Error> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(Error::new(Code::InternalError, "arguments that are not an object")),
@@ -99,14 +99,14 @@ impl Inner {
     }
 
     /// Executes a command with an idempotency key, so that it is executed once although it is sent again: if its
-    /// response is lost, when the connection is back, within [`WAITED`].
+    /// response is lost, when the connection is back, within [`WAIT_TIMEOUT`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        let end = Instant::now() + WAITED;
+        let end = Instant::now() + WAIT_TIMEOUT;
         let mut sent = false;
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::Remote;
-use super::call::{Arguments, written};
+use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
 use crate::operations::arguments::{
     OneClient, OneProposal, OneSkill, ProposalApproval, ProposalCommand, SeveralSkills, SkillFile,
@@ -51,105 +51,116 @@ impl Client for Remote {
     }
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
-        self.inner.ask("skill.discover", written(&request)?).await
+        self.inner.ask("skill.discover", to_arguments(&request)?).await
     }
 
     async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
-        self.inner.ask("skill.list", written(&filter)?).await
+        self.inner.ask("skill.list", to_arguments(&filter)?).await
     }
 
     async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
-        self.inner.ask("skill.describe", written(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.describe", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
         self.inner
-            .ask("skill.file", written(&SkillFile { skill_id: skill.to_owned(), path: path.to_owned() })?)
+            .ask(
+                "skill.file",
+                to_arguments(&SkillFile { skill_id: skill.to_owned(), path: path.to_owned() })?,
+            )
             .await
     }
 
     async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
         let mut levels = Vec::new();
         for some in skills.chunks(COUNTED_AT_ONCE) {
-            let counted: LevelList =
-                self.inner.ask("skill.tokens", written(&SeveralSkills { skills: some.to_vec() })?).await?;
+            let counted: LevelList = self
+                .inner
+                .ask("skill.tokens", to_arguments(&SeveralSkills { skills: some.to_vec() })?)
+                .await?;
             levels.extend(counted.levels);
         }
         Ok(levels)
     }
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
-        let fields = written(&SkillLines { skill_id: skill.to_owned(), intent: intent.to_owned(), limit })?;
+        let fields =
+            to_arguments(&SkillLines { skill_id: skill.to_owned(), intent: intent.to_owned(), limit })?;
         Ok(self.inner.ask::<LineList>("skill.lines", fields).await?.lines)
     }
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
-        self.inner.ask("client.view", written(&OneClient { client: client.to_owned() })?).await
+        self.inner.ask("client.view", to_arguments(&OneClient { client: client.to_owned() })?).await
     }
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
-        self.inner.ask("skill.draft", written(&request)?).await
+        self.inner.ask("skill.draft", to_arguments(&request)?).await
     }
 
     async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
-        self.inner.ask("golden.report", written(&request)?).await
+        self.inner.ask("golden.report", to_arguments(&request)?).await
     }
 
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
-        self.inner.ask("golden.explain", written(&request)?).await
+        self.inner.ask("golden.explain", to_arguments(&request)?).await
     }
 
     async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
-        self.inner.ask("skill.budget.fit", written(&request)?).await
+        self.inner.ask("skill.budget.fit", to_arguments(&request)?).await
     }
 
     async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
-        self.inner.execute("proposal.create", written(&request)?).await
+        self.inner.execute("proposal.create", to_arguments(&request)?).await
     }
 
     async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
-        self.inner.ask("proposal.list", written(&filter)?).await
+        self.inner.ask("proposal.list", to_arguments(&filter)?).await
     }
 
     async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
-        self.inner.ask("proposal.show", written(&OneProposal { proposal_id: proposal.to_owned() })?).await
+        self.inner
+            .ask("proposal.show", to_arguments(&OneProposal { proposal_id: proposal.to_owned() })?)
+            .await
     }
 
-    async fn order_proposal(
+    async fn act_on_proposal(
         &self,
         proposal: &str,
-        order: ProposalAction,
+        action: ProposalAction,
         by: ProposalActionOptions,
     ) -> Result<ProposalActionResult, Error> {
         let ProposalActionOptions { by, notes, .. } = by;
         let proposal_id = proposal.to_owned();
-        let operation = match order {
+        let operation = match action {
             ProposalAction::Approve { proposal_digest, base_digest } => {
                 let fields = ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes };
-                return self.inner.execute("proposal.approve", written(&fields)?).await;
+                return self.inner.execute("proposal.approve", to_arguments(&fields)?).await;
             }
             ProposalAction::Deny => "proposal.deny",
             ProposalAction::RollBack => "proposal.rollback",
         };
-        self.inner.execute(operation, written(&ProposalCommand { proposal_id, by, notes })?).await
+        self.inner.execute(operation, to_arguments(&ProposalCommand { proposal_id, by, notes })?).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
-        self.inner.ask("skill.collisions", written(&filter)?).await
+        self.inner.ask("skill.collisions", to_arguments(&filter)?).await
     }
 
     async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
-        self.inner.ask("skill.rivals", written(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.rivals", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         self.inner
-            .ask("skill.pair", written(&SkillPair { skill_id: first.to_owned(), rival: second.to_owned() })?)
+            .ask(
+                "skill.pair",
+                to_arguments(&SkillPair { skill_id: first.to_owned(), rival: second.to_owned() })?,
+            )
             .await
     }
 
     async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
-        self.inner.ask("skill.lint", written(&filter)?).await
+        self.inner.ask("skill.lint", to_arguments(&filter)?).await
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
@@ -183,7 +194,7 @@ impl Client for Remote {
     }
 
     async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
-        self.inner.ask("skill.governance.list", written(&filter)?).await
+        self.inner.ask("skill.governance.list", to_arguments(&filter)?).await
     }
 
     async fn rescan(&self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Inner;
-use super::call::{Arguments, written};
+use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
 use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
 use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
@@ -25,9 +25,9 @@ pub(super) struct CommandSender {
 }
 
 impl CommandSender {
-    pub async fn send(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
+    pub async fn send(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
         let run_id = run.to_owned();
-        match order {
+        match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let approver = approver.or_else(|| self.user.clone());
                 let made = Approval {
@@ -46,7 +46,7 @@ impl CommandSender {
                     choice,
                     result,
                 };
-                self.send_decision(run, &decision, written(&made)?).await
+                self.send_decision(run, &decision, to_arguments(&made)?).await
             }
             RunCommand::Resume { checkpoint, inputs, despite_change, by } => {
                 let by = self.user_or_default(by);
@@ -83,7 +83,7 @@ impl CommandSender {
 
     pub async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
         let mut detail: RunDetail =
-            self.inner.ask("run.show", written(&OneRun { run_id: run.to_owned() })?).await?;
+            self.inner.ask("run.show", to_arguments(&OneRun { run_id: run.to_owned() })?).await?;
         // The service returns its own account; the user who decides is here, unless the key has a name.
         let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
         if self.inner.wire.has_key() {
@@ -160,7 +160,7 @@ impl CommandSender {
         name: &'static str,
         fields: &impl serde::Serialize,
     ) -> Result<CommandResult, Error> {
-        match self.inner.command(name, written(fields)?, self.inner.wire.reading()).await {
+        match self.inner.command(name, to_arguments(fields)?, self.inner.wire.reading()).await {
             Err(TransportError::Lost(error)) => {
                 let status = match self.detail(run).await {
                     Ok(detail) => {

@@ -16,7 +16,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 const EVENT_BUFFER_SIZE: usize = 256;
 
 /// A connection that is re-established when it is lost.
-pub struct Link {
+pub struct ServiceConnection {
     state: watch::Sender<ConnectionState>,
     news: broadcast::Sender<Event>,
     /// Number of reconnects.
@@ -25,7 +25,7 @@ pub struct Link {
     looking: Mutex<()>,
 }
 
-impl Link {
+impl ServiceConnection {
     /// Creates the state of a new connection.
     pub fn new() -> Self {
         Self {

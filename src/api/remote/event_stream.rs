@@ -24,7 +24,7 @@ struct NewCatalog {
 
 /// The event at the beginning of a stream.
 #[derive(Deserialize)]
-struct Beginning {
+struct StreamStart {
     log: String,
     after: u64,
 }
@@ -128,14 +128,14 @@ impl Inner {
                 return Ok(None);
             }
             "ready" => {
-                let Beginning { log, after } = serde_json::from_str(data)?;
+                let StreamStart { log, after } = serde_json::from_str(data)?;
                 if !self.heard.begin(&log, after) {
                     return Ok(None);
                 }
                 Event::Replaced
             }
             "reset" => {
-                let Beginning { log, after } = serde_json::from_str(data)?;
+                let StreamStart { log, after } = serde_json::from_str(data)?;
                 self.heard.reset(&log, after);
                 Event::Replaced
             }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::Inner;
-use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, written};
+use super::call::{Arguments, LONG_CALL_TIMEOUT, arguments, to_arguments};
 use super::transport::TransportError;
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::operations::arguments::{ArtifactContent, ContentEncoding};
@@ -20,7 +20,7 @@ use skills_skill::{AttachTarget, Digest};
 use skills_store::IdempotencyOutcome;
 
 /// Options as they are sent, and whether the key in them is the caller's own.
-struct Keyed {
+struct KeyedOptions {
     options: ExecutionOptions,
     own: bool,
 }
@@ -37,7 +37,7 @@ impl LaunchSender {
     ///
     /// # Errors
     /// Returns `invalid_request` for files, which are paths of this machine.
-    fn keyed(&self, mut options: ExecutionOptions) -> Result<Keyed, Error> {
+    fn keyed(&self, mut options: ExecutionOptions) -> Result<KeyedOptions, Error> {
         if let Some(name) = options.files.keys().next() {
             let message = format!(
                 "{name} is a local file, which {} cannot read: pass its content as an input, or launch the \
@@ -49,7 +49,7 @@ impl LaunchSender {
         let own = options.idempotency_key.is_some();
         options.idempotency_key.get_or_insert_with(|| format!("remote-{}", uuid::Uuid::now_v7()));
         options.trace_id.get_or_insert_with(new_trace_id);
-        Ok(Keyed { options, own })
+        Ok(KeyedOptions { options, own })
     }
 
     fn asker(&self, target: Option<String>) -> Option<String> {
@@ -107,7 +107,7 @@ impl LaunchSender {
 
     pub async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
-        let fields = written(&ArtifactContent {
+        let fields = to_arguments(&ArtifactContent {
             name,
             content: BASE64.encode(&content),
             encoding: ContentEncoding::Base64,
@@ -187,7 +187,7 @@ fn execution(
     what: &str,
     id: String,
     inputs: Map<String, Value>,
-    keyed: &Keyed,
+    keyed: &KeyedOptions,
     started_by: Option<String>,
 ) -> Arguments {
     let mut fields = arguments(json!({
@@ -198,7 +198,7 @@ fn execution(
 }
 
 /// Hides the outcome of an idempotency key that the caller did not provide.
-fn as_asked(launched: Launched, keyed: &Keyed) -> Launched {
+fn as_asked(launched: Launched, keyed: &KeyedOptions) -> Launched {
     let idempotency = if keyed.own { launched.idempotency } else { IdempotencyOutcome::None };
     Launched { idempotency, ..launched }
 }
@@ -208,7 +208,7 @@ impl Inner {
         &self,
         name: &'static str,
         fields: Arguments,
-        keyed: &Keyed,
+        keyed: &KeyedOptions,
     ) -> Result<R, Error> {
         let patience = if keyed.options.wait { LONG_CALL_TIMEOUT } else { self.wire.reading() };
         match self.surely(name, fields, patience).await {

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use self::commands::CommandSender;
-use self::connection::Link;
+use self::connection::ServiceConnection;
 use self::event_buffer::EventBuffer;
 use self::launches::LaunchSender;
 use self::transport::{HttpTransport, READING, TransportError};
@@ -50,7 +50,7 @@ pub struct Remote {
 /// State shared by its tasks.
 struct Inner {
     wire: HttpTransport,
-    link: Link,
+    link: ServiceConnection,
     /// Events of runs, from the event stream.
     heard: EventBuffer,
     catalog: Mutex<Option<Arc<Catalog>>>,
@@ -81,7 +81,7 @@ impl Remote {
     ) -> Result<Self, Error> {
         let wire = HttpTransport::new(address, key, patience)?;
         wire.handshake().await.map_err(TransportError::error)?;
-        let (link, heard) = (Link::new(), EventBuffer::new());
+        let (link, heard) = (ServiceConnection::new(), EventBuffer::new());
         let inner = Arc::new(Inner { wire, link, heard, catalog: Mutex::new(None) });
         let commands = CommandSender { inner: Arc::clone(&inner), user: user.clone() };
         let launches = LaunchSender { inner: Arc::clone(&inner), user };

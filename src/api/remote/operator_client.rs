@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Remote;
-use super::call::{Arguments, written};
+use super::call::{Arguments, to_arguments};
 use crate::operations::arguments::{
     BoardArguments, DrainArguments, FacetsArguments, LogArguments, ViewArguments, ViewName,
 };
@@ -16,7 +16,7 @@ use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, SavedV
 #[async_trait]
 impl OperatorClient for Remote {
     async fn board(&self, hours: u32) -> Result<Board, Error> {
-        self.inner.ask("run.board", written(&BoardArguments { hours })?).await
+        self.inner.ask("run.board", to_arguments(&BoardArguments { hours })?).await
     }
 
     async fn workers(&self) -> Result<WorkerList, Error> {
@@ -25,12 +25,12 @@ impl OperatorClient for Remote {
 
     async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
         self.inner
-            .execute("worker.drain", written(&DrainArguments { worker: worker.to_owned(), drain })?)
+            .execute("worker.drain", to_arguments(&DrainArguments { worker: worker.to_owned(), drain })?)
             .await
     }
 
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
-        self.inner.ask("run.facets", written(&FacetsArguments { r#where: filter.to_owned() })?).await
+        self.inner.ask("run.facets", to_arguments(&FacetsArguments { r#where: filter.to_owned() })?).await
     }
 
     async fn views(&self) -> Result<ViewList, Error> {
@@ -49,16 +49,16 @@ impl OperatorClient for Remote {
         let saved = match filter {
             Some(filter) => {
                 let fields = ViewArguments { name, r#where: filter.to_owned(), by };
-                self.inner.execute("view.save", written(&fields)?).await?
+                self.inner.execute("view.save", to_arguments(&fields)?).await?
             }
-            None => self.inner.execute("view.delete", written(&ViewName { name, by })?).await?,
+            None => self.inner.execute("view.delete", to_arguments(&ViewName { name, by })?).await?,
         };
         Ok(with_own(&self.views, saved))
     }
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
         let LogRequest { run, step, text, after, limit, wait_ms } = request;
-        let fields = written(&LogArguments { run_id: run, step, text, after, limit, wait_ms })?;
+        let fields = to_arguments(&LogArguments { run_id: run, step, text, after, limit, wait_ms })?;
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         self.inner.once("run.log", fields, patience).await.map_err(super::transport::TransportError::error)
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Arguments, LONG_CALL_TIMEOUT, written};
+use super::call::{Arguments, LONG_CALL_TIMEOUT, to_arguments};
 use super::event_buffer::Backlog;
 use super::{Inner, Remote};
 use crate::operations::arguments::{
@@ -40,7 +40,7 @@ impl RunClient for Remote {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         // A service rejects a limit of zero, and one above the maximum.
         let limit = (filter.limit > 0).then(|| filter.limit.min(LARGEST_PAGE));
-        let mut fields = written(&filter)?;
+        let mut fields = to_arguments(&filter)?;
         fields.insert("limit".to_owned(), json!(limit));
         if limit.is_none() {
             fields.remove("limit");
@@ -52,8 +52,8 @@ impl RunClient for Remote {
         self.commands.detail(run).await
     }
 
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.commands.send(run, order).await
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+        self.commands.send(run, command).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
@@ -76,7 +76,7 @@ impl RunClient for Remote {
     ) -> Result<Vec<RunEvent>, Error> {
         let Some(run) = run else {
             if wait_ms == 0 {
-                let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
+                let fields = to_arguments(&AllEvents { after, limit, wait_ms: 0 })?;
                 return Ok(self.inner.ask::<EventList>("event.list", fields).await?.events);
             }
             self.follow();
@@ -109,7 +109,7 @@ impl RunClient for Remote {
         _sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let fields = written(&TargetsLike { target_type, text: text.to_owned(), limit })?;
+        let fields = to_arguments(&TargetsLike { target_type, text: text.to_owned(), limit })?;
         let mut choices = self.inner.ask::<TargetList>("target.list", fields).await?.targets;
         if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
             // Local files of the caller: attaching uploads them.
@@ -126,12 +126,12 @@ impl RunClient for Remote {
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
-        self.inner.ask("skill.contract", written(&OneSkill { skill_id: skill.to_owned() })?).await
+        self.inner.ask("skill.contract", to_arguments(&OneSkill { skill_id: skill.to_owned() })?).await
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
         self.inner
-            .ask("capability.explain", written(&OneCapability { capability_id: capability.to_owned() })?)
+            .ask("capability.explain", to_arguments(&OneCapability { capability_id: capability.to_owned() })?)
             .await
     }
 
@@ -145,7 +145,7 @@ impl RunClient for Remote {
         binding: Option<&str>,
         _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let fields = written(&Activation {
+        let fields = to_arguments(&Activation {
             capability_id: capability.to_owned(),
             binding: binding.map(str::to_owned),
         })?;
@@ -169,7 +169,7 @@ impl Inner {
                 }
                 Backlog::Elsewhere(from) => {
                     let times = self.link.times();
-                    let fields = written(&AllEvents { after, limit, wait_ms: 0 })?;
+                    let fields = to_arguments(&AllEvents { after, limit, wait_ms: 0 })?;
                     let reading = self.wire.reading();
                     match self.once::<EventList>("event.list", fields, reading).await {
                         // Those events have been purged.
@@ -200,7 +200,7 @@ impl Inner {
         wait_ms: u64,
     ) -> Result<Vec<RunEvent>, Error> {
         let wait_ms = wait_ms.min(MAX_WAIT_MS);
-        let fields = written(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
+        let fields = to_arguments(&RunEvents { run_id: run.to_owned(), after, limit, wait_ms })?;
         if wait_ms == 0 {
             return Ok(self.ask::<EventList>("run.events", fields).await?.events);
         }
@@ -218,7 +218,7 @@ impl Inner {
     /// Waits for the end of a run; `None` if it continues, or the connection was lost and is back.
     async fn completion(&self, run: &str) -> Result<Option<RunRecord>, Error> {
         let times = self.link.times();
-        let fields = written(&OneRun { run_id: run.to_owned() })?;
+        let fields = to_arguments(&OneRun { run_id: run.to_owned() })?;
         match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
             Ok(completed) if completed.is_executable() => {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::Remote;
-use super::call::{Arguments, arguments, written};
+use super::call::{Arguments, arguments, to_arguments};
 use crate::operations::arguments::{
     AtMost, BudgetArguments, Composition, Export, Message, OneSession, SessionChange, ToolCall,
 };
@@ -25,25 +25,26 @@ impl SessionClient for Remote {
     }
 
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
-        self.inner.execute("session.new", written(&settings)?).await
+        self.inner.execute("session.new", to_arguments(&settings)?).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let fields = written(&AtMost { limit: limit.clamp(1, LARGEST_PAGE) })?;
+        let fields = to_arguments(&AtMost { limit: limit.clamp(1, LARGEST_PAGE) })?;
         Ok(self.inner.ask::<SessionList>("session.list", fields).await?.sessions)
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        self.inner.ask("session.show", written(&OneSession { session_id: session.to_owned() })?).await
+        self.inner.ask("session.show", to_arguments(&OneSession { session_id: session.to_owned() })?).await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
-        let fields = written(&SessionChange { session_id: session.to_owned(), settings: change })?;
+        let fields = to_arguments(&SessionChange { session_id: session.to_owned(), settings: change })?;
         self.inner.execute("session.configure", fields).await
     }
 
     async fn say(&self, session: &str, speaker: MessageRole, text: &str) -> Result<u64, Error> {
-        let fields = written(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
+        let fields =
+            to_arguments(&Message { session_id: session.to_owned(), speaker, text: text.to_owned() })?;
         Ok(self.inner.execute::<AppendReply>("session.say", fields).await?.entry)
     }
 
@@ -54,7 +55,7 @@ impl SessionClient for Remote {
         tool_arguments: Value,
         confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        let fields = written(&ToolCall {
+        let fields = to_arguments(&ToolCall {
             session_id: session.to_owned(),
             tool: tool.to_owned(),
             arguments: tool_arguments,
@@ -83,7 +84,7 @@ impl SessionClient for Remote {
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let fields = written(&Composition { session_id: session.to_owned(), made })?;
+        let fields = to_arguments(&Composition { session_id: session.to_owned(), made })?;
         if made {
             return self.inner.execute("session.compose", fields).await;
         }
@@ -91,7 +92,7 @@ impl SessionClient for Remote {
     }
 
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
-        let fields = written(&Export { session_id: session.to_owned(), api, model: model.to_owned() })?;
+        let fields = to_arguments(&Export { session_id: session.to_owned(), api, model: model.to_owned() })?;
         self.inner.ask("session.export", fields).await
     }
 
@@ -102,7 +103,10 @@ impl SessionClient for Remote {
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
         self.inner
-            .ask("skill.budget", written(&BudgetArguments { client: client.map(str::to_owned), window })?)
+            .ask(
+                "skill.budget",
+                to_arguments(&BudgetArguments { client: client.map(str::to_owned), window })?,
+            )
             .await
     }
 

@@ -101,7 +101,7 @@ impl HttpTransport {
         arguments: Map<String, Value>,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        let operation = known(name)?;
+        let operation = find_operation(name)?;
         let request = self.request(operation, arguments)?.header(ACCEPT, "application/json");
         let response = self.sent(request, name, patience).await?;
         let body = self.read_response(response, "application/json").await?;
@@ -123,7 +123,7 @@ impl HttpTransport {
 
     /// Opens an event stream that continues after an event; its chunks are read by [`Self::next_chunk`].
     pub async fn stream(&self, name: &'static str, after: Option<u64>) -> Result<Response, TransportError> {
-        let request = self.request(known(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
+        let request = self.request(find_operation(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
         let request = match after {
             Some(after) => request.header("last-event-id", after),
             None => request,
@@ -158,7 +158,7 @@ impl HttpTransport {
                 let message = format!("{} closed the connection ({})", self.address, root_cause(&error));
                 Err(TransportError::Lost(self.unreachable(message)))
             }
-            Err(_) => Err(TransportError::Lost(self.late("its response", patience))),
+            Err(_) => Err(TransportError::Lost(self.timeout_error("its response", patience))),
         }
     }
 
@@ -232,11 +232,11 @@ impl HttpTransport {
         match tokio::time::timeout(patience, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(TransportError::Lost(self.late(what, patience))),
+            Err(_) => Err(TransportError::Lost(self.timeout_error(what, patience))),
         }
     }
 
-    fn late(&self, what: &str, patience: Duration) -> Error {
+    fn timeout_error(&self, what: &str, patience: Duration) -> Error {
         let message = format!("{} did not respond to {what} within {} s", self.address, patience.as_secs());
         Error::service_unreachable(Code::UpstreamTimeout, &self.address, message)
     }
@@ -373,7 +373,7 @@ impl HttpTransport {
     }
 }
 
-fn known(name: &'static str) -> Result<&'static Operation, TransportError> {
+fn find_operation(name: &'static str) -> Result<&'static Operation, TransportError> {
     operation(name).ok_or_else(|| {
         TransportError::Answered(Error::new(Code::InternalError, format!("there is no operation {name}")))
     })

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
 pub use rules::{
-    GOLDEN_GOOD, GOLDEN_VERY_GOOD, MIN_GOLDEN, MIN_RUNS, RUNS_GOOD, RUNS_MANY, RUNS_VERY_GOOD, judge,
+    MIN_COMPLETED_PERCENT_RECOMMENDED, MIN_COMPLETED_PERCENT_TRUSTED, MIN_GOLDEN, MIN_RUNS,
+    MIN_RUNS_RECOMMENDED, MIN_TOP1_PERCENT_LAB_VERIFIED, MIN_TOP1_PERCENT_RECOMMENDED, judge,
 };
 
 /// Quality state of a skill, in increasing order.

@@ -8,17 +8,17 @@ use super::{Assessment, Facts, LifecycleStatus, QualityState};
 /// Minimum number of golden queries about a skill.
 pub const MIN_GOLDEN: usize = 3;
 /// Minimum percentage of them for which it is first, for `lab-verified`.
-pub const GOLDEN_GOOD: u64 = 80;
+pub const MIN_TOP1_PERCENT_LAB_VERIFIED: u64 = 80;
 /// The same percentage for `recommended`.
-pub const GOLDEN_VERY_GOOD: u64 = 95;
+pub const MIN_TOP1_PERCENT_RECOMMENDED: u64 = 95;
 /// Minimum number of ended runs for `trusted`.
 pub const MIN_RUNS: u64 = 5;
 /// Minimum percentage of them that are completed.
-pub const RUNS_GOOD: u64 = 90;
+pub const MIN_COMPLETED_PERCENT_TRUSTED: u64 = 90;
 /// Minimum number of ended runs for `recommended`.
-pub const RUNS_MANY: u64 = 20;
+pub const MIN_RUNS_RECOMMENDED: u64 = 20;
 /// Minimum percentage of them that are completed.
-pub const RUNS_VERY_GOOD: u64 = 95;
+pub const MIN_COMPLETED_PERCENT_RECOMMENDED: u64 = 95;
 
 /// The result of one rule: what holds (`Ok`), or what is missing (`Err`).
 type Answer = Result<String, String>;
@@ -45,18 +45,22 @@ fn rules(state: QualityState, facts: &Facts) -> Vec<Answer> {
         QualityState::Draft => Vec::new(),
         QualityState::Validated => vec![errors(facts), finished(facts)],
         QualityState::LabVerified => {
-            let mut answers = vec![golden(facts, GOLDEN_GOOD), intrusions(facts)];
+            let mut answers = vec![golden(facts, MIN_TOP1_PERCENT_LAB_VERIFIED), intrusions(facts)];
             answers.extend(facts.has_contract.then(|| ran_once(facts)));
             answers
         }
         QualityState::Trusted => {
             let mut answers = vec![trusted(facts), allowed(facts)];
-            answers.extend(facts.has_contract.then(|| runs(facts, MIN_RUNS, RUNS_GOOD)));
+            answers.extend(facts.has_contract.then(|| runs(facts, MIN_RUNS, MIN_COMPLETED_PERCENT_TRUSTED)));
             answers
         }
         QualityState::Recommended => {
-            let mut answers = vec![warnings(facts), golden(facts, GOLDEN_VERY_GOOD)];
-            answers.extend(facts.has_contract.then(|| runs(facts, RUNS_MANY, RUNS_VERY_GOOD)));
+            let mut answers = vec![warnings(facts), golden(facts, MIN_TOP1_PERCENT_RECOMMENDED)];
+            answers.extend(
+                facts
+                    .has_contract
+                    .then(|| runs(facts, MIN_RUNS_RECOMMENDED, MIN_COMPLETED_PERCENT_RECOMMENDED)),
+            );
             answers
         }
     }

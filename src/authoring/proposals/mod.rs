@@ -6,5 +6,5 @@ mod store;
 mod versions;
 
 pub use document::{Facts, Proposal, ProposalDecision, ProposalHead, ProposalState};
-pub use store::{Listed, MAX_WAITING, NewProposal, ProposalError, ProposalStore, present_digest};
+pub use store::{MAX_WAITING, NewProposal, ProposalError, ProposalStore, StoredProposals, present_digest};
 pub use versions::{SkillVersion, versions};

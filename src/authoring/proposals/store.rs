@@ -152,7 +152,7 @@ pub struct NewProposal {
 
 /// The proposals of a folder, newest first, and its files that are not valid proposals.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct StoredProposals {
     /// The beginnings of the proposals.
     pub proposals: Vec<ProposalHead>,
     /// Errors of the invalid files.
@@ -193,7 +193,7 @@ fn approved() -> ProposalState {
 
 /// What the files show about an approval that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum WriteState {
     Yes,
     No,
     Unknown,
@@ -206,20 +206,20 @@ impl BegunChange {
     }
 
     /// Returns whether the file was written, also if it was changed again since.
-    fn written(&self) -> Written {
+    fn write_state(&self) -> WriteState {
         if self.state != ProposalState::Approved {
-            return Written::No;
+            return WriteState::No;
         }
         let present = files::read_file(&self.real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes));
         if present == Some(self.result_digest) {
-            return Written::Yes;
+            return WriteState::Yes;
         }
         if present == Some(self.base_digest) || self.prepared_file().symlink_metadata().is_ok() {
-            return Written::No;
+            return WriteState::No;
         }
         // The prepared file can also have been removed, for example by `git clean`.
         let is_prepared = |prepared| FileIdentity::of(&self.real).is_ok_and(|found| found == Some(prepared));
-        if self.prepared.is_some_and(is_prepared) { Written::Yes } else { Written::Unknown }
+        if self.prepared.is_some_and(is_prepared) { WriteState::Yes } else { WriteState::Unknown }
     }
 
     /// Returns whether this is a rollback that was written, and the proposal does not state it.
@@ -386,8 +386,8 @@ impl ProposalStore {
     }
 
     /// Returns all proposals, newest first.
-    pub fn list(&self) -> Result<Listed, ProposalError> {
-        let mut listed = Listed::default();
+    pub fn list(&self) -> Result<StoredProposals, ProposalError> {
+        let mut listed = StoredProposals::default();
         let Some(folder) = self.open()? else { return Ok(listed) };
         let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
         for name in entries.into_iter().map(|entry| entry.name) {
@@ -457,14 +457,14 @@ impl ProposalStore {
             return Ok(facts);
         }
         let Some(begun) = self.begun.of(folder, &facts) else { return Ok(facts) };
-        match begun.written() {
-            Written::Yes => {
+        match begun.write_state() {
+            WriteState::Yes => {
                 facts.state = ProposalState::Approved;
                 facts.decision = Some(begun.decision.clone());
                 facts.applying = Some(begun.decision);
             }
-            Written::Unknown => facts.applying = Some(begun.decision),
-            Written::No => {}
+            WriteState::Unknown => facts.applying = Some(begun.decision),
+            WriteState::No => {}
         }
         Ok(facts)
     }
@@ -842,7 +842,7 @@ mod tests {
     const BASE: &str = "---\nname: billing\ndescription: Old.\n---\nBody\n";
     const RESULT: &str = "---\nname: billing\ndescription: New.\n---\nBody\n";
 
-    struct Place {
+    struct TestHome {
         _dir: tempfile::TempDir,
         store: ProposalStore,
         file: PathBuf,
@@ -850,7 +850,7 @@ mod tests {
         real: PathBuf,
     }
 
-    fn place() -> Place {
+    fn place() -> TestHome {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("billing/SKILL.md");
         std::fs::create_dir(file.parent().unwrap()).unwrap();
@@ -858,10 +858,10 @@ mod tests {
         let real = file.canonicalize().unwrap();
         let audit = Recorder::new(&dir.path().join("audit"), Mode::Standard);
         let store = ProposalStore::new(dir.path().join("proposals"), dir.path().join("begun"), audit);
-        Place { store, file, real, _dir: dir }
+        TestHome { store, file, real, _dir: dir }
     }
 
-    impl Place {
+    impl TestHome {
         fn propose(&self) -> Proposal {
             self.store.create(self.new_proposal()).unwrap()
         }
@@ -1114,7 +1114,7 @@ mod tests {
             let id = proposal.facts.proposal_id.clone();
             // The proposal comes from another location, so that its creation is in no line of this one.
             place.store.write(&place.store.lock().unwrap(), &proposal).unwrap();
-            let path = |place: &Place| place.store.folder().join(format!("{id}.md"));
+            let path = |place: &TestHome| place.store.folder().join(format!("{id}.md"));
             let waiting = std::fs::read_to_string(path(&place)).unwrap();
             // Interrupted before anything changed.
             place.begin_change(&proposal, state, "kim", Some((&place.real, None)));

@@ -15,10 +15,10 @@ const LIMIT: u64 = 1 << 20;
 
 /// A log file to which several threads write complete records.
 #[derive(Debug, Clone)]
-pub struct LogFile(Arc<Mutex<Open>>);
+pub struct LogFile(Arc<Mutex<OpenLog>>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenLog {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -37,7 +37,7 @@ impl LogFile {
         }
         let file = append(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Self(Arc::new(Mutex::new(Open { path: path.to_owned(), file, bytes, limit }))))
+        Ok(Self(Arc::new(Mutex::new(OpenLog { path: path.to_owned(), file, bytes, limit }))))
     }
 }
 

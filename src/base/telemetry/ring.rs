@@ -56,7 +56,7 @@ impl RingBuffer {
     }
 
     /// Returns the total number of records ever written, which is a cheap way to detect new ones.
-    pub fn written(&self) -> u64 {
+    pub fn total_written(&self) -> u64 {
         self.0.locked().written
     }
 
@@ -73,13 +73,13 @@ impl RingBuffer {
 
     /// Returns a layer that writes to this buffer.
     pub(super) fn layer<S: Subscriber>(&self) -> impl Layer<S> + use<S> {
-        ToRing(self.clone())
+        RingBufferLayer(self.clone())
     }
 }
 
-struct ToRing(RingBuffer);
+struct RingBufferLayer(RingBuffer);
 
-impl<S: Subscriber> Layer<S> for ToRing {
+impl<S: Subscriber> Layer<S> for RingBufferLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text(String::new());
         event.record(&mut text);
@@ -117,9 +117,9 @@ mod tests {
         }
         let all = ring.records();
         assert_eq!((all.len(), all[0].message.as_str(), all[999].message.as_str()), (1000, "10", "1009"));
-        assert_eq!(ring.written(), 1010);
+        assert_eq!(ring.total_written(), 1010);
         assert_eq!(ring.since(1008).len(), 2);
-        assert_eq!(ring.clone().written(), 1010, "clones share the records");
+        assert_eq!(ring.clone().total_written(), 1010, "clones share the records");
     }
 
     #[test]

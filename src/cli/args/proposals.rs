@@ -87,7 +87,7 @@ pub struct OneProposalArgs {
 )]
 pub struct ApproveProposalArgs {
     #[command(flatten)]
-    pub order: ProposalActionArgs,
+    pub action: ProposalActionArgs,
     /// Digest of the proposal that was reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     pub proposal_digest: Option<Digest>,

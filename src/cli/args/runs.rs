@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::value_parsers::{InputFileArg, Pair, handed_file, pair, parse_name, span};
+use super::value_parsers::{InputFileArg, Pair, pair, parse_file_arg, parse_name, span};
 use skills_config::RunColumn;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
@@ -29,7 +29,7 @@ pub struct InputArgs {
 #[command(next_help_heading = "Execution")]
 pub struct ExecArgs {
     /// Copy a file to the scripts' work directory under this name.
-    #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
+    #[arg(long = "file", value_name = "NAME=PATH", value_parser = parse_file_arg)]
     pub files: Vec<InputFileArg>,
     /// Execute the run in this process until it ends or waits [default].
     #[arg(long, conflicts_with = "detach")]

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use skills_session::{Api, Form, Instructions, MessageRole};
 
-use super::value_parsers::{InputFileArg, handed_file, parse_name};
+use super::value_parsers::{InputFileArg, parse_file_arg, parse_name};
 
-const FORMS: [&str; 2] = ["xml", "bullets"];
-const PLACES: [&str; 2] = ["top-level", "tool-result"];
+const CATALOG_FORMATS: [&str; 2] = ["xml", "bullets"];
+const INSTRUCTION_PLACEMENTS: [&str; 2] = ["top-level", "tool-result"];
 const APIS: [&str; 3] = ["anthropic", "openai-responses", "openai-chat"];
 
 /// `skills session`
@@ -36,7 +36,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
     /// Copy a file to the script's work directory under this name.
-    #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
+    #[arg(long = "file", value_name = "NAME=PATH", value_parser = parse_file_arg)]
     pub files: Vec<InputFileArg>,
     /// Current directory, relative to the work directory.
     #[arg(long)]
@@ -62,10 +62,10 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "N")]
     pub cap: Option<usize>,
     /// Format of the catalog.
-    #[arg(long, value_parser = parse_name::<Form>(&FORMS))]
+    #[arg(long, value_parser = parse_name::<Form>(&CATALOG_FORMATS))]
     pub form: Option<Form>,
     /// Where skill bodies are placed: in the instructions of every call, or in the result of the load call.
-    #[arg(long, value_parser = parse_name::<Instructions>(&PLACES))]
+    #[arg(long, value_parser = parse_name::<Instructions>(&INSTRUCTION_PLACEMENTS))]
     pub instructions: Option<Instructions>,
     /// Omit locations, for hosts without a file system.
     #[arg(long, conflicts_with = "locations")]

@@ -64,7 +64,7 @@ pub struct InputFileArg {
 }
 
 /// Parses `NAME=PATH`, or only a path, which keeps its name.
-pub(super) fn handed_file(text: &str) -> Result<InputFileArg, String> {
+pub(super) fn parse_file_arg(text: &str) -> Result<InputFileArg, String> {
     let (name, path) = if let Some((name, path)) = text.split_once('=') {
         (name.trim().to_owned(), PathBuf::from(path))
     } else {
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn file_keeps_its_name_by_default() {
-        let read = handed_file("some/where/a.pdf").unwrap();
+        let read = parse_file_arg("some/where/a.pdf").unwrap();
         assert_eq!((read.name.as_str(), read.path), ("a.pdf", PathBuf::from("some/where/a.pdf")));
-        assert_eq!(handed_file("in.pdf=a.pdf").unwrap().name, "in.pdf");
-        assert!(handed_file("in.pdf=").is_err() && handed_file("..").is_err());
+        assert_eq!(parse_file_arg("in.pdf=a.pdf").unwrap().name, "in.pdf");
+        assert!(parse_file_arg("in.pdf=").is_err() && parse_file_arg("..").is_err());
     }
 
     #[test]

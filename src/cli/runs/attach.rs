@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::completion::{self, NextCommand};
-use super::inputs::Known;
+use super::inputs::InputTypes;
 use super::next_steps::invocation;
 use super::{inputs, launch, values};
 use crate::Context;
@@ -29,7 +29,8 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
     let mut reporter = cx.reporter();
     // The checks report problems of the skill, in order; the contract is only used here to type the inputs.
     let contract = client.contract(&args.skill).await.ok();
-    let known = contract.as_ref().map_or(Known::Nothing, |view| Known::Declared(&view.contract.inputs));
+    let known =
+        contract.as_ref().map_or(InputTypes::Nothing, |view| InputTypes::Declared(&view.contract.inputs));
     let request = AttachRequest {
         skill: args.skill.clone(),
         target_type: args.target_type.to_string(),
@@ -115,12 +116,12 @@ fn render(preview: &AttachPreview, full: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     let available = look.text_width(100);
     for check in &preview.checks {
-        let (sign, ascii, ink) = match check.passed {
+        let (sign, ascii, style) = match check.passed {
             Some(true) => ("✓", "+", TextStyle::Good),
             Some(false) => ("✗", "x", TextStyle::Bad),
             None => ("·", ".", TextStyle::Muted),
         };
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
+        let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         let question = fit(question(check.check), 29, look.unicode);
         let note = cut(&safe_text::line(&check.note), available.saturating_sub(33).max(20), look.unicode);
         let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.color));

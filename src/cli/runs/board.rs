@@ -200,7 +200,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> Strin
     let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.color));
     let width = look.name_width(workers.iter().map(|worker| worker.name.as_str()), 10, 40);
     for worker in workers {
-        let (sign, ink) = match worker.state {
+        let (sign, style) = match worker.state {
             WorkerState::Live => (if look.unicode { "✓" } else { "+" }, TextStyle::Good),
             WorkerState::Draining => ("!", TextStyle::Warn),
             WorkerState::Lost => (if look.unicode { "✗" } else { "x" }, TextStyle::Bad),
@@ -223,7 +223,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> Strin
         let text = format!("{what}{}", runs.join(" "));
         let line = format!(
             "  {} {}  {:<7} {busy:>4}  {:<20}  {}",
-            ink.paint(sign, look.color),
+            style.paint(sign, look.color),
             look.name(&safe_text::line(&worker.name), width),
             cut(&safe_text::line(version), 7, look.unicode),
             seen,

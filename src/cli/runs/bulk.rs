@@ -27,7 +27,7 @@ const MAX_RUNS: usize = 10_000;
 
 /// The outcome for one run.
 #[derive(Debug, Serialize)]
-struct Sent {
+struct RunOutcome {
     run: String,
     title: String,
     /// `done`, `repeated`, `skipped` or `refused`.
@@ -38,7 +38,7 @@ struct Sent {
 /// The outcomes of all runs.
 #[derive(Debug, Serialize)]
 struct Report {
-    runs: Vec<Sent>,
+    runs: Vec<RunOutcome>,
 }
 
 /// Sends a command, with the other arguments of its command line, to every run that matches a filter.
@@ -47,7 +47,7 @@ pub async fn run(
     filter: &str,
     yes: bool,
     (command, words): (CommandName, &[&str]),
-    order: impl Fn(&RunRecord) -> RunCommand,
+    to_command: impl Fn(&RunRecord) -> RunCommand,
 ) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let runs = matching(&*client, filter).await?;
@@ -60,7 +60,7 @@ pub async fn run(
     // Without a question, each run reports it itself.
     if !yes {
         let is_resumed =
-            |run: &&RunRecord| matches!(order(run), RunCommand::Resume { despite_change: false, .. });
+            |run: &&RunRecord| matches!(to_command(run), RunCommand::Resume { despite_change: false, .. });
         skipped = changed(&*client, takes.iter().copied().filter(is_resumed)).await;
         takes.retain(|run| skipped.iter().all(|one| one.id != run.id));
     }
@@ -82,11 +82,11 @@ pub async fn run(
             confirm(&name, takes.len(), &means)?;
         }
     }
-    let orders = chosen.runs.into_iter().map(|one| {
-        let order = order(one.run);
-        (one, order)
+    let commands = chosen.runs.into_iter().map(|one| {
+        let command = to_command(one.run);
+        (one, command)
     });
-    send(cx, &*client, orders.collect()).await
+    send(cx, &*client, commands.collect()).await
 }
 
 /// How runs whose skill changed are resumed.
@@ -193,20 +193,21 @@ fn choose(
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    orders: Vec<(Numbered<'_>, RunCommand)>,
+    commands: Vec<(Numbered<'_>, RunCommand)>,
 ) -> Result<Exit, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
-    for (one, order) in orders {
+    for (one, command) in commands {
         let run = one.run;
-        let (outcome, note) = match client.order(&run.id.0, order).await {
-            Ok(ordered) => (if ordered.repeated { "repeated" } else { "done" }, ordered.note),
+        let (outcome, note) = match client.send_command(&run.id.0, command).await {
+            Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
             Err(error) => {
                 let skipped = matches!(error.code, Code::SkillChanged | Code::InvalidTransition);
                 (if skipped { "skipped" } else { "refused" }, with_option(error).message)
             }
         };
-        let sent = Sent { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
+        let sent =
+            RunOutcome { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
         if !cx.out.json {
             cx.out.line(if plain { plain_row(&one, &sent) } else { row(&sent, look) })?;
             cx.out.flush()?;
@@ -284,7 +285,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         }
         confirm(&name, takes.len(), &means)?;
     }
-    let order = |sheet: DecisionPreview| RunCommand::Decide {
+    let to_command = |sheet: DecisionPreview| RunCommand::Decide {
         verdict,
         step: Some(sheet.step),
         inputs_digest: Some(sheet.inputs_digest),
@@ -293,8 +294,8 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         choice: None,
         result: None,
     };
-    let orders = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, order(sheet)));
-    send(cx, &*client, orders.collect()).await
+    let commands = chosen.runs.into_iter().zip(takes).map(|(one, (_, sheet))| (one, to_command(sheet)));
+    send(cx, &*client, commands.collect()).await
 }
 
 /// Returns the digest of a set of decisions: of the verdict, and of run, step and inputs of each.
@@ -361,13 +362,13 @@ fn labeled_decisions(
     out
 }
 
-fn plain_row(one: &Numbered<'_>, sent: &Sent) -> String {
+fn plain_row(one: &Numbered<'_>, sent: &RunOutcome) -> String {
     let (number, name, id) = (one.number, &one.name, status::short(&sent.run));
     format!("{number}. {name}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
 }
 
-fn row(sent: &Sent, look: TerminalCaps) -> String {
-    let ink = match sent.outcome {
+fn row(sent: &RunOutcome, look: TerminalCaps) -> String {
+    let style = match sent.outcome {
         "done" | "repeated" => TextStyle::Good,
         _ => TextStyle::Bad,
     };
@@ -375,7 +376,7 @@ fn row(sent: &Sent, look: TerminalCaps) -> String {
         "{}  {}  {}: {}",
         status::short(&sent.run),
         fit(&safe_text::line(&sent.title), 36, look.unicode),
-        ink.paint(sent.outcome, look.color),
+        style.paint(sent.outcome, look.color),
         safe_text::line(&sent.note),
     )
 }

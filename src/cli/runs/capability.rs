@@ -72,12 +72,12 @@ fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     }
     for binding in &decision.bindings {
         let chosen = decision.chosen.as_ref() == Some(&binding.binding);
-        let (sign, ascii, ink) = match (chosen, &binding.obstacle) {
+        let (sign, ascii, style) = match (chosen, &binding.obstacle) {
             (true, _) => ("✓", "+", TextStyle::Good),
             (false, Some(_)) => ("✗", "x", TextStyle::Bad),
             (false, None) => ("·", ".", TextStyle::Muted),
         };
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
+        let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         let _ = writeln!(out, "  {sign} {}  {}", safe_text::line(&binding.binding), muted(&binding.place));
         let facts = format!(
             "{} {}, {}, breaker {}",

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::completion::{self, NextCommand};
-use super::inputs::Known;
+use super::inputs::InputTypes;
 use super::next_steps::Caller;
 use super::reporter::Reporter;
 use super::{bulk, inputs, launch};
@@ -20,7 +20,7 @@ use skills_skill::safe_text;
 #[derive(Serialize)]
 struct Outcome<'a> {
     #[serde(flatten)]
-    ordered: &'a CommandResult,
+    result: &'a CommandResult,
     next: Vec<NextCommand>,
 }
 
@@ -29,9 +29,10 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
-        let order = |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
+        let to_command =
+            |_: &_| RunCommand::Resume { checkpoint: None, inputs: None, despite_change, by: None };
         let words: &[&str] = if despite_change { &["--allow-changed-skill"] } else { &[] };
-        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, words), order).await;
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, words), to_command).await;
     };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
@@ -42,19 +43,20 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Exit, Failure
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
         let likely = inputs::suggested(&detail.run.inputs);
-        let known =
-            contract.as_ref().map_or(Known::Likely(&likely), |view| Known::Declared(&view.contract.inputs));
+        let known = contract
+            .as_ref()
+            .map_or(InputTypes::Likely(&likely), |view| InputTypes::Declared(&view.contract.inputs));
         Some(inputs::gather(&args.inputs, known, &cx.cwd)?)
     } else {
         None
     };
-    let order = RunCommand::Resume {
+    let command = RunCommand::Resume {
         checkpoint: args.checkpoint,
         inputs,
         despite_change: args.despite_change,
         by: None,
     };
-    send_command(cx, &*client, &detail, order, args.onward.detach, &mut reporter).await
+    send_command(cx, &*client, &detail, command, args.onward.detach, &mut reporter).await
 }
 
 /// Runs `skills runs signal`.
@@ -64,73 +66,75 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Exit, Failure
         // The only argument is the name of the signal.
         let (name, filter) = (&args.run, args.bulk.r#where.as_deref().unwrap_or_default());
         let words = [name.as_str(), "--payload", &args.payload];
-        let order = |_: &_| RunCommand::Signal { name: name.clone(), payload: payload.clone(), by: None };
-        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), order).await;
+        let to_command =
+            |_: &_| RunCommand::Signal { name: name.clone(), payload: payload.clone(), by: None };
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), to_command).await;
     };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let order = RunCommand::Signal { name: name.clone(), payload, by: None };
-    send_command(cx, &*client, &detail, order, args.onward.detach, &mut reporter).await
+    let command = RunCommand::Signal { name: name.clone(), payload, by: None };
+    send_command(cx, &*client, &detail, command, args.onward.detach, &mut reporter).await
 }
 
 /// Runs `skills runs cancel`.
 pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Exit, Failure> {
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
-        let order = |_: &_| RunCommand::Cancel { by: None };
-        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), order).await;
+        let to_command = |_: &_| RunCommand::Cancel { by: None };
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), to_command).await;
     };
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
-    let ordered = client.order(run, RunCommand::Cancel { by: None }).await?;
-    continue_run(cx, &*client, ordered, 0, &[], true, &mut reporter).await?;
+    let result = client.send_command(run, RunCommand::Cancel { by: None }).await?;
+    continue_run(cx, &*client, result, 0, &[], true, &mut reporter).await?;
     Ok(Exit::Success)
 }
 
 /// Runs `skills runs assign`.
 pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
-    let order = RunCommand::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
-    let ordered = client.order(&args.run, order).await?;
+    let command =
+        RunCommand::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
+    let result = client.send_command(&args.run, command).await?;
     if cx.out.json {
-        cx.out.value(&ordered)?;
+        cx.out.value(&result)?;
     } else {
-        cx.out.line(format!("{}; run {}", safe_text::line(&ordered.note), ordered.run.id))?;
+        cx.out.line(format!("{}; run {}", safe_text::line(&result.note), result.run.id))?;
     }
     Ok(Exit::Success)
 }
 
 /// Runs `skills runs replay`.
 pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
-    let order = RunCommand::Replay { checkpoint: args.checkpoint, by: None };
-    branch(cx, args, order).await
+    let command = RunCommand::Replay { checkpoint: args.checkpoint, by: None };
+    branch(cx, args, command).await
 }
 
 /// Runs `skills runs fork`.
 pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Exit, Failure> {
-    let order = RunCommand::Fork { checkpoint: args.checkpoint, by: None };
-    branch(cx, args, order).await
+    let command = RunCommand::Fork { checkpoint: args.checkpoint, by: None };
+    branch(cx, args, command).await
 }
 
-async fn branch(cx: &mut Context, args: &BranchArgs, order: RunCommand) -> Result<Exit, Failure> {
+async fn branch(cx: &mut Context, args: &BranchArgs, command: RunCommand) -> Result<Exit, Failure> {
     let client = cx.reach(CoreParts::Catalog).await?;
     let mut reporter = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let ordered = client.order(&detail.run.id.0, order).await.map_err(with_option)?;
-    continue_run(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
+    let result = client.send_command(&detail.run.id.0, command).await.map_err(with_option)?;
+    continue_run(cx, &*client, result, 0, &step_names(&detail), args.onward.detach, &mut reporter).await
 }
 
 async fn send_command(
     cx: &mut Context,
     client: &dyn RunClient,
     detail: &RunDetail,
-    order: RunCommand,
+    command: RunCommand,
     detach: bool,
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
-    let ordered = client.order(&detail.run.id.0, order).await?;
-    continue_run(cx, client, ordered, last_event(detail), &step_names(detail), detach, reporter).await
+    let result = client.send_command(&detail.run.id.0, command).await?;
+    continue_run(cx, client, result, last_event(detail), &step_names(detail), detach, reporter).await
 }
 
 /// Adds the option that resumes a run although its skill changed.
@@ -154,19 +158,19 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
 pub async fn continue_run(
     cx: &mut Context,
     client: &dyn RunClient,
-    mut ordered: CommandResult,
+    mut result: CommandResult,
     seen: u64,
     steps: &[String],
     detach: bool,
     reporter: &mut Reporter,
 ) -> Result<Exit, Failure> {
-    let is_active_run = ordered.run.is_executable();
-    let note = safe_text::line(&ordered.note).into_owned();
+    let is_active_run = result.run.is_executable();
+    let note = safe_text::line(&result.note).into_owned();
     let done = if is_active_run && !detach {
-        reporter.print_line(&format!("{note}; run {}", ordered.run.id));
-        match completion::work(client, &ordered.run, seen, steps, reporter).await {
+        reporter.print_line(&format!("{note}; run {}", result.run.id));
+        match completion::work(client, &result.run, seen, steps, reporter).await {
             Ok(completion) => {
-                ordered.run = completion.run.clone();
+                result.run = completion.run.clone();
                 completion::conclude(cx, &completion, reporter)?
             }
             // The command was accepted; who continues the run is reported, and is not an error of the command.
@@ -177,14 +181,14 @@ pub async fn continue_run(
             Err(failure) => return Err(failure),
         }
     } else {
-        if is_active_run && let Some(warning) = launch::unattended(ordered.worker_alive) {
+        if is_active_run && let Some(warning) = launch::unattended(result.worker_alive) {
             reporter
                 .print_line(&format!("{} {warning}", TextStyle::Warn.paint("warning:", reporter.look.color)));
         }
         if !cx.out.json {
-            cx.out.line(format!("{note}; run {}", ordered.run.id))?;
+            cx.out.line(format!("{note}; run {}", result.run.id))?;
         }
-        for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
+        for (verb, line) in Caller::of(&cx.global).next(&result.run) {
             reporter.print_line(&format!(
                 "  {} {line}",
                 TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), reporter.look.color)
@@ -193,10 +197,10 @@ pub async fn continue_run(
         Exit::Success
     };
     if cx.out.json {
-        let next = completion::next(cx, &ordered.run);
-        cx.out.value(&Outcome { ordered: &ordered, next })?;
-    } else if is_active_run && !detach && ordered.run.outputs.is_none() {
-        cx.out.line(&ordered.run.id.0)?;
+        let next = completion::next(cx, &result.run);
+        cx.out.value(&Outcome { result: &result, next })?;
+    } else if is_active_run && !detach && result.run.outputs.is_none() {
+        cx.out.line(&result.run.id.0)?;
     }
     Ok(done)
 }

@@ -151,14 +151,14 @@ fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
             none if none.is_empty() => "same".to_owned(),
             some => some.join(", "),
         };
-        let ink = if step.is_same() { TextStyle::Muted } else { TextStyle::Warn };
+        let style = if step.is_same() { TextStyle::Muted } else { TextStyle::Warn };
         let _ = writeln!(
             out,
             "  {}  {}  {}  {}",
             look.name(&safe_text::line(&step.step), width),
             side(step.left, step.left_ms),
             side(step.right, step.right_ms),
-            ink.paint(&differs, look.color)
+            style.paint(&differs, look.color)
         );
         if step.other_binding() {
             let named = |binding: &Option<String>| {

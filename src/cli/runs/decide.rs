@@ -49,7 +49,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
-    let order = RunCommand::Decide {
+    let command = RunCommand::Decide {
         verdict,
         step: args
             .step
@@ -67,8 +67,8 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     };
     let seen = commands::last_event(&detail);
     let steps = commands::step_names(&detail);
-    let ordered = client.order(&id, order).await?;
-    commands::continue_run(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut reporter).await
+    let result = client.send_command(&id, command).await?;
+    commands::continue_run(cx, &*client, result, seen, &steps, args.onward.detach, &mut reporter).await
 }
 
 /// Returns the step that was decided with the given digest, if it is no longer pending.

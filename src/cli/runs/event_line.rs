@@ -24,7 +24,7 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
     let available = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
-    let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.color);
+    let kind = text_style(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.color);
     let line = |description: &str| {
         let description = cut(description, available, look.unicode);
         let expiry = if description.is_empty() {
@@ -48,7 +48,7 @@ fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
     text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
-fn ink(kind: &EventKind) -> TextStyle {
+fn text_style(kind: &EventKind) -> TextStyle {
     match kind {
         EventKind::RunCompleted
         | EventKind::StepCompleted
@@ -127,11 +127,11 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 }
 
 /// Renders the commands that users gave to a run, one per line: time, command and user.
-pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
-    let line = |order: RecordedCommand| {
-        let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.color);
-        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
-        format!("  {moment}  {} by {}{note}\n", order.what, order.by)
+pub fn render_commands(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
+    let line = |command: RecordedCommand| {
+        let moment = TextStyle::Muted.paint(&clock::moment(command.at_ms, zone), look.color);
+        let note = command.note.map(|note| format!(": {note}")).unwrap_or_default();
+        format!("  {moment}  {} by {}{note}\n", command.what, command.by)
     };
     list_commands(events.iter()).into_iter().map(line).collect()
 }

@@ -39,7 +39,7 @@ type OnUpdate<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
 type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
 
 /// Maximum number of steps up to which results are read as steps end; for runs with thousands that is too slow.
-const LOOKED_UP: usize = 200;
+const MAX_LOOKUP_STEPS: usize = 200;
 
 /// Executes a run until it ends or waits and reports its events after a number; with `with_steps`, events of steps that
 /// ended are reported with their results. Ctrl-C releases the run and leaves; a second one leaves immediately.
@@ -112,7 +112,7 @@ async fn steps(
     let ends = [EventKind::StepCompleted, EventKind::StepSkipped, EventKind::StepFailed];
     let new = events.iter().filter(|event| ends.contains(&event.event.kind)).count();
     *ended += new;
-    if new == 0 || *ended > LOOKED_UP {
+    if new == 0 || *ended > MAX_LOOKUP_STEPS {
         return Ok(Vec::new());
     }
     Ok(client.run(id).await?.steps)

@@ -18,7 +18,7 @@ pub type Fields = BTreeMap<String, Field>;
 
 /// What is known about the inputs of a skill.
 #[derive(Debug, Clone, Copy)]
-pub enum Known<'a> {
+pub enum InputTypes<'a> {
     /// The contract declares exactly these.
     Declared(&'a Fields),
     /// These types are likely; there may be others.
@@ -26,7 +26,7 @@ pub enum Known<'a> {
     Nothing,
 }
 
-impl Known<'_> {
+impl InputTypes<'_> {
     fn field(&self, name: &str) -> Option<&Field> {
         match self {
             Self::Declared(fields) | Self::Likely(fields) => fields.get(name),
@@ -52,7 +52,7 @@ impl Known<'_> {
 ///
 /// # Errors
 /// Returns an error for an unreadable file, a name unknown to the contract, and a value of the wrong type.
-pub fn gather(args: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
+pub fn gather(args: &InputArgs, known: InputTypes<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
     let mut inputs = match &args.inputs {
         Some(file) => object(&read(&file.to_string_lossy(), cwd)?, file)?,
         None => Map::new(),
@@ -227,7 +227,7 @@ mod tests {
             ("tags", "a, b,3,007"),
             ("options", r#"{"deep": [1]}"#),
         ];
-        let inputs = gather(&input_args(&pairs), Known::Declared(&fields()), Path::new("/")).unwrap();
+        let inputs = gather(&input_args(&pairs), InputTypes::Declared(&fields()), Path::new("/")).unwrap();
         assert_eq!(
             Value::Object(inputs),
             json!({ "file": "007", "count": 7, "limit": 1.5, "dry": true, "tags": ["a", "b", 3, "007"],
@@ -239,7 +239,7 @@ mod tests {
     fn only_list_inputs_can_be_repeated() {
         let inputs = gather(
             &input_args(&[("tags", "a"), ("tags", r#"["b,c"]"#)]),
-            Known::Declared(&fields()),
+            InputTypes::Declared(&fields()),
             Path::new("/"),
         )
         .unwrap();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(typed("007, a", Some(&texts)), Ok(json!(["007", "a"])));
         let twice = gather(
             &input_args(&[("count", "1"), ("count", "2")]),
-            Known::Declared(&fields()),
+            InputTypes::Declared(&fields()),
             Path::new("/"),
         );
         assert!(format!("{twice:?}").contains("more than once"), "{twice:?}");
@@ -261,7 +261,7 @@ mod tests {
     fn invalid_values_are_reported_with_the_expected_type() {
         let says = |name: &str, value: &str| match gather(
             &input_args(&[(name, value)]),
-            Known::Declared(&fields()),
+            InputTypes::Declared(&fields()),
             Path::new("/"),
         ) {
             Err(Failure::Core(error)) => (error.message, error.suggestions),
@@ -292,15 +292,16 @@ mod tests {
             inputs: Some("all.yaml".into()),
             ..input_args(&[("file", "@note.txt"), ("tags", "@@at")])
         };
-        let inputs = gather(&args, Known::Declared(&fields()), dir.path()).unwrap();
+        let inputs = gather(&args, InputTypes::Declared(&fields()), dir.path()).unwrap();
         assert_eq!(Value::Object(inputs), json!({ "file": "two\nlines\n", "count": 3, "tags": ["@at"] }));
-        let missing = gather(&input_args(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path())
-            .unwrap_err();
+        let missing =
+            gather(&input_args(&[("file", "@gone.txt")]), InputTypes::Declared(&fields()), dir.path())
+                .unwrap_err();
         let Failure::Core(error) = missing else { panic!() };
         assert_eq!(error.code, Code::NotFound);
         std::fs::write(dir.path().join("list.json"), "[1]").unwrap();
         let args = InputArgs { inputs: Some("list.json".into()), ..input_args(&[]) };
-        assert!(format!("{:?}", gather(&args, Known::Nothing, dir.path())).contains("not a list"));
+        assert!(format!("{:?}", gather(&args, InputTypes::Nothing, dir.path())).contains("not a list"));
     }
 
     #[test]
@@ -308,8 +309,9 @@ mod tests {
         let fields = suggested(&json!({ "file": "a", "count": 1 }));
         assert_eq!(typed("7", fields.get("file")), Ok(json!("7")));
         assert_eq!(typed("7", fields.get("count")), Ok(json!(7)));
-        let new = gather(&input_args(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/"))
-            .unwrap();
+        let new =
+            gather(&input_args(&[("file", "7"), ("new", "8")]), InputTypes::Likely(&fields), Path::new("/"))
+                .unwrap();
         assert_eq!(Value::Object(new), json!({ "file": "7", "new": 8 }));
         assert_eq!(typed("plain words", None), Ok(json!("plain words")));
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::completion::{self, NextCommand};
 use super::follow::{self, Completion, RunUpdate};
-use super::inputs::Known;
+use super::inputs::InputTypes;
 use super::reporter::Reporter;
 use super::{event_line, inputs};
 use crate::Context;
@@ -148,7 +148,7 @@ fn request(
     }
     Ok(LaunchRequest {
         skill: skill.to_owned(),
-        inputs: inputs::gather(args, Known::Declared(&contract.contract.inputs), &cx.cwd)?,
+        inputs: inputs::gather(args, InputTypes::Declared(&contract.contract.inputs), &cx.cwd)?,
         options: options(exec, &cx.cwd)?,
         started_by: None,
     })

@@ -24,7 +24,7 @@ const PAGE: usize = 500;
 const MAX_COUNTED: usize = 5_000;
 
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure> {
-    let sort = args.sort.as_deref().map(order).transpose()?;
+    let sort = args.sort.as_deref().map(parse_sort).transpose()?;
     let client = cx.reach(CoreParts::Catalog).await?;
     // The first rows of another order than the store's can be on any page.
     let all = args.all || sort.is_some();
@@ -134,7 +134,7 @@ fn cell(run: &RunRecord, column: RunColumn, now_ms: i64, look: TerminalCaps) -> 
 }
 
 /// Parses the order of the list.
-fn order(by: &str) -> Result<RunSort, Failure> {
+fn parse_sort(by: &str) -> Result<RunSort, Failure> {
     by.parse().map_err(|_| {
         let column = by.trim_start_matches('-');
         Failure::usage(format!("unknown column `{column}`; expected one of: {}", RunColumn::names()))
@@ -150,8 +150,8 @@ fn labeled(page: &RunPage, columns: &[RunColumn], now_ms: i64) -> String {
         }
         let parts = columns.iter().map(|column| {
             let text = cell(run, *column, now_ms, look);
-            let is_told_apart = *column == RunColumn::Title && !distinction.is_empty();
-            if is_told_apart {
+            let has_distinction = *column == RunColumn::Title && !distinction.is_empty();
+            if has_distinction {
                 format!("{column}: {text}, {distinction}")
             } else {
                 format!("{column}: {text}")

@@ -15,7 +15,7 @@ const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧
 const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
 
 /// Maximum width of a step's name in cells.
-const WIDEST: usize = 28;
+const MAX_NAME_WIDTH: usize = 28;
 
 /// The progress of one run, from its events.
 pub struct Progress {
@@ -31,7 +31,8 @@ pub struct Progress {
 impl Progress {
     /// Creates the progress of a run with these step names.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
-        let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, WIDEST);
+        let width =
+            steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, MAX_NAME_WIDTH);
         Self { width, started: BTreeMap::new(), turn: 0, labeled: false, other: None }
     }
 
@@ -55,7 +56,7 @@ impl Progress {
             ));
         }
         let step = event.event.step.as_deref()?;
-        let (sign, ascii, ink) = match kind {
+        let (sign, ascii, style) = match kind {
             EventKind::StepStarted => {
                 self.started.insert(step.to_owned(), event.at_ms);
                 return None;
@@ -76,7 +77,7 @@ impl Progress {
         let took = measured.or_else(|| Some(event.at_ms - started_at?)).map_or_else(String::new, clock::took);
         let name = safe_text::line(step);
         // Iterations and nested steps are only known when they start.
-        self.width = self.width.max(cells(&name)).min(WIDEST);
+        self.width = self.width.max(cells(&name)).min(MAX_NAME_WIDTH);
         let name = fit(&name, self.width, look.unicode);
         let text = steps.iter().find(|view| view.step == step).and_then(|view| view.summary.as_deref());
         let note = match (kind, text) {
@@ -100,7 +101,7 @@ impl Progress {
         }
         let text =
             cut(&note, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
-        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.color);
+        let sign = style.paint(if look.unicode { sign } else { ascii }, look.color);
         Some(format!("  {sign} {name}  {took:>9}  {text}").trim_end().to_owned())
     }
 

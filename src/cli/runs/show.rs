@@ -20,7 +20,7 @@ use skills_store::{Checkpoint, RunId, RunLease};
 
 /// `skills runs show --checkpoint --json`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CheckpointOutput<'a> {
     checkpoint: &'a Checkpoint,
     changes: &'a [Change],
 }
@@ -31,7 +31,7 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Exit, Failure>
     let zone = TimeZone::system();
     if let Some(number) = args.checkpoint {
         let (checkpoint, changes) = at(&detail, number)?;
-        cx.out.show(&Shown { checkpoint, changes: &changes }, |look| {
+        cx.out.show(&CheckpointOutput { checkpoint, changes: &changes }, |look| {
             checkpoint_text(checkpoint, &changes, &zone, look)
         })?;
         return Ok(Exit::Success);
@@ -175,10 +175,10 @@ impl Page {
                 notes.unwrap_or_default()
             );
         }
-        let orders = event_line::orders(&detail.events, &self.zone, look);
-        if !orders.is_empty() {
+        let commands = event_line::render_commands(&detail.events, &self.zone, look);
+        if !commands.is_empty() {
             self.title(&mut out, "commands");
-            out += &orders;
+            out += &commands;
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);

@@ -18,7 +18,7 @@ pub fn sign(run: &RunRecord, look: TerminalCaps) -> String {
 
 /// Returns the styled sign of a state.
 pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
-    let (unicode, ascii, ink) = match state {
+    let (unicode, ascii, style) = match state {
         RunState::WaitingForHuman => ("◆", "!", TextStyle::Warn),
         RunState::WaitingForSignal => ("◇", "~", TextStyle::Info),
         RunState::Pending => ("○", "o", TextStyle::Muted),
@@ -27,12 +27,12 @@ pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
         RunState::Failed => ("✗", "x", TextStyle::Bad),
         RunState::Canceled => ("⊘", "/", TextStyle::Muted),
     };
-    ink.paint(if look.unicode { unicode } else { ascii }, look.color)
+    style.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
 /// Returns the styled sign of a step's state.
 pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
-    let (unicode, ascii, ink) = match state {
+    let (unicode, ascii, style) = match state {
         StepState::Pending => ("○", "o", TextStyle::Muted),
         StepState::Running => ("▸", ">", TextStyle::Info),
         StepState::WaitingForHuman => ("◆", "!", TextStyle::Warn),
@@ -42,7 +42,7 @@ pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
         StepState::Failed => ("✗", "x", TextStyle::Bad),
         StepState::Interrupted => ("⊘", "/", TextStyle::Warn),
     };
-    ink.paint(if look.unicode { unicode } else { ascii }, look.color)
+    style.paint(if look.unicode { unicode } else { ascii }, look.color)
 }
 
 /// Describes its state briefly: `book waits for approval`, `failed at sum: http 502`.

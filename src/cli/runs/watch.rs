@@ -23,7 +23,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
     let caller = Caller::of(&cx.global);
-    let mut warned = Warned::new();
+    let mut warned = ReportedWarnings::new();
     let mut elsewhere = None;
     if let Some(run) = &args.run {
         let detail = client.run(run).await?;
@@ -83,14 +83,14 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
 }
 
 /// Runs already reported as having no worker, with the reason.
-type Warned = HashMap<RunId, String>;
+type ReportedWarnings = HashMap<RunId, String>;
 
 /// Reports that no worker executes a run, and the command that does; once for each reason.
 fn orphaned_run_reason(
     run: &RunRecord,
     elsewhere: Option<&str>,
     caller: &Caller,
-    warned: &mut Warned,
+    warned: &mut ReportedWarnings,
     reporter: &mut Reporter,
 ) {
     let work = caller.line(&["runs", "work", &run.id.0]);

@@ -94,7 +94,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Exit, Failure> 
                 Some(file) => {
                     let text = serde_json::to_string_pretty(&payload.body)
                         .map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
-                    written(file, &(text + "\n"), *force)?;
+                    write_file(file, &(text + "\n"), *force)?;
                     let bytes = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?.len();
                     if cx.out.json {
                         cx.out.value(&json!({"file": skills_base::paths::escaped(file), "bytes": bytes}))?;
@@ -155,7 +155,7 @@ async fn compose(
 }
 
 /// Writes a new file; an existing one is only overwritten with `force`.
-fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
+fn write_file(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if file.is_dir() {
         let message = format!("{} is a directory; specify a file", file.display());
         return Err(Error::new(Code::InvalidConfiguration, message).into());

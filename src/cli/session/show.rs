@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::output::{
-    TerminalCaps, TextStyle, about, byte_size, counted, cut, grouped, inflected, tokens, wrap,
+    TerminalCaps, TextStyle, byte_size, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
 use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
@@ -178,8 +178,10 @@ pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
         "  {}",
         TextStyle::Strong.paint(&line("sum", all, size.window, look.unicode), look.color)
     );
-    let mut by =
-        format!("tokens are counted with the o200k vocabulary; {} marks an estimate", about(look.unicode));
+    let mut by = format!(
+        "tokens are counted with the o200k vocabulary; {} marks an estimate",
+        estimate_sign(look.unicode)
+    );
     if let (Some(client), Some(fill)) = (client, &call.allowance)
         && let Some(limit) = fill.limit
     {
@@ -205,12 +207,12 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
-        let (ink, text) = match line {
+        let (style, text) = match line {
             DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::line(text))),
             DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::line(text))),
             DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::line(text))),
         };
-        let _ = writeln!(out, "{}", ink.paint(&text, look.color));
+        let _ = writeln!(out, "{}", style.paint(&text, look.color));
     }
     out
 }
@@ -221,9 +223,9 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let names = |key: &str| -> Vec<String> {
         value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(unescape).collect()
     };
-    for (sign, ink, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
+    for (sign, style, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
         for name in names(key) {
-            let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.color));
+            let _ = writeln!(out, "{}", style.paint(&format!("{sign} {name}"), look.color));
         }
     }
     for name in names("ignored") {
@@ -233,7 +235,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     for skill in active {
         let text = |key: &str| unescape(skill[key].as_str().unwrap_or_default());
         let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
-        let sign = if skill["tokens_estimated"] == false { "" } else { about(look.unicode) };
+        let sign = if skill["tokens_estimated"] == false { "" } else { estimate_sign(look.unicode) };
         let _ = writeln!(out, "  {}  {sign}{tokens} tok  {}", text("name"), text("location"));
         let requires: Vec<String> = skill["requires"]
             .as_array()
@@ -247,7 +249,7 @@ pub fn receipt(value: &Value, look: TerminalCaps) -> String {
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
-    let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
+    let note = format!("; {} is an estimate, `session show` counts exactly", estimate_sign(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = inflected(active.len(), "skill loaded", "skills loaded");
     let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.color));

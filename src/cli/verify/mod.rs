@@ -56,7 +56,7 @@ fn count(checks: &[Check], outcome: Outcome) -> usize {
 fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     for check in checks {
-        let (ink, sign) = match (check.outcome, look.unicode) {
+        let (style, sign) = match (check.outcome, look.unicode) {
             (Outcome::Holds, true) => (TextStyle::Good, "✓"),
             (Outcome::Holds, false) => (TextStyle::Good, "ok"),
             (Outcome::Fails, true) => (TextStyle::Bad, "✗"),
@@ -64,7 +64,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
             (Outcome::NotTried, true) => (TextStyle::Warn, "–"),
             (Outcome::NotTried, false) => (TextStyle::Warn, "--"),
         };
-        out.push_str(&format!("{} {}\n", ink.paint(sign, look.color), safe_text::line(&check.check)));
+        out.push_str(&format!("{} {}\n", style.paint(sign, look.color), safe_text::line(&check.check)));
         if !check.note.is_empty() {
             let what = if check.outcome == Outcome::NotTried { "not tried: " } else { "" };
             out.push_str(&format!("    {what}{}\n", safe_text::line(&check.note)));

@@ -52,7 +52,7 @@ struct Reference {
     field: Option<&'static str>,
 }
 
-struct Prepared {
+struct ExactScorer {
     found: HashMap<usize, Reference>,
 }
 
@@ -96,19 +96,19 @@ impl Matcher for Exact {
                 );
             }
         }
-        for name in named(&reading.intent) {
+        for name in named_skills(&reading.intent) {
             give(labels.named(&name), weights.named, &name, None);
         }
         if found.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Prepared { found })))
+        Ok(Some(Box::new(ExactScorer { found })))
     }
 }
 
 /// Returns the normalized labels that a request names: marked words, and up to four words before "skill" if they start
 /// the request or follow a word such as "the". A compound or a brand name inside a sentence does not count.
-fn named(intent: &str) -> Vec<String> {
+fn named_skills(intent: &str) -> Vec<String> {
     let raw: Vec<&str> = intent.split_whitespace().collect();
     let lower = |at: usize| trim(raw[at]).to_lowercase();
     let mut out = Vec::new();
@@ -139,7 +139,7 @@ fn is_marked(word: &str) -> bool {
     word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))
 }
 
-impl Scorer for Prepared {
+impl Scorer for ExactScorer {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         for (slot, reference) in &self.found {
             column.values[*slot] = reference.value as f32;
@@ -168,20 +168,20 @@ mod tests {
 
     #[test]
     fn names_are_matched_only_as_references() {
-        assert!(named("use the pdf-tables skill").contains(&"pdf tables".to_owned()));
-        assert!(named("run the form filler skill, please").contains(&"form filler".to_owned()));
-        assert_eq!(named("try /review on this"), ["review"]);
-        assert!(named("turn the table into a form").is_empty());
-        assert!(named("pdf-tables of my next.js app at /usr/bin").is_empty());
-        assert_eq!(named("with `pdf-tables`, please"), ["pdf tables"]);
-        assert!(named("pdf-tables skill").contains(&"pdf tables".to_owned()));
+        assert!(named_skills("use the pdf-tables skill").contains(&"pdf tables".to_owned()));
+        assert!(named_skills("run the form filler skill, please").contains(&"form filler".to_owned()));
+        assert_eq!(named_skills("try /review on this"), ["review"]);
+        assert!(named_skills("turn the table into a form").is_empty());
+        assert!(named_skills("pdf-tables of my next.js app at /usr/bin").is_empty());
+        assert_eq!(named_skills("with `pdf-tables`, please"), ["pdf tables"]);
+        assert!(named_skills("pdf-tables skill").contains(&"pdf tables".to_owned()));
         for (intent, word) in [
             ("create a new skill", "new"),
             ("write my search skill", "search"),
             ("test the new skill", "new"),
         ] {
-            assert!(!named(intent).iter().any(|name| name == word), "{intent}");
+            assert!(!named_skills(intent).iter().any(|name| name == word), "{intent}");
         }
-        assert!(named("GET /deployment returns 500").is_empty());
+        assert!(named_skills("GET /deployment returns 500").is_empty());
     }
 }

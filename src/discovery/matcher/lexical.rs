@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::answer::{Signal, TermKind};
 use super::super::field::{self, Counts};
-use super::super::lookup::Found;
+use super::super::lookup::KeyPostings;
 use super::super::reading::Reading;
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
@@ -16,7 +16,7 @@ pub(super) struct Lexical;
 /// A stem or pair of the request that the index knows.
 struct Term<'a> {
     /// Its possible stems with their idf; exactly one, unless the word is unfinished.
-    keys: Vec<(Rc<Found<'a>>, f64)>,
+    keys: Vec<(Rc<KeyPostings<'a>>, f64)>,
     /// g: the weight of the stem.
     weight: f64,
     content: bool,
@@ -36,7 +36,7 @@ impl KeyScore {
     }
 }
 
-struct Prepared<'a> {
+struct LexicalScorer<'a> {
     cx: &'a Context<'a>,
     terms: Vec<Term<'a>>,
     pairs: Vec<Term<'a>>,
@@ -58,7 +58,12 @@ impl Matcher for Lexical {
         if terms.is_empty() || ideal <= 0.0 {
             return Ok(None);
         }
-        Ok(Some(Box::new(Prepared { cx, terms, pairs: pairs(reading, cx), scale: ideal.sqrt().recip() })))
+        Ok(Some(Box::new(LexicalScorer {
+            cx,
+            terms,
+            pairs: pairs(reading, cx),
+            scale: ideal.sqrt().recip(),
+        })))
     }
 }
 
@@ -85,7 +90,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
             let idf = rarity(n, found.documents);
             Some((found, idf))
         };
-        let keys: Vec<(Rc<Found<'a>>, f64)> = ids.into_iter().filter_map(found).collect();
+        let keys: Vec<(Rc<KeyPostings<'a>>, f64)> = ids.into_iter().filter_map(found).collect();
         if !content && keys.iter().any(|(found, _)| cx.common(found.documents)) {
             continue;
         }
@@ -142,7 +147,7 @@ fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     out
 }
 
-impl Prepared<'_> {
+impl LexicalScorer<'_> {
     fn scan(&self, term: &Term<'_>, pair: bool, weight: f64, column: &mut Column) {
         let derived = &self.cx.index.derived;
         let k = self.cx.weights.saturation as f32;
@@ -224,7 +229,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Scorer for Prepared<'_> {
+impl Scorer for LexicalScorer<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         for term in &self.terms {
             self.scan(term, false, self.cx.profile.lexical * term.weight * self.scale, column);

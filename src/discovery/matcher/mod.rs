@@ -17,7 +17,7 @@ use super::answer::{Signal, TermKind};
 use super::embedding::{Embedding, EmbeddingError};
 use super::fast_hash::FastMap;
 use super::index::Index;
-use super::lookup::{Found, View};
+use super::lookup::{KeyPostings, View};
 use super::reading::Reading;
 use super::segment::Key;
 use super::tokenize::{Words, fold_accents};
@@ -65,14 +65,14 @@ pub(crate) struct Context<'a> {
     /// Whether the last word may be unfinished.
     pub typing: bool,
     /// Stems of the request that were looked up, cached because several matchers need the same ones.
-    pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
+    pub stems: RefCell<FastMap<StemId, Option<Rc<KeyPostings<'a>>>>>,
     /// Words of the request that no skill states, and whether an exclusion clause has them: a search of all clauses.
     pub excluded: RefCell<FastMap<StemId, bool>>,
 }
 
 impl<'a> Context<'a> {
     /// Returns the skills that have a stem; `None` if there are none.
-    pub fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
+    pub fn stem(&self, id: StemId) -> Option<Rc<KeyPostings<'a>>> {
         let find = || self.index.find(Key::stem(id), self.view).map(Rc::new);
         self.stems.borrow_mut().entry(id).or_insert_with(find).clone()
     }

@@ -2,7 +2,7 @@
 //! covers. No length normalization: it separates skills with similar but longer text.
 
 use super::super::answer::{Signal, TermKind};
-use super::super::lookup::{Found, View};
+use super::super::lookup::{KeyPostings, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer};
@@ -13,7 +13,7 @@ pub(super) struct Presence;
 /// A distinct word piece of the request that at least one skill has.
 struct Piece<'a> {
     token: u16,
-    found: Found<'a>,
+    found: KeyPostings<'a>,
     /// v: its rarity among the skills.
     rarity: f64,
     /// Its contribution to a skill that has it.
@@ -24,7 +24,7 @@ struct Piece<'a> {
     row: Row,
 }
 
-struct Prepared<'a> {
+struct PresenceScorer<'a> {
     cx: &'a Context<'a>,
     pieces: Vec<Piece<'a>>,
 }
@@ -80,11 +80,11 @@ impl Matcher for Presence {
             value: read_token.rarity * (weight + if in_head { head } else { 0.0 }),
             ..read_token
         });
-        Ok(Some(Box::new(Prepared { cx, pieces: pieces.collect() })))
+        Ok(Some(Box::new(PresenceScorer { cx, pieces: pieces.collect() })))
     }
 }
 
-impl Prepared<'_> {
+impl PresenceScorer<'_> {
     /// Computes Σ v over the pieces of a name.
     fn name_total(&self, slot: usize) -> f64 {
         let pieces = self.cx.index.entry(slot).map_or(&[][..], |e| &e.name_pieces);
@@ -92,7 +92,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Scorer for Prepared<'_> {
+impl Scorer for PresenceScorer<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let index = self.cx.index;
         let mut covered = vec![0.0_f32; column.values.len()];

@@ -16,7 +16,7 @@ const CHUNK: usize = 1_024;
 /// Scores the similarity in meaning.
 pub(super) struct Semantic;
 
-struct Prepared<'a> {
+struct SemanticScorer<'a> {
     cx: &'a Context<'a>,
     model: &'a Embedding,
     reading: &'a Reading,
@@ -56,7 +56,7 @@ impl Matcher for Semantic {
         let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
         let centered_length = dot(&query, &query).sqrt();
         normalize(&mut query);
-        Ok(Some(Box::new(Prepared {
+        Ok(Some(Box::new(SemanticScorer {
             cx,
             model,
             reading,
@@ -82,7 +82,7 @@ fn dot_in_lanes(a: &[i16; DIM], b: &[i16; DIM]) -> i32 {
     sums.iter().sum()
 }
 
-impl Prepared<'_> {
+impl SemanticScorer<'_> {
     /// Returns a skill's centered, normalized vector; `None` if it has no vector.
     fn centered(&self, slot: usize) -> Option<[f64; DIM]> {
         if self.cx.index.derived.centered[slot] <= 0.0 {
@@ -95,7 +95,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Scorer for Prepared<'_> {
+impl Scorer for SemanticScorer<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         // Integers cannot overflow: both vectors have at most length one, so the sum stays below 2^30.
         let query: [i16; DIM] = std::array::from_fn(|i| (self.query[i] * UNIT).round() as i16);

@@ -4,7 +4,7 @@
 use super::super::answer::{Signal, TermKind};
 use super::super::fast_hash::FastMap;
 use super::super::index::ClausePosting;
-use super::super::lookup::{Found, View};
+use super::super::lookup::{KeyPostings, View};
 use super::super::reading::Reading;
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, rarity};
@@ -13,7 +13,7 @@ use super::{Column, Context, Failure, Label, Matcher, Row, ScoreTerm, Scorer, ra
 pub(super) struct Task;
 
 struct Verb<'a> {
-    found: Found<'a>,
+    found: KeyPostings<'a>,
     value: f64,
     word: usize,
 }
@@ -25,7 +25,7 @@ struct RequestStem {
     word: usize,
 }
 
-struct Prepared<'a> {
+struct TaskScorer<'a> {
     cx: &'a Context<'a>,
     reading: &'a Reading,
     verb: Option<Verb<'a>>,
@@ -52,7 +52,7 @@ impl Matcher for Task {
             let rarity = rarity(n, cx.documents(&reading.words[word].word.stem));
             Some(Verb { found, value: cx.profile.verb * rarity.sqrt(), word: reading.row(word) })
         });
-        let mut prepared = Prepared { cx, reading, verb, stems: Vec::new(), clauses: Vec::new() };
+        let mut prepared = TaskScorer { cx, reading, verb, stems: Vec::new(), clauses: Vec::new() };
         if cx.profile.clause > 0.0 {
             prepared.find_clauses();
         }
@@ -63,7 +63,7 @@ impl Matcher for Task {
     }
 }
 
-impl Prepared<'_> {
+impl TaskScorer<'_> {
     fn find_clauses(&mut self) {
         let index = self.cx.index;
         for (at, read) in self.reading.words.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Scorer for Prepared<'_> {
+impl Scorer for TaskScorer<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         if let Some(verb) = &self.verb {
             verb.found.each(|slot, _| column.values[slot] += verb.value as f32);

@@ -140,7 +140,7 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     cx.index.forms.continuing(fragment, &mut take);
     // Words with digits are not among the forms.
     for id in vocabulary.same_initial(fragment) {
-        let written = vocabulary.written(*id);
+        let written = vocabulary.written_form(*id);
         if written.len() > fragment.len()
             && written.starts_with(fragment)
             && written.chars().any(char::is_numeric)
@@ -255,8 +255,8 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     let letters = text.chars().count();
     if letters < typo.min_letters_turned
         || text.chars().any(char::is_numeric)
-        || is_contraction_or_acronym(reading.written(at), text, typo.min_letters)
-        || (cx.index.language().is_none() && !reading.written(at).is_ascii())
+        || is_contraction_or_acronym(reading.as_typed(at), text, typo.min_letters)
+        || (cx.index.language().is_none() && !reading.as_typed(at).is_ascii())
     {
         return None;
     }

@@ -30,7 +30,7 @@ fn decision(verdict: Verdict) -> Decision {
 /// Abbreviates one cell of the table: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
 fn cell(run: &RunSnapshot, command: &Command) -> String {
     match transition(run, command) {
-        Ok(Next::Move { state, fence, lease, .. }) => {
+        Ok(Transition::Move { state, fence, lease, .. }) => {
             let fence = if fence > run.fence { " fence+1" } else { "" };
             let lease = match lease {
                 Lease::Grant => " granted",
@@ -39,9 +39,9 @@ fn cell(run: &RunSnapshot, command: &Command) -> String {
             };
             format!("{state}{fence}{lease}")
         }
-        Ok(Next::Unchanged) => "same".into(),
-        Ok(Next::SignalBuffered) => "kept".into(),
-        Ok(Next::NewRun { paused }) => format!("new{}", if paused { " held" } else { "" }),
+        Ok(Transition::Unchanged) => "same".into(),
+        Ok(Transition::SignalBuffered) => "kept".into(),
+        Ok(Transition::NewRun { paused }) => format!("new{}", if paused { " held" } else { "" }),
         Err(TransitionError::Invalid { .. } | TransitionError::DecisionConflict(_)) => "409".into(),
         Err(TransitionError::StaleFence { .. }) => "stale".into(),
         Err(TransitionError::NotExpired | TransitionError::NotClaimable | TransitionError::Paused) => {
@@ -94,7 +94,10 @@ fn paused_run_is_claimed_only_after_resume() {
     assert_eq!(transition(&run, &claim), Err(TransitionError::NotClaimable));
     assert!(allowed(&run).contains(&CommandName::Resume));
     apply(&mut run, &Command::Resume);
-    assert!(matches!(transition(&run, &claim), Ok(Next::Move { state: RunState::Running, fence: 8, .. })));
+    assert!(matches!(
+        transition(&run, &claim),
+        Ok(Transition::Move { state: RunState::Running, fence: 8, .. })
+    ));
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn paused_run_stops_and_continues_on_resume() {
             run.paused && run.state == state && run.fence == 7,
             "{state}: a step in progress is not stopped"
         );
-        assert_eq!(transition(&run, &Command::Pause), Ok(Next::Unchanged), "{state}");
+        assert_eq!(transition(&run, &Command::Pause), Ok(Transition::Unchanged), "{state}");
         // If the worker dies meanwhile, its successor knows that the run is paused.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
         let fence = run.fence;
@@ -134,7 +137,7 @@ fn repeated_decision_is_idempotent_and_another_one_conflicts() {
     let yes = decision(Verdict::Approve);
     apply(&mut run, &Command::Decide(yes.clone()));
     assert_eq!(run.state, RunState::Pending);
-    assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Next::Unchanged));
+    assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Transition::Unchanged));
     let no = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(
         matches!(no, Err(TransitionError::DecisionConflict(why)) if why.contains("already decided: approve"))
@@ -174,9 +177,9 @@ fn only_a_completed_step_has_a_stated_result() {
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
     assert!(refused(no).contains("denying step send cancels the run"));
     let happened = Command::Decide(said(Some(Choice::Happened), result()));
-    assert!(matches!(transition(&run, &happened), Ok(Next::Move { state: RunState::Pending, .. })));
+    assert!(matches!(transition(&run, &happened), Ok(Transition::Move { state: RunState::Pending, .. })));
     apply(&mut run, &happened);
-    assert_eq!(transition(&run, &happened), Ok(Next::Unchanged));
+    assert_eq!(transition(&run, &happened), Ok(Transition::Unchanged));
     let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
     assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
@@ -189,7 +192,7 @@ fn resume_of_a_waiting_run_names_the_missing_decision() {
 
 /// Applies a command that changes the state, as a store would.
 fn apply(run: &mut RunSnapshot, command: &Command) {
-    if let Ok(Next::Move { state, fence, paused, gate, .. }) = transition(run, command) {
+    if let Ok(Transition::Move { state, fence, paused, gate, .. }) = transition(run, command) {
         if let Command::Decide(decision) = command {
             run.decided = Some(decision.clone());
         }
@@ -254,7 +257,7 @@ proptest! {
                 CommandName::Replay => Command::Replay,
                 CommandName::Fork => Command::Fork,
             };
-            let works = matches!(transition(&run, &command), Ok(Next::Move { .. } | Next::SignalBuffered | Next::NewRun { .. }));
+            let works = matches!(transition(&run, &command), Ok(Transition::Move { .. } | Transition::SignalBuffered | Transition::NewRun { .. }));
             prop_assert_eq!(allowed(&run).contains(&name), works, "{:?} {}", run, name);
         }
     }
@@ -267,7 +270,7 @@ fn unchecked_decision_is_accepted_only_as_a_repetition() {
     let unchecked = Command::RepeatDecision(approve.clone());
     assert!(matches!(transition(&run, &unchecked), Err(TransitionError::Invalid { .. })));
     apply(&mut run, &Command::Decide(approve));
-    assert_eq!(transition(&run, &unchecked), Ok(Next::Unchanged));
+    assert_eq!(transition(&run, &unchecked), Ok(Transition::Unchanged));
 }
 
 #[test]
@@ -299,19 +302,19 @@ fn a_gate_opens_with_the_last_approval_needed() {
     let mut run = snapshot_in(RunState::WaitingForHuman);
     let endorse =
         |by: &str| Command::Endorse { decision: decision(Verdict::Approve), by: by.to_owned(), need: 2 };
-    let Next::Move { state, gate: Some(gate), .. } = transition(&run, &endorse("ana")).unwrap() else {
+    let Transition::Move { state, gate: Some(gate), .. } = transition(&run, &endorse("ana")).unwrap() else {
         panic!("one approval of two decides nothing")
     };
     assert_eq!(state, RunState::WaitingForHuman);
     assert!(gate.is_same_question(&human("send")));
     run.gate = Some(gate.clone());
-    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Unchanged), "each person counts once");
+    assert_eq!(transition(&run, &endorse("ana")), Ok(Transition::Unchanged), "each person counts once");
     assert_eq!(
         transition(&run, &Command::Ask(human("send"))),
-        Ok(Next::Unchanged),
+        Ok(Transition::Unchanged),
         "asking again keeps approvals"
     );
-    let Ok(Next::Move { state, gate, .. }) = transition(&run, &endorse("kim")) else {
+    let Ok(Transition::Move { state, gate, .. }) = transition(&run, &endorse("kim")) else {
         panic!("two are enough")
     };
     assert_eq!((state, gate), (RunState::Pending, None));
@@ -319,5 +322,5 @@ fn a_gate_opens_with_the_last_approval_needed() {
     let stale = Command::Endorse { decision: other, by: "bo".into(), need: 2 };
     assert!(matches!(transition(&run, &stale), Err(TransitionError::DecisionConflict(_))));
     let deny = transition(&run, &Command::Decide(decision(Verdict::Deny)));
-    assert!(matches!(deny, Ok(Next::Move { state: RunState::Canceled, .. })), "one denial is enough");
+    assert!(matches!(deny, Ok(Transition::Move { state: RunState::Canceled, .. })), "one denial is enough");
 }

@@ -189,7 +189,7 @@ impl RequiredApprovals {
 mod tests {
     use std::path::Path;
 
-    use super::super::{Policy, Subject, parse};
+    use super::super::{Policy, SkillProperties, parse};
     use super::*;
     use skills_skill::{EffectMode, Role};
 
@@ -201,8 +201,16 @@ mod tests {
         let labels = [("env".to_owned(), env.to_owned())].into();
         let (location, tags) = (Path::new("/s/SKILL.md"), []);
         let (role, effect) = (Role::Procedure, EffectMode::Enrich);
-        let subject =
-            Subject { id, tags: &tags, domain: None, role, effect, location, root: "", labels: &labels };
+        let subject = SkillProperties {
+            id,
+            tags: &tags,
+            domain: None,
+            role,
+            effect,
+            location,
+            root: "",
+            labels: &labels,
+        };
         policy(text).unwrap().approvals(&[subject])
     }
 

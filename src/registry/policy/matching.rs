@@ -9,7 +9,7 @@ use skills_skill::{EffectMode, Role, Skill};
 
 /// The properties of a skill that a policy uses.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct SkillProperties<'a> {
     /// Its id; for a shadowed skill (`id@3f9a01c2`), the part before the `@` matches as well.
     pub id: &'a str,
     pub tags: &'a [String],
@@ -26,7 +26,7 @@ pub struct Subject<'a> {
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
-impl<'a> Subject<'a> {
+impl<'a> SkillProperties<'a> {
     /// Returns the properties of a skill from a root.
     pub fn of(skill: &'a Skill, root: &'a str) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Criteria {
     }
 
     /// Returns whether all criteria hold.
-    pub fn fit(&self, subject: &Subject<'_>) -> bool {
+    pub fn fit(&self, subject: &SkillProperties<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
             let base_id = subject.id.split('@').next().unwrap_or(subject.id);
@@ -131,14 +131,14 @@ impl Criteria {
 }
 
 /// Returns whether a run has a label `NAME=VALUE`; `NAME` alone matches any value.
-fn has_label(subject: &Subject<'_>, label: &str) -> bool {
+fn has_label(subject: &SkillProperties<'_>, label: &str) -> bool {
     let (name, value) = label.split_once('=').unwrap_or((label, "*"));
     // Names of labels are in lower case; comparison ignores case.
     subject.labels.get(&name.to_lowercase()).is_some_and(|actual| glob(value, actual))
 }
 
 impl RootPattern {
-    fn fits(&self, subject: &Subject<'_>) -> bool {
+    fn fits(&self, subject: &SkillProperties<'_>) -> bool {
         match self {
             Self::Below(folder) => subject.location.starts_with(folder),
             Self::Label(label) => glob(label, subject.root),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::approvals::{ApprovalRule, RequiredApprovals};
-use super::matching::{Criteria, Subject};
+use super::matching::{Criteria, SkillProperties};
 
 /// Maximum sum of all preferences in a score: enough to decide between two skills that fit about equally well, too
 /// little to promote one that does not fit.
@@ -91,7 +91,7 @@ pub struct Policy {
 
 impl Policy {
     /// Returns the combined requirements for approvals of a run of these skills.
-    pub fn approvals(&self, subjects: &[Subject<'_>]) -> RequiredApprovals {
+    pub fn approvals(&self, subjects: &[SkillProperties<'_>]) -> RequiredApprovals {
         let fits = |rule: &&ApprovalRule| subjects.iter().any(|subject| rule.criteria.fit(subject));
         RequiredApprovals::of(self.approvals.iter().filter(fits))
     }
@@ -102,7 +102,7 @@ impl Policy {
     }
 
     /// Returns the combined result of the rules for a skill.
-    pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
+    pub fn verdict(&self, subject: &SkillProperties<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
         let first =
             |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.describe());
@@ -141,7 +141,7 @@ mod tests {
 
     fn verdict(policy: &Policy, id: &str) -> Verdict {
         let tags = ["production".to_owned()];
-        policy.verdict(&Subject {
+        policy.verdict(&SkillProperties {
             id,
             tags: &tags,
             domain: Some("ops"),

@@ -92,7 +92,7 @@ struct Stamp {
 }
 
 /// A file found by the walk.
-struct Found {
+struct WalkedFile {
     stamp: Stamp,
     place: PathBuf,
 }
@@ -108,7 +108,7 @@ pub(super) struct CachedDigest {
 impl CachedDigest {
     /// Returns the digest if nothing can have changed since: same files, same stamps, and none of them so recent that
     /// a change could be hidden by coarse timestamps.
-    fn if_unchanged(&self, found: &[Found]) -> Option<&BundleDigest> {
+    fn if_unchanged(&self, found: &[WalkedFile]) -> Option<&BundleDigest> {
         let same = self.stamps.len() == found.len()
             && self.stamps.iter().zip(found).all(|(known, found)| *known == found.stamp);
         let is_settled = |file: &Stamp| file.stamp.is_settled(self.at);
@@ -169,7 +169,7 @@ pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
     Digest::of(&hash)
 }
 
-fn content(file: &Found, bytes: &mut u64) -> Result<Digest, DigestError> {
+fn content(file: &WalkedFile, bytes: &mut u64) -> Result<Digest, DigestError> {
     let unreadable = |source| DigestError::Unreadable { path: file.stamp.path.clone(), source };
     if file.stamp.kind == FileKind::Link {
         let target = fs::read_link(&file.place).map_err(unreadable)?;
@@ -197,7 +197,7 @@ pub(super) fn is_bundle(folder: &Path) -> bool {
     entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
 }
 
-fn walk(place: &Path) -> Result<Vec<Found>, DigestError> {
+fn walk(place: &Path) -> Result<Vec<WalkedFile>, DigestError> {
     let mut walk = Walk { top: place, found: Vec::new(), bytes: 0 };
     if is_bundle(place) {
         walk.folder(place, "")?;
@@ -212,7 +212,7 @@ fn walk(place: &Path) -> Result<Vec<Found>, DigestError> {
 
 struct Walk<'a> {
     top: &'a Path,
-    found: Vec<Found>,
+    found: Vec<WalkedFile>,
     bytes: u64,
 }
 
@@ -265,7 +265,7 @@ impl Walk<'_> {
             return Err(DigestError::TooLarge);
         }
         let stamp = Stamp { path, kind, stamp: FileStamp::of(&metadata) };
-        self.found.push(Found { stamp, place: place.to_owned() });
+        self.found.push(WalkedFile { stamp, place: place.to_owned() });
         Ok(())
     }
 }

@@ -11,12 +11,12 @@ use skills_skill::Digest;
 
 const AT: &str = "2026-01-02T03:04:05Z";
 
-struct Place {
+struct TestHome {
     dir: tempfile::TempDir,
     trust: Trust,
 }
 
-impl Place {
+impl TestHome {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let trust = trust(dir.path());
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-fn refusal(place: &Place) -> Option<String> {
+fn refusal(place: &TestHome) -> Option<String> {
     place.trust.refusal(&place.at("skills/a"), "it", "a")
 }
 
@@ -74,7 +74,7 @@ fn trust(dir: &Path) -> Trust {
 /// The folder may contain what was trusted again before it is checked.
 #[test]
 fn content_must_match_the_pinned_digest() {
-    let place = Place::new();
+    let place = TestHome::new();
     let of =
         |path: &str, text: &str| BTreeMap::from([(path.to_owned(), Digest::of(text.as_bytes()).to_string())]);
     let files = place.trust.compute_digest(&place.at("skills/a")).unwrap().files;
@@ -94,7 +94,7 @@ fn content_must_match_the_pinned_digest() {
 
 #[test]
 fn nothing_is_trusted_by_default() {
-    let place = Place::new();
+    let place = TestHome::new();
     assert_eq!(place.state("skills/a"), TrustState::Untrusted);
     assert_eq!(place.state("skills/none"), TrustState::Untrusted);
     let why = refusal(&place).unwrap();
@@ -106,7 +106,7 @@ fn nothing_is_trusted_by_default() {
 
 #[test]
 fn shipped_and_configured_folders_are_trusted_despite_changes() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("shipped/00/b/SKILL.md", "x");
     place.write("named/c/SKILL.md", "x");
     assert_eq!(place.state("shipped/00/b"), TrustState::Shipped);
@@ -121,7 +121,7 @@ fn shipped_and_configured_folders_are_trusted_despite_changes() {
 
 #[test]
 fn changed_file_requires_trust_again_and_is_named() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.pin("skills/a");
     let script = "skills/a/scripts/run.py";
     // Same length, and the time set back: only reading detects it.
@@ -149,7 +149,7 @@ fn changed_file_requires_trust_again_and_is_named() {
 
 #[test]
 fn cached_digest_is_used_only_for_unchanged_files() {
-    let place = Place::new();
+    let place = TestHome::new();
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
     let measured = digest::measure(&real, None, later).unwrap();
@@ -173,7 +173,7 @@ fn cached_digest_is_used_only_for_unchanged_files() {
 
 #[test]
 fn a_link_out_of_the_bundle_is_never_pinned() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("outside.py", "print(1)\n");
     symlink(place.at("outside.py"), place.at("skills/a/scripts/out.py")).unwrap();
     let error = place.trust.compute_digest(&place.at("skills/a")).unwrap_err().to_string();
@@ -195,7 +195,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
 
 #[test]
 fn pipe_is_rejected_without_blocking() {
-    let place = Place::new();
+    let place = TestHome::new();
     let fifo = place.at("skills/a/scripts/pipe");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let error = place.trust.compute_digest(&place.at("skills/a")).unwrap_err().to_string();
@@ -204,7 +204,7 @@ fn pipe_is_rejected_without_blocking() {
 
 #[test]
 fn registry_digest_covers_executable_parts_without_bundles() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/bindings/b.yaml", "id: b\n");
     place.write("skills/golden.yaml", "x");
     place.pin("skills");
@@ -218,7 +218,7 @@ fn registry_digest_covers_executable_parts_without_bundles() {
 
 #[test]
 fn revoking_a_folder_revokes_everything_below_it() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/b/SKILL.md", "x");
     place.pin("skills/a");
     place.pin("skills/b");
@@ -233,7 +233,7 @@ fn revoking_a_folder_revokes_everything_below_it() {
 
 #[test]
 fn change_before_confirmation_is_not_pinned() {
-    let place = Place::new();
+    let place = TestHome::new();
     let at = place.at("skills/a");
     let shown = place.trust.compute_digest(&at).unwrap();
     place.write("skills/a/scripts/run.py", "print('swapped')\n");
@@ -244,7 +244,7 @@ fn change_before_confirmation_is_not_pinned() {
 
 #[test]
 fn concurrent_writes_are_all_kept() {
-    let place = Place::new();
+    let place = TestHome::new();
     let names: Vec<String> = (0..16).map(|i| format!("skills/s{i:02}")).collect();
     for name in &names {
         place.write(&format!("{name}/SKILL.md"), name);
@@ -267,7 +267,7 @@ fn concurrent_writes_are_all_kept() {
 
 #[test]
 fn damaged_or_newer_file_trusts_nothing() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.pin("skills/a");
     let file = place.at("data/trust.json");
     let good = fs::read_to_string(&file).unwrap();

@@ -65,18 +65,18 @@ struct Session {
 }
 
 /// A transport that ends after a number of messages of the server.
-struct Limited<T> {
+struct LimitedTransport<T> {
     inner: T,
     messages_left: Arc<AtomicUsize>,
 }
 
-impl<T> Limited<T> {
+impl<T> LimitedTransport<T> {
     fn new(inner: T) -> Self {
         Self { inner, messages_left: Arc::new(AtomicUsize::new(MAX_MESSAGES)) }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Limited<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for LimitedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -275,7 +275,7 @@ async fn start(
 async fn initialize<T: Transport<RoleClient> + 'static>(
     transport: T,
 ) -> Result<(RunningService<RoleClient, ClientConfig>, Arc<AtomicUsize>), ClientInitializeError> {
-    let transport = Limited::new(transport);
+    let transport = LimitedTransport::new(transport);
     let messages_left = Arc::clone(&transport.messages_left);
     Ok((rmcp::serve_client(client_info(), transport).await?, messages_left))
 }

@@ -60,7 +60,7 @@ pub(super) fn read(place: &CapabilityFolder) -> Vec<CatalogEntry> {
             )));
         }
         let found: Vec<Vec<CatalogEntry>> =
-            files.par_iter().map(|path| one(kind, &top, path, &place.dir.join(path))).collect();
+            files.par_iter().map(|path| read_file(kind, &top, path, &place.dir.join(path))).collect();
         parts.extend(found.into_iter().flatten());
     }
     parts
@@ -94,7 +94,7 @@ fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> boo
 }
 
 /// Reads one file; `file` is its location for findings.
-fn one(kind: EntryKind, top: &Folder, path: &str, file: &Path) -> Vec<CatalogEntry> {
+fn read_file(kind: EntryKind, top: &Folder, path: &str, file: &Path) -> Vec<CatalogEntry> {
     let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,
         Err(error) => {

@@ -25,7 +25,7 @@ const OWN_FILES: &str = "/dev/fd";
 /// Reads the plan from stdin, executes it, and becomes the script, which reads the rest of stdin.
 pub fn run(failures: Option<&str>) -> ExitCode {
     let Some(mut failures) = failures.and_then(open_failures) else { return ExitCode::from(FAILED) };
-    let why = match receive::<Plan>(&mut Unbuffered) {
+    let why = match receive::<Plan>(&mut UnbufferedStdin) {
         Err(error) => format!("reading the plan: {error}"),
         Ok(plan) => match (apply(&plan, plan.probe.is_none()), &plan.probe) {
             (Err(why), _) => why,
@@ -171,9 +171,9 @@ fn print(failures: &mut File, findings: &Findings) -> io::Result<()> {
 }
 
 /// Unbuffered stdin: the bytes after the plan belong to the script.
-struct Unbuffered;
+struct UnbufferedStdin;
 
-impl Read for Unbuffered {
+impl Read for UnbufferedStdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(nix::unistd::read(io::stdin().as_fd(), buffer)?)
     }

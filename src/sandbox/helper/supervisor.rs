@@ -45,28 +45,28 @@ pub fn run() -> ExitCode {
 
 fn serve() -> io::Result<()> {
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let order: LaunchMessage = receive(&mut control)?;
-    let mut stdin = vec![0; order.stdin];
+    let message: LaunchMessage = receive(&mut control)?;
+    let mut stdin = vec![0; message.stdin];
     control.read_exact(&mut stdin)?;
     let mut answer = control.try_clone()?;
-    send(&mut answer, &run_script(&order, &stdin, control)?)
+    send(&mut answer, &run_script(&message, &stdin, control)?)
 }
 
 /// Starts the script and waits until it and everything it started has ended.
-fn run_script(order: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
+fn run_script(message: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
-    let mounted = match mount(&order.plan) {
+    let mounted = match mount(&message.plan) {
         Ok(mounted) => Ok(mounted),
         // A probe continues without it.
-        Err(why) if order.plan.probe.is_some() => Err(why),
+        Err(why) if message.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
             return Ok(Verdict { end: ScriptEnd::NotStarted(why), leftovers: 0, adopts, disk: None });
         }
     };
-    let wrapped = order.wrapper.is_some();
+    let wrapped = message.wrapper.is_some();
     let (mut failures, failures_end) = failure_pipe()?;
-    let mut command = inner_command(order.wrapper.as_deref());
+    let mut command = inner_command(message.wrapper.as_deref());
     command.args([HELPER_ARG, CHILD_SETUP_ARG]).arg(failures_end.as_raw_fd().to_string());
     command.env_clear().current_dir("/").stdin(Stdio::piped());
     // The allocator would reserve more than the script may map, and the process could not allocate until it becomes
@@ -82,10 +82,10 @@ fn run_script(order: &LaunchMessage, stdin: &[u8], control: UnixStream) -> io::R
     drop(failures_end);
     let pid = Pid::from_raw(child.id().cast_signed());
 
-    if let Some(Identity(number)) = order.plan.identity {
+    if let Some(Identity(number)) = message.plan.identity {
         set_pipe_owner(&child, number);
     }
-    let mut first = frame(&order.plan)?;
+    let mut first = frame(&message.plan)?;
     first.extend_from_slice(stdin);
     if let Some(mut pipe) = child.stdin.take() {
         // A script may never read its stdin, which must not block anything else.

@@ -128,7 +128,7 @@ const EXTENDED: &[i64] = &[
     469,
 ];
 #[cfg(target_arch = "x86_64")]
-const METADATA_HERE: &[i64] = &[
+const METADATA_SYSCALLS_X86_64: &[i64] = &[
     libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_lchown,
@@ -137,7 +137,7 @@ const METADATA_HERE: &[i64] = &[
     libc::SYS_futimesat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const METADATA_HERE: &[i64] = &[];
+const METADATA_SYSCALLS_X86_64: &[i64] = &[];
 
 /// Flags of `clone` that create a namespace (clone(2)).
 const NAMESPACES: [i32; 7] = [
@@ -226,7 +226,8 @@ fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError>
 
 /// Returns the calls that succeed without effect.
 fn metadata_rules() -> Rules {
-    let mut rules: Rules = METADATA.iter().chain(METADATA_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules =
+        METADATA.iter().chain(METADATA_SYSCALLS_X86_64).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_utimensat, Vec::new());
     rules
 }

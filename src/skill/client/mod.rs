@@ -99,13 +99,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
         }
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written<T> {
+        enum ValueOrUnknown<T> {
             Unknown(Word),
             Known(Sourced<T>),
         }
-        Ok(Self(match Written::deserialize(d)? {
-            Written::Unknown(Word::Unknown) => None,
-            Written::Known(known) => Some(known),
+        Ok(Self(match ValueOrUnknown::deserialize(d)? {
+            ValueOrUnknown::Unknown(Word::Unknown) => None,
+            ValueOrUnknown::Known(known) => Some(known),
         }))
     }
 }
@@ -666,7 +666,7 @@ impl Profile {
 
     /// Returns the text of which the client lists as much as it allows: the description, with `when_to_use` if the client
     /// appends it.
-    pub fn stated<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
+    pub fn listable_text<'a>(&self, description: &'a str, when_to_use: Option<&str>) -> Cow<'a, str> {
         let appends = self.file.when_to_use.value() == Some(&true);
         with_when_to_use(description, when_to_use.filter(|_| appends))
     }
@@ -705,14 +705,14 @@ pub fn covered_versions(id: &str) -> Vec<&'static str> {
 /// Returns the profiles of every client, the newest versions first.
 fn all() -> &'static [Vec<Profile>] {
     static ALL: LazyLock<Vec<Vec<Profile>>> = LazyLock::new(|| {
-        let mut all: Vec<Vec<Profile>> = written().filter_map(|(_, text)| load(text).ok()).collect();
+        let mut all: Vec<Vec<Profile>> = shipped_files().filter_map(|(_, text)| load(text).ok()).collect();
         all.sort_by(|a, b| a.first().map(|profile| &profile.id).cmp(&b.first().map(|profile| &profile.id)));
         all
     });
     &ALL
 }
 
-fn written() -> impl Iterator<Item = (&'static Path, &'static str)> {
+fn shipped_files() -> impl Iterator<Item = (&'static Path, &'static str)> {
     FILES.files().filter_map(|file| Some((file.path(), file.contents_utf8()?)))
 }
 

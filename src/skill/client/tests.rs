@@ -6,7 +6,7 @@ fn known() -> Vec<(&'static Path, Vec<Profile>)> {
     let loaded = |(path, text): (&'static Path, &str)| {
         (path, load(text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
     };
-    written().map(loaded).collect()
+    shipped_files().map(loaded).collect()
 }
 
 #[test]

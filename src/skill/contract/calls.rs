@@ -53,7 +53,7 @@ struct Callee<'a> {
 
 /// The context of the contract being checked.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct CheckContext<'a> {
     contract: &'a Contract,
     capabilities: &'a dyn KnownCapabilities,
     skills: Option<&'a KnownContracts>,
@@ -73,10 +73,10 @@ pub fn check_calls(
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
     let Some(root) = reader.root() else { return reader.findings() };
     let places = Places::of(&root, contract);
-    let known = Known { contract, capabilities, skills };
+    let known = CheckContext { contract, capabilities, skills };
     let ids = capabilities.ids();
     let nesting = Nesting::of(contract, &|id| skills?.get(id).cloned());
-    let ways_back = nesting.ways_back(contract);
+    let shortest_cycles = nesting.shortest_cycles(contract);
     defaults(&mut reader, &places, "inputs", &contract.inputs, capabilities);
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
@@ -84,7 +84,7 @@ pub fn check_calls(
             nested(&mut reader, &places, step, id, skill, &known);
             let at = places.within(step, &["uses"]);
             if let Some(cycle) =
-                cycle(contract, id, &nesting, &ways_back).filter(|_| !skill.contains(&id.as_str()))
+                cycle(contract, id, &nesting, &shortest_cycles).filter(|_| !skill.contains(&id.as_str()))
             {
                 let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
                 reader.invalid(&path, &at, message, "Remove one of these calls.");
@@ -171,7 +171,7 @@ pub fn check_binding(
     reader.findings()
 }
 
-impl<'a> Known<'a> {
+impl<'a> CheckContext<'a> {
     /// Returns what a step calls; `None` if that depends on a value or is a scatter, or if it is not declared.
     fn callee(&self, step: &'a Step) -> Option<Callee<'a>> {
         if step.router.is_some() || step.scatter.is_some() {
@@ -237,7 +237,7 @@ fn nested(
     step: &Step,
     id: &str,
     skill: &[&str],
-    known: &Known<'_>,
+    known: &CheckContext<'_>,
 ) {
     let path = format!("steps.{}", step.id);
     let at = places.within(step, &["uses"]);
@@ -265,15 +265,15 @@ fn cycle(
     contract: &Contract,
     first: &str,
     nesting: &Nesting,
-    ways_back: &BTreeMap<&str, Option<&str>>,
+    shortest_cycles: &BTreeMap<&str, Option<&str>>,
 ) -> Option<Vec<String>> {
     // Noted where the contract is read.
-    let mut next = ways_back.contains_key(first).then_some(first).filter(|id| *id != contract.id);
+    let mut next = shortest_cycles.contains_key(first).then_some(first).filter(|id| *id != contract.id);
     next?;
     let mut way = vec![contract.id.clone()];
     while let Some(id) = next {
         way.push(nesting.contract(id)?.id.clone());
-        next = ways_back.get(id).copied().flatten();
+        next = shortest_cycles.get(id).copied().flatten();
     }
     Some(way)
 }
@@ -298,7 +298,13 @@ fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
     all
 }
 
-fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
+fn inputs(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    step: &Step,
+    callee: Callee<'_>,
+    known: &CheckContext<'_>,
+) {
     let id = callee.id;
     let bound = |name: &String| {
         let of_item =
@@ -359,7 +365,13 @@ fn fits(actual: FieldType, wanted: FieldType) -> bool {
 }
 
 /// Reports every field that a step takes from a call that does not produce it.
-fn outputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
+fn outputs(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    step: &Step,
+    callee: Callee<'_>,
+    known: &CheckContext<'_>,
+) {
     if callee.outputs.is_empty() {
         return;
     }

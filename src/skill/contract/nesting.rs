@@ -96,7 +96,7 @@ impl Nesting {
 
     /// Returns for each contract that leads back to `contract` the id that it has to run for the shortest way; `None`
     /// for `contract` itself.
-    pub(super) fn ways_back(&self, contract: &Contract) -> BTreeMap<&str, Option<&str>> {
+    pub(super) fn shortest_cycles(&self, contract: &Contract) -> BTreeMap<&str, Option<&str>> {
         let mut callers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let mut ways = BTreeMap::new();
         let mut reached = VecDeque::new();
@@ -217,8 +217,8 @@ mod tests {
         let (nesting, first, lookups) = chain(4, 1_000, "n0");
         assert_eq!(nesting.cycles, [["n0", "n1", "n2", "n3", "n0"].map(str::to_owned)]);
         assert_eq!(lookups, 4);
-        assert_eq!(nesting.ways_back(&first)["n1"], Some("n2"));
-        assert_eq!(nesting.ways_back(&first)["n0"], None);
+        assert_eq!(nesting.shortest_cycles(&first)["n1"], Some("n2"));
+        assert_eq!(nesting.shortest_cycles(&first)["n0"], None);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Advice on descriptions: the only text that a model sees when it selects a skill. Each rule was tuned on thousands
 //! of public descriptions, and reports nothing in uncertain cases.
 
-use super::{Subject, rules};
+use super::{LintInput, rules};
 use crate::finding_builder::{Notes, slice};
 
 /// Checks a stated description (one that was derived from the body has its own finding).
-pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn check(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let Some(at) = subject.value("description").filter(|at| !at.is_empty()) else { return };
     let field = Some("description");
     let description = subject.skill.description.as_str();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Subject, rules};
+use super::{LintInput, rules};
 use crate::finding_builder::Notes;
 use crate::frontmatter::Frontmatter;
 use crate::parse::CONTRACT_KEYS;
@@ -14,7 +14,7 @@ const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool"
 
 /// Checks `name` against the specification: 1 to 64 lowercase letters, digits, single hyphens; equal to the folder's
 /// name.
-pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn name(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let Some(at) = subject.value("name") else { return };
     let name = subject.skill.name.as_str();
     let folder = subject.skill.id.as_str();
@@ -81,7 +81,7 @@ fn slug(name: &str) -> String {
 const CUT_BY_OPENCLAW: usize = 220;
 
 /// Checks lengths in characters: description 1,024, compatibility 500.
-pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn lengths(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let compatibility = subject.skill.properties.compatibility.as_deref().unwrap_or_default();
     let limits = [
         (&rules::DESCRIPTION_TOO_LONG, "description", subject.skill.description.as_str(), 1024),
@@ -106,7 +106,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
 }
 
 /// Reports keys that are duplicated, look misspelled, or are not read by any client.
-pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn keys(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject.at, notes);
     let mut unread = Vec::new();
     for entry in subject.root.entries() {
@@ -179,7 +179,7 @@ pub(super) fn duplicates(
 }
 
 /// Reports fields with different values at the top level and under `metadata`.
-pub(super) fn contradictions(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn contradictions(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let Some(metadata) = subject.entry("metadata") else { return };
     for key in ["kind", "status", "domain"] {
         let (Some(top), Some(below)) = (subject.entry(key), metadata.value.get(key)) else { continue };

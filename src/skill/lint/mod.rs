@@ -24,7 +24,7 @@ pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
 
 /// The input of rules that need only the file.
-pub(super) struct Subject<'a> {
+pub(super) struct LintInput<'a> {
     /// The record, without findings.
     pub skill: &'a Skill,
     /// The YAML mapping.
@@ -33,7 +33,7 @@ pub(super) struct Subject<'a> {
     pub at: &'a dyn Fn(&Range<usize>) -> Range<usize>,
 }
 
-impl Subject<'_> {
+impl LintInput<'_> {
     fn entry(&self, key: &str) -> Option<&Entry> {
         self.root.get(key)
     }
@@ -48,7 +48,7 @@ impl Subject<'_> {
 }
 
 /// Checks all rules that need only the file, for a `SKILL.md`.
-pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes<'_>) {
+pub(super) fn check(subject: &LintInput<'_>, body: Range<usize>, notes: &mut Notes<'_>) {
     fields::name(subject, notes);
     check_shared(subject, notes);
     size::estimated(slice(notes.source, body.clone()), body.start, notes);
@@ -56,11 +56,11 @@ pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes
 }
 
 /// Checks the same rules for a lone `skill.yaml`.
-pub(super) fn check_contract(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn check_contract(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     check_shared(subject, notes);
 }
 
-fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+fn check_shared(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     fields::lengths(subject, notes);
     fields::keys(subject, notes);
     fields::contradictions(subject, notes);

@@ -126,7 +126,7 @@ const SET_ELSEWHERE: &[&str] =
     &["ARGUMENTS", "BASH_SOURCE", "HOME", "IFS", "OLDPWD", "PATH", "PWD", "SHELL", "TMPDIR", "USER"];
 const SET_ELSEWHERE_PREFIXES: &[&str] = &["BASH_", "CLAUDE_", "CODEX_", "GITHUB_", "SKILL_"];
 /// Words of a line about something yet to be created, or about an example.
-const HYPOTHETICAL: &[&str] = &[
+const PLACEHOLDER_PHRASES: &[&str] = &[
     "building",
     "create",
     "creates",
@@ -154,7 +154,7 @@ const HYPOTHETICAL: &[&str] = &[
 
 /// Returns the first reference to each thing that a body mentions, in order.
 pub fn references(body: &str) -> Vec<Reference> {
-    let mut found = Found { out: Vec::new(), seen: HashSet::new() };
+    let mut found = ReferenceCollector { out: Vec::new(), seen: HashSet::new() };
     let mut block: Option<String> = None;
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
@@ -183,12 +183,12 @@ pub fn references(body: &str) -> Vec<Reference> {
     found.out
 }
 
-struct Found {
+struct ReferenceCollector {
     out: Vec<Reference>,
     seen: HashSet<(ReferenceKind, String)>,
 }
 
-impl Found {
+impl ReferenceCollector {
     fn add(&mut self, kind: ReferenceKind, name: &str, at: Range<usize>, is_certain: bool) {
         if self.seen.insert((kind, name.to_owned())) {
             self.out.push(Reference { kind, name: name.to_owned(), at, is_certain });
@@ -511,7 +511,7 @@ fn is_hypothetical(body: &str, at: usize) -> bool {
     let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
     let line = slice(before, start..).to_ascii_lowercase();
     line.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '-')
-        .any(|word| HYPOTHETICAL.contains(&word.trim_end_matches('.')))
+        .any(|word| PLACEHOLDER_PHRASES.contains(&word.trim_end_matches('.')))
 }
 
 /// Returns the known tool that a name probably means; `None` if it is a known tool, or similar to none.

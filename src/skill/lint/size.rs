@@ -5,9 +5,9 @@ use crate::finding_builder::Notes;
 use crate::tokens::{self, TokenCount};
 
 /// Number of tokens below which the specification recommends to stay.
-const RECOMMENDED: u32 = 5_000;
+const RECOMMENDED_MAX_TOKENS: u32 = 5_000;
 /// Number of tokens above which the finding is a warning.
-const WARNED: u32 = 8_000;
+const WARNING_MIN_TOKENS: u32 = 8_000;
 /// Number of lines below which the specification recommends to stay.
 const LINES: usize = 500;
 
@@ -34,7 +34,7 @@ pub(crate) fn lines(text: &str) -> usize {
 /// Checks the exact number of tokens. A body too short to reach the limit is not counted.
 pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
     // A token of running text rarely has fewer than two bytes; one character has at most a few tokens.
-    if body.len() >= RECOMMENDED as usize * 2 {
+    if body.len() >= RECOMMENDED_MAX_TOKENS as usize * 2 {
         note_tokens(tokens::count(body), start, notes);
     }
 }
@@ -43,13 +43,15 @@ fn note_tokens(count: TokenCount, start: usize, notes: &mut Notes<'_>) {
     let TokenCount { tokens: count, estimated } = count;
     let about = if estimated { "about " } else { "" };
     let count_shown = if estimated { count.saturating_add(50) / 100 * 100 } else { count };
-    if count > WARNED {
-        let message =
-            format!("the body has {about}{count_shown} tokens; more than {WARNED} are costly for every load");
+    if count > WARNING_MIN_TOKENS {
+        let message = format!(
+            "the body has {about}{count_shown} tokens; more than {WARNING_MIN_TOKENS} are costly for every load"
+        );
         notes.add(&rules::BODY_TOO_MANY_TOKENS, None, start..start, message);
-    } else if count >= RECOMMENDED {
-        let message =
-            format!("the body has {about}{count_shown} tokens; fewer than {RECOMMENDED} are recommended");
+    } else if count >= RECOMMENDED_MAX_TOKENS {
+        let message = format!(
+            "the body has {about}{count_shown} tokens; fewer than {RECOMMENDED_MAX_TOKENS} are recommended"
+        );
         notes.add(&rules::BODY_MANY_TOKENS, None, start..start, message);
     }
 }

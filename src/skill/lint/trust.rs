@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Subject, rules};
+use super::{LintInput, rules};
 use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::yaml::{Content, Node};
@@ -26,7 +26,7 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
 
 /// Reports invisible characters in parsed YAML values, where an escape (`"\u202E"`) is plain ASCII in the file. One
 /// finding for each kind and value, at the value, for those not visible in the file itself.
-pub(super) fn escaped_characters(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn escaped_characters(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     values(subject.root, "", &mut |text, at, field| {
         if is_plain(text.as_bytes()) {
             return;
@@ -187,7 +187,7 @@ pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
 }
 
 /// Reports hooks in the frontmatter.
-pub(super) fn hooks(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn hooks(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.has_hooks {
         let message = "the skill has hooks: commands that run automatically on events";
         notes.add(&rules::HOOKS, Some("hooks"), subject.key("hooks"), message);
@@ -218,7 +218,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Reports tools that the skill grants itself: unrestricted shell access as a warning, other effects as info.
-pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+pub(super) fn grants(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let tools = &subject.skill.properties.allowed_tools;
     let at = subject.value("allowed-tools");
     let field = Some("allowed-tools");
@@ -241,7 +241,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
 }
 
 /// Returns the range of one tool in the value of `allowed-tools`: of its list item, otherwise of its text.
-fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<usize> {
+fn item(value: &Node, tool: &str, subject: &LintInput<'_>, source: &str) -> Range<usize> {
     let own = |node: &&Node| match &node.value {
         Content::Text(text) => text.trim() == tool || names(text).any(|name| name == tool),
         _ => false,

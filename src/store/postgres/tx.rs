@@ -21,7 +21,7 @@ use crate::sql::{Row, Tx, Value};
 use crate::{ClockReading, StoreError};
 use skills_base::sync::MutexExt as _;
 
-type Sent<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
+type QueryFuture<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
 
 /// What a transaction may do and see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,14 +77,14 @@ pub(super) struct Transaction {
     mode: Mode,
     now: Arc<OnceLock<i64>>,
     shared: Arc<Shared>,
-    unanswered: Mutex<VecDeque<(&'static str, Sent<u64>)>>,
+    unanswered: Mutex<VecDeque<(&'static str, QueryFuture<u64>)>>,
     /// Whether the statements failed in a way that a retry may resolve.
     is_repeatable: AtomicBool,
     records_events: AtomicBool,
 }
 
 /// Sends a request, which is written when the future is first polled.
-async fn send<T>(sent: &mut Sent<T>) -> Option<Result<T, tokio_postgres::Error>> {
+async fn send<T>(sent: &mut QueryFuture<T>) -> Option<Result<T, tokio_postgres::Error>> {
     match poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,
@@ -149,7 +149,7 @@ impl Transaction {
     }
 
     /// Sends a request whose response is awaited later.
-    async fn start(&self, action: &'static str, mut sent: Sent<u64>) -> Result<(), StoreError> {
+    async fn start(&self, action: &'static str, mut sent: QueryFuture<u64>) -> Result<(), StoreError> {
         match send(&mut sent).await {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
@@ -161,7 +161,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn unanswered(&self) -> std::sync::MutexGuard<'_, VecDeque<(&'static str, Sent<u64>)>> {
+    fn unanswered(&self) -> std::sync::MutexGuard<'_, VecDeque<(&'static str, QueryFuture<u64>)>> {
         self.unanswered.locked()
     }
 
@@ -197,7 +197,7 @@ impl Transaction {
         // The shared statements use the parameter syntax of SQLite, `?1`; the server requires `$1`.
         let text = sql.replace('?', "$");
         let client = self.client()?;
-        let mut prepared: Sent<Statement> = Box::pin(async move {
+        let mut prepared: QueryFuture<Statement> = Box::pin(async move {
             if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await }
         });
         let prepared = if let Some(prepared) = send(&mut prepared).await {
@@ -237,7 +237,7 @@ impl Transaction {
         let mut sent = Vec::with_capacity(queries.len());
         for (statement, values) in queries {
             let client = self.client()?;
-            let mut query: Sent<Vec<tokio_postgres::Row>> =
+            let mut query: QueryFuture<Vec<tokio_postgres::Row>> =
                 Box::pin(async move { client.query(&statement, &parameters(&values)).await });
             let answered = send(&mut query).await;
             sent.push((query, answered));
@@ -260,7 +260,7 @@ impl Transaction {
         action: &'static str,
         sql: &str,
         values: Vec<Value<'static>>,
-    ) -> Result<Sent<u64>, StoreError> {
+    ) -> Result<QueryFuture<u64>, StoreError> {
         let (statement, client) = (self.prepare(action, sql, true).await?, self.client()?);
         Ok(Box::pin(async move { client.execute(&statement, &parameters(&values)).await }))
     }

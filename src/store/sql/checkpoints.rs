@@ -232,7 +232,11 @@ impl Chain {
     }
 }
 
-pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+pub(crate) async fn read_checkpoint<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    number: u64,
+) -> Result<Checkpoint, StoreError> {
     let rows = tx.query("read checkpoints", &chain_query(), values![run, number]).await?;
     end_of(run, number, rows)
 }

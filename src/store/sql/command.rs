@@ -10,7 +10,8 @@ use crate::{
     RunId, RunOptions, RunRecord, StoreError, expiry,
 };
 use skills_model::{
-    ApprovalReason, Command, Decision, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
+    ApprovalReason, Command, Decision, Expiry, Gate, RunState, Transition, TransitionError, Verdict,
+    transition,
 };
 
 /// A command with what is stored with it.
@@ -25,12 +26,12 @@ pub(crate) struct CommandRequest {
 pub(crate) async fn command<T: Tx>(
     tx: &T,
     run: &RunId,
-    order: &CommandRequest,
+    request: &CommandRequest,
 ) -> Result<CommandOutcome, StoreError> {
     let (recorded, replays) = get(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
-    let before = match order.command {
+    let before = match request.command {
         Command::Expire(_) => recorded,
         _ => as_of(recorded, replays, now_ms),
     };
@@ -43,13 +44,13 @@ pub(crate) async fn command<T: Tx>(
         event: None,
     };
     let mut earlier: Vec<RecordedDecision> = Vec::new();
-    let mut command = order.command.clone();
+    let mut command = request.command.clone();
     if let Some(decision) = command.decision_mut() {
         earlier = read::decisions(tx, run).await?;
         let decisions = earlier.iter().map(|decided| &decided.decision);
         *decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
         if !decision.answers(before.gate.as_ref())
-            && let Some(first) = repeats(tx, run, decision, order.record.as_ref(), &earlier).await?
+            && let Some(first) = repeats(tx, run, decision, request.record.as_ref(), &earlier).await?
         {
             return Ok(repeated(before, Some(first)));
         }
@@ -57,7 +58,7 @@ pub(crate) async fn command<T: Tx>(
     let next = transition(&run_snapshot(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = command.decision();
-    if next == Next::Unchanged {
+    if next == Transition::Unchanged {
         let first =
             decided.and_then(|decision| earlier.into_iter().rfind(|stored| stored.decision == *decision));
         return Ok(repeated(before, first));
@@ -71,11 +72,11 @@ pub(crate) async fn command<T: Tx>(
     }
     apply(tx, run, &next, decided, now_ms).await?;
     let mut events: Vec<NewEvent> = Vec::new();
-    let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
-    let is_endorsed = matches!(&next, Next::Move { gate: Some(Gate::Human { .. }), .. });
+    let by = request.record.as_ref().and_then(|record| record.approver.as_deref());
+    let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
     match &command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
-            let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
+            let record = request.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             tx.post(
                 "record a decision",
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -112,7 +113,7 @@ pub(crate) async fn command<T: Tx>(
             }
         }
         Command::Signal { name } => {
-            let payload = order.payload.clone().unwrap_or(Value::Null);
+            let payload = request.payload.clone().unwrap_or(Value::Null);
             let encoded = encode(&payload)?;
             ensure_signal_fits(tx, run, encoded.len()).await?;
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
@@ -130,9 +131,9 @@ pub(crate) async fn command<T: Tx>(
             events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
         }
         Command::Resume => {
-            let head = resume(tx, run, before.head, order.head).await?;
+            let head = resume(tx, run, before.head, request.head).await?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
-            if let Some(corrected) = &order.payload {
+            if let Some(corrected) = &request.payload {
                 data["corrected_inputs"] = corrected.clone();
                 // Only the corrected fields: their previous values are stored nowhere else.
                 data["inputs_before"] = corrected
@@ -172,7 +173,8 @@ pub(crate) async fn command<T: Tx>(
     if !after.state.is_active() {
         checkpoints::evict_newest(tx, run).await?;
     }
-    let effect = if next == Next::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
+    let effect =
+        if next == Transition::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
     let event = number.zip(events.into_iter().next());
     Ok(CommandOutcome { run: after, before: state, effect, expired, event })
 }
@@ -226,8 +228,9 @@ pub(crate) async fn annotate<T: Tx>(
 /// Records that a wait has expired.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get(tx, run).await?.0.options.on_expiry;
-    let order = CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
-    Ok(Box::pin(command(tx, run, &order)).await?.run)
+    let request =
+        CommandRequest { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    Ok(Box::pin(command(tx, run, &request)).await?.run)
 }
 
 /// Returns a refusal, with the decision that was recorded first if the question is no longer open.
@@ -274,7 +277,7 @@ async fn repeats<T: Tx>(
 /// Moves the head, and lets the steps that come after it run again: their records are kept and marked as superseded.
 async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
     let number = to.unwrap_or(head);
-    let checkpoint = checkpoints::one(tx, run, number).await?;
+    let checkpoint = checkpoints::read_checkpoint(tx, run, number).await?;
     let sql = format!(
         "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
         dialect::texts(T::POSTGRES, "?2")

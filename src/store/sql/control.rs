@@ -35,14 +35,18 @@ pub(crate) async fn control<T: Tx>(
     let before = find(tx, watched).await?;
     let now_ms = tx.now().await?.wall_ms;
     let before = before.map(|(run, replays)| as_of(run, replays, now_ms));
-    let outcome = match (&control.order, &before) {
+    let outcome = match (&control.command, &before) {
         (Err(why), _) => ControlOutcome::Refused(why.clone()),
         (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
-        (Ok((order, payload)), Some(before)) => {
-            let order =
-                CommandRequest { command: order.clone(), record: None, head: None, payload: payload.clone() };
-            match command(tx, watched, &order).await {
-                Ok(done) => ControlOutcome::Applied(did(&order.command, before, &done.run)),
+        (Ok((requested, payload)), Some(before)) => {
+            let request = CommandRequest {
+                command: requested.clone(),
+                record: None,
+                head: None,
+                payload: payload.clone(),
+            };
+            match command(tx, watched, &request).await {
+                Ok(done) => ControlOutcome::Applied(did(&request.command, before, &done.run)),
                 Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),
                 Err(error) => return Err(error),
             }

@@ -12,7 +12,7 @@ use crate::{
     EventKind, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, RunId, RunOptions, RunRecord,
     StoreError,
 };
-use skills_model::{Command, Next, RunState, allowed, transition};
+use skills_model::{Command, RunState, Transition, allowed, transition};
 
 /// Looks up the idempotency key and creates the run in one transaction.
 pub(crate) async fn launch<T: Tx>(tx: &T, launch: &Launch) -> Result<LaunchOutcome, StoreError> {
@@ -175,7 +175,7 @@ pub(crate) async fn fork<T: Tx>(
     let now_ms = tx.now().await?.wall_ms;
     let command = if paused { Command::Fork } else { Command::Replay };
     match transition(&run_snapshot(&from, replays), &command)? {
-        Next::NewRun { .. } => {}
+        Transition::NewRun { .. } => {}
         other => {
             return Err(failed("branch a run", &format!("the state machine answered {other:?}")));
         }
@@ -193,7 +193,7 @@ pub(crate) async fn fork<T: Tx>(
     if copied == 0 {
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
-    let done = checkpoints::one(tx, source, number).await?.done;
+    let done = checkpoints::read_checkpoint(tx, source, number).await?.done;
     // The numbers of its events begin at 1.
     let mut options = RunOptions { notified: None, notifying: Vec::new(), ..from.options.clone() };
     // The inputs are still those of who started the source.

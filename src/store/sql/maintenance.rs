@@ -156,7 +156,7 @@ pub(crate) const RULES: [(&str, &str); 7] = [
 ];
 
 /// Number of rows that are verified at a time.
-const VERIFIED: usize = 1000;
+const VERIFY_BATCH_ROWS: usize = 1000;
 
 /// Returns how many runs, checkpoints and contracts were modified after they were written.
 async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64, u64), StoreError> {
@@ -169,7 +169,7 @@ async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64, u64), StoreError> {
     loop {
         let sql = "SELECT inputs, NULL, inputs_digest, seq FROM runs
             WHERE inputs_digest IS NOT NULL AND seq > ?1 ORDER BY seq LIMIT ?2";
-        let mut rows = tx.query(action, sql, values![last, VERIFIED]).await?;
+        let mut rows = tx.query(action, sql, values![last, VERIFY_BATCH_ROWS]).await?;
         runs += count(&rows);
         let Some(row) = rows.last_mut() else { break };
         last = row.take(3)?;
@@ -178,7 +178,7 @@ async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64, u64), StoreError> {
     loop {
         let sql = "SELECT done, state, digest, run, number FROM checkpoints
             WHERE digest IS NOT NULL AND (run, number) > (?1, ?2) ORDER BY run, number LIMIT ?3";
-        let mut rows = tx.query(action, sql, values![&run, number, VERIFIED]).await?;
+        let mut rows = tx.query(action, sql, values![&run, number, VERIFY_BATCH_ROWS]).await?;
         checkpoints += count(&rows);
         let Some(row) = rows.last_mut() else { break };
         (run, number) = (row.take(3)?, row.take(4)?);
@@ -186,7 +186,7 @@ async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64, u64), StoreError> {
     let (mut contracts, mut last) = (0, String::new());
     loop {
         let sql = "SELECT digest, json FROM contracts WHERE digest > ?1 ORDER BY digest LIMIT ?2";
-        let mut rows = tx.query(action, sql, values![&last, VERIFIED]).await?;
+        let mut rows = tx.query(action, sql, values![&last, VERIFY_BATCH_ROWS]).await?;
         let is_as_written =
             |row: &Row| row.text(0) == row.json(1).map(|json| digest_of(&json)).ok().as_deref();
         contracts += rows.iter().filter(|row| !is_as_written(row)).count() as u64;

@@ -109,9 +109,9 @@ macro_rules! implement_store {
                 payload: Option<Value>,
             ) -> Result<CommandOutcome, StoreError> {
                 let run = run.clone();
-                let order = command::CommandRequest { command, record, head, payload };
+                let request = command::CommandRequest { command, record, head, payload };
                 let moved = $write!(self, tx => {
-                    let moved = command::command(tx, &run, &order).await;
+                    let moved = command::command(tx, &run, &request).await;
                     fail_point!("command-before-commit");
                     moved
                 });
@@ -176,7 +176,7 @@ macro_rules! implement_store {
 
             async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => checkpoints::one(tx, &run, number).await)
+                $read!(self, tx => checkpoints::read_checkpoint(tx, &run, number).await)
             }
 
             async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {

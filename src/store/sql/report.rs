@@ -10,7 +10,7 @@ use super::{Tx, checkpoints, dialect, values};
 use crate::{
     Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
 };
-use skills_model::{Command, Gate, Lease, Next, RunState, transition};
+use skills_model::{Command, Gate, Lease, RunState, Transition, transition};
 
 /// A worker's report and everything that belongs to it.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         apply(tx, run, &next, None, now_ms).await?;
     }
     events.extend(report.events.iter().cloned());
-    if let Next::Move { state, gate, .. } = &next {
+    if let Transition::Move { state, gate, .. } = &next {
         if !state.is_active() {
             checkpoints::evict_newest(tx, run).await?;
         }
@@ -45,7 +45,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
             RunState::Completed => {
                 let last = match &report.checkpoint {
                     Some(checkpoint) => checkpoint.clone(),
-                    None => checkpoints::one(tx, run, before.head).await?,
+                    None => checkpoints::read_checkpoint(tx, run, before.head).await?,
                 };
                 shown.outputs = Some(last.state["outputs"].clone());
                 shown.step = StepChange::To(None);
@@ -90,7 +90,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         .await?;
     }
     // A paused run starts nothing more; another attempt of a started step is not a new start.
-    let paused = matches!(next, Next::Move { paused: true, state, .. } if state.is_active());
+    let paused = matches!(next, Transition::Move { paused: true, state, .. } if state.is_active());
     for intent in &report.intents {
         if paused && !has_begun(tx, run, &intent.step).await? {
             continue;
@@ -170,8 +170,8 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
 }
 
 /// Returns whether the transition leaves a run unchanged: most reports end one step and start the next.
-fn is_unchanged(before: &RunRecord, next: &Next) -> bool {
-    let Next::Move { state, fence, lease, paused, gate } = next else { return true };
+fn is_unchanged(before: &RunRecord, next: &Transition) -> bool {
+    let Transition::Move { state, fence, lease, paused, gate } = next else { return true };
     (*state, *fence, *paused) == (before.state, before.fence, before.paused)
         && *lease != Lease::Release
         && gate.is_none()

@@ -11,7 +11,7 @@ use crate::{
     expiry,
 };
 use skills_base::nesting::{self, MAX_STORED_LEVELS};
-use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
+use skills_model::{Command, Decision, Gate, Lease, RunSnapshot, RunState, Transition, allowed, transition};
 
 /// The columns that [`record`] reads, in order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
@@ -57,7 +57,7 @@ const LISTED_DIGEST: usize = 30;
 const INPUTS: usize = 7;
 
 /// Index of the first of [`COUNTED_COLUMNS`].
-const COUNTED: usize = 30;
+const FIRST_COUNTED_COLUMN: usize = 30;
 
 /// Encodes a value that can be read again.
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
@@ -177,7 +177,7 @@ pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
 pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
-    let Ok(Next::Move { state, paused, gate, .. }) =
+    let Ok(Transition::Move { state, paused, gate, .. }) =
         transition(&run_snapshot(&run, replays), &Command::Expire(expiry))
     else {
         return run;
@@ -214,7 +214,7 @@ pub(super) struct LockedRun {
 
 impl LockedRun {
     /// Number of its columns.
-    pub const COLUMNS: usize = COUNTED + 4;
+    pub const COLUMNS: usize = FIRST_COUNTED_COLUMN + 4;
 
     /// Returns the columns to read it from.
     pub fn columns() -> String {
@@ -227,22 +227,22 @@ impl LockedRun {
     }
 
     pub fn read(mut row: Row) -> Result<Self, StoreError> {
-        let (events, lost_leases) = (row.take(COUNTED)?, row.take(COUNTED + 1)?);
-        let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(COUNTED + 2)?);
-        let appended = row.take(COUNTED + 3)?;
+        let (events, lost_leases) = (row.take(FIRST_COUNTED_COLUMN)?, row.take(FIRST_COUNTED_COLUMN + 1)?);
+        let inputs = (row.text(INPUTS).unwrap_or_default().to_owned(), row.take(FIRST_COUNTED_COLUMN + 2)?);
+        let appended = row.take(FIRST_COUNTED_COLUMN + 3)?;
         let (run, replays, unreadable) = record_or_damage(row)?;
         Ok(Self { run, replays, events, appended, lost_leases, inputs, unreadable })
     }
 
     /// Returns the next state of the run for a command.
-    pub fn transition(&self, command: &Command) -> Result<Next, StoreError> {
+    pub fn transition(&self, command: &Command) -> Result<Transition, StoreError> {
         Ok(transition(&run_snapshot(&self.run, self.replays), command)?)
     }
 
     /// Returns the run as [`apply`] changes it.
-    pub fn after(&self, next: &Next, now_ms: i64) -> RunRecord {
+    pub fn after(&self, next: &Transition, now_ms: i64) -> RunRecord {
         let mut run = self.run.clone();
-        let Next::Move { state, fence, lease, paused, gate } = next else { return run };
+        let Transition::Move { state, fence, lease, paused, gate } = next else { return run };
         if gate.is_some() {
             run.decided = None;
         }
@@ -365,11 +365,11 @@ pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
 pub(super) async fn apply<T: Tx>(
     tx: &T,
     run: &RunId,
-    next: &Next,
+    next: &Transition,
     decided: Option<&Decision>,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let Next::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
+    let Transition::Move { state, fence, lease, paused, gate } = next else { return Ok(false) };
     let gate = gate.as_ref().map(json::<Gate>).transpose()?;
     let decided = decided.map(json::<Decision>).transpose()?;
     tx.post(

@@ -13,7 +13,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 const PAUSES: [u64; 6] = [2, 4, 10, 30, 90, 270];
 
 /// How long writes are batched after the first one, which is reported at once.
-const GATHERED: Duration = Duration::from_millis(4);
+const BATCH_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Watches the log of a database until it is dropped.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl ChangeWatch {
                 let _ = tell.send(());
                 // Until they are read, the system merges identical events; otherwise a process that writes thousands of
                 // times a second would cause hundreds of wake-ups.
-                std::thread::sleep(GATHERED);
+                std::thread::sleep(BATCH_INTERVAL);
             }
             Ok(_) => {}
             Err(e) => tracing::warn!("watching the store's log: {e}"),

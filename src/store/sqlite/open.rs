@@ -72,7 +72,7 @@ impl Sqlite {
         clocks: impl Into<Clocks>,
     ) -> Result<Opened, StoreError> {
         let clocks = clocks.into();
-        let place = place_of(path);
+        let place = store_uri(path);
         let mut notices = Vec::new();
         let expected = match &options.known {
             Some(known) => known.id_at(path)?,
@@ -159,8 +159,8 @@ fn ensure_complete(path: &Path, place: &str) -> Result<(), StoreError> {
 /// Returns [`StoreError::Unavailable`] if a process has the store open, for a database of another program, and if a
 /// file cannot be renamed; or the [`StoreError`] of opening the new one.
 pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
-    ensure_closed(path, &format!("reset {}", place_of(path)))?;
-    ensure_own(path, &place_of(path))?;
+    ensure_closed(path, &format!("reset {}", store_uri(path)))?;
+    ensure_own(path, &store_uri(path))?;
     let clocks = clocks.into();
     let set_aside = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
     if let Some(known) = &options.known {
@@ -181,9 +181,9 @@ pub fn restore(
     options: &OpenOptions,
     clocks: impl Into<Clocks>,
 ) -> Result<Reset, StoreError> {
-    let action = format!("restore {}", place_of(path));
+    let action = format!("restore {}", store_uri(path));
     ensure_closed(path, &action)?;
-    ensure_own(path, &place_of(path))?;
+    ensure_own(path, &store_uri(path))?;
     let expected = options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten();
     ensure_backup(backup, expected.as_deref())?;
     let clocks = clocks.into();
@@ -209,7 +209,7 @@ pub fn restore(
 
 /// Checks that a file is a sound store, complete without a log, with the expected id if one is given.
 fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> {
-    let place = place_of(file);
+    let place = store_uri(file);
     let refused = |cause, reason: String| {
         Err(StoreError::Unavailable { cause, action: format!("check {place}"), reason })
     };
@@ -303,7 +303,7 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
 /// Records the store that is at a path now in place of the recorded one; returns its id.
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
-        let place = place_of(path);
+        let place = store_uri(path);
         return Err(StoreError::Unavailable {
             cause: Unavailability::Missing,
             action: format!("open {place}"),
@@ -337,7 +337,7 @@ pub fn has_existed(path: &Path, options: &OpenOptions) -> Result<bool, StoreErro
     Ok(options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten().is_some())
 }
 
-pub(super) fn place_of(path: &Path) -> String {
+pub(super) fn store_uri(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
@@ -361,7 +361,7 @@ pub(super) fn file_state(path: &Path) -> FileState {
 
 /// Ensures that there is a file that may be opened, creating it if allowed; returns whether it had content.
 fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> Result<bool, StoreError> {
-    let place = place_of(path);
+    let place = store_uri(path);
     let refused = |cause, reason: String| {
         Err(StoreError::Unavailable { cause, action: format!("open {place}"), reason })
     };

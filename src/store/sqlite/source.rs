@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::leftover::{check_leftover_log, has_log};
-use super::open::{FileState, ensure_closed, file_state, migrated_copy, place_of};
+use super::open::{FileState, ensure_closed, file_state, migrated_copy, store_uri};
 use super::{failed, reading, schema, tx};
 use crate::sql::Row;
 use crate::{StoreError, Unavailability};
@@ -59,7 +59,7 @@ impl Source {
     /// # Errors
     /// Returns [`StoreError::Unavailable`] or [`StoreError::Newer`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let place = place_of(path);
+        let place = store_uri(path);
         let refused = |cause, reason: &str| {
             Err(StoreError::Unavailable { cause, action: format!("open {place}"), reason: reason.to_owned() })
         };

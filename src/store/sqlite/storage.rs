@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode};
 
 use super::leftover::has_log;
-use super::open::place_of;
+use super::open::store_uri;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
 use super::{failed, reading};
@@ -16,7 +16,7 @@ use crate::{ClockReading, Health, QuickCheck, StoreError};
 use skills_base::private_files;
 
 /// Maximum number of problems reported by a quick check.
-const LISTED: u32 = 3;
+const MAX_PROBLEMS: u32 = 3;
 
 /// Interrupts the statements of a connection after a time limit. Returns whether the limit was reached, too.
 pub(super) fn within<T>(connection: &Connection, limit: Duration, work: impl FnOnce() -> T) -> (T, bool) {
@@ -38,7 +38,7 @@ pub(super) fn within<T>(connection: &Connection, limit: Duration, work: impl FnO
 /// Checks the pages until the time limit. Indexes are not compared with their tables, unlike in [`check`].
 pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<QuickCheck, StoreError> {
     let ((mut damage, broken_off), _) =
-        within(connection, patience, || damage(connection, &format!("PRAGMA quick_check({LISTED})")));
+        within(connection, patience, || damage(connection, &format!("PRAGMA quick_check({MAX_PROBLEMS})")));
     match broken_off {
         None => Ok(QuickCheck { damage, is_complete: true, other_roles: 0 }),
         Some(error) => match error.sqlite_error_code() {
@@ -77,7 +77,7 @@ pub fn damage_of(path: &Path) -> Vec<String> {
     if has_log(path) {
         return Vec::new();
     }
-    let place = place_of(path);
+    let place = store_uri(path);
     match reading(path, &place, true) {
         Ok(connection) => {
             let (mut damage, interrupted) = damage(&connection, "PRAGMA quick_check");

@@ -34,13 +34,13 @@ trait Work: Send {
 }
 
 /// A job with its last result.
-struct Writing<T, W, A> {
+struct SharedJob<T, W, A> {
     work: W,
     result: Result<T, StoreError>,
     answer: A,
 }
 
-impl<T, W, A> Work for Writing<T, W, A>
+impl<T, W, A> Work for SharedJob<T, W, A>
 where
     T: Send,
     W: FnMut(&Connection) -> Result<T, StoreError> + Send,
@@ -126,9 +126,9 @@ impl Writer {
             // The caller may be gone; the work is durable nevertheless.
             let _ = answer.send(result);
         };
-        let job = Job::Shared(Box::new(Writing { work, result: Err(gone()), answer }));
+        let job = Job::Shared(Box::new(SharedJob { work, result: Err(writer_stopped_error()), answer }));
         self.ask(job).await?;
-        answered.await.map_err(|_| gone())?
+        answered.await.map_err(|_| writer_stopped_error())?
     }
 
     /// Like [`Self::run`], without waiting; a failure is logged.
@@ -144,10 +144,10 @@ impl Writer {
                 tracing::warn!("{error}");
             }
         };
-        let job = Job::Shared(Box::new(Writing { work, result: Err(gone()), answer }));
-        self.jobs.as_ref().ok_or_else(gone)?.try_send(job).map_err(|refused| match refused {
+        let job = Job::Shared(Box::new(SharedJob { work, result: Err(writer_stopped_error()), answer }));
+        self.jobs.as_ref().ok_or_else(writer_stopped_error)?.try_send(job).map_err(|refused| match refused {
             TrySendError::Full(_) => failed("write to the store".into(), &"too many pending writes"),
-            TrySendError::Closed(_) => gone(),
+            TrySendError::Closed(_) => writer_stopped_error(),
         })
     }
 
@@ -161,16 +161,16 @@ impl Writer {
             let _ = answer.send(work(connection));
         })))
         .await?;
-        answered.await.map_err(|_| gone())?
+        answered.await.map_err(|_| writer_stopped_error())?
     }
 
     async fn ask(&self, job: Job) -> Result<(), StoreError> {
-        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
-        jobs.send(job).await.map_err(|_| gone())
+        let jobs = self.jobs.as_ref().ok_or_else(writer_stopped_error)?;
+        jobs.send(job).await.map_err(|_| writer_stopped_error())
     }
 }
 
-fn gone() -> StoreError {
+fn writer_stopped_error() -> StoreError {
     failed("write to the store".into(), &"the writer has stopped; see the log")
 }
 
@@ -375,11 +375,13 @@ mod tests {
             let (queued, is_queued) = std::sync::mpsc::channel();
             let insert = |job: i64| {
                 writer.run(move |connection| {
-                    connection.execute("INSERT INTO t VALUES (?1)", [job]).map_err(|_| super::gone())?;
-                    if job == failing { Err(super::gone()) } else { Ok(job) }
+                    connection
+                        .execute("INSERT INTO t VALUES (?1)", [job])
+                        .map_err(|_| super::writer_stopped_error())?;
+                    if job == failing { Err(super::writer_stopped_error()) } else { Ok(job) }
                 })
             };
-            let blocked = writer.alone(move |_| is_queued.recv().map_err(|_| super::gone()));
+            let blocked = writer.alone(move |_| is_queued.recv().map_err(|_| super::writer_stopped_error()));
             let jobs = futures::future::join_all((0..4).map(insert));
             let release = async { queued.send(()).unwrap() };
             let (blocked, written, ()) = futures::join!(blocked, jobs, release);
@@ -406,7 +408,9 @@ mod tests {
         let insert = async || {
             let written = writer
                 .run(|connection| {
-                    connection.execute("INSERT INTO t VALUES (1)", []).map_err(|_| super::gone())
+                    connection
+                        .execute("INSERT INTO t VALUES (1)", [])
+                        .map_err(|_| super::writer_stopped_error())
                 })
                 .await;
             if !other.is_autocommit() {

@@ -519,8 +519,8 @@ mod tests {
         let now = Instant::now();
         let mut app = app(false, now);
         let run = RunId("0198a1b2".to_owned());
-        let order = Box::new(RunCommand::Cancel { by: None });
-        let request = RunRequest::Order { run: run.clone(), order, ticket: 1 };
+        let command = Box::new(RunCommand::Cancel { by: None });
+        let request = RunRequest::Command { run: run.clone(), command, ticket: 1 };
         app.executor.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
         app.executor.leave(now);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
@@ -529,7 +529,8 @@ mod tests {
         assert!(screen.contains("not yet acknowledged"), "{screen}");
         assert!(!app.take_commands().contains(&crate::app::AppCommand::Quit));
         app.executor.screen.overlays.top = None;
-        let answer = RunResponse::Ordered(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
+        let answer =
+            RunResponse::CommandDone(1, run, Err(Error::new(Code::InvalidTransition, "it has ended")));
         app.handle(AppEvent::Answer(PaneId::Runs, Message::Run(answer)), now);
         app.executor.leave(now);
         assert!(app.take_commands().contains(&crate::app::AppCommand::Quit));

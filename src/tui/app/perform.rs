@@ -262,7 +262,7 @@ impl Executor {
                 if let Effect::Discover { generation, .. } = effect {
                     self.newest.insert(pane, generation);
                 }
-                if matches!(effect, Effect::Run(RunRequest::Order { .. })) {
+                if matches!(effect, Effect::Run(RunRequest::Command { .. })) {
                     screen.connection.sent();
                 }
                 self.commands.push(AppCommand::Call(pane, effect));

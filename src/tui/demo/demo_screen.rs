@@ -55,8 +55,8 @@ impl DemoScreen {
     }
 
     /// Returns the steps that did not reach the state they waited for.
-    pub fn missed(&self) -> &[String] {
-        self.player.missed()
+    pub fn missed_steps(&self) -> &[String] {
+        self.player.missed_steps()
     }
 
     /// Returns when it next acts without input.

@@ -49,7 +49,7 @@ pub struct Player {
     failed: Option<String>,
     rested: bool,
     /// Steps that did not reach the state they waited for.
-    missed: Vec<String>,
+    missed_steps: Vec<String>,
     /// Whether it played automatically to its end.
     ended: bool,
 }
@@ -78,7 +78,7 @@ impl Player {
             looking: None,
             failed: None,
             rested: false,
-            missed: Vec::new(),
+            missed_steps: Vec::new(),
             ended: false,
         }
     }
@@ -89,8 +89,8 @@ impl Player {
     }
 
     /// Returns the steps that did not reach the state they waited for, each with that text.
-    pub fn missed(&self) -> &[String] {
-        &self.missed
+    pub fn missed_steps(&self) -> &[String] {
+        &self.missed_steps
     }
 
     pub fn play(&self) -> &DemoOptions {
@@ -182,7 +182,7 @@ impl Player {
                     self.since = now;
                 } else if now > self.since + WAIT_TIMEOUT {
                     let why = format!("timed out waiting for {until:?}");
-                    self.missed.push(format!("step {}: {why}", self.started));
+                    self.missed_steps.push(format!("step {}: {why}", self.started));
                     self.failed = Some(why);
                     self.waiting.clear();
                 }
@@ -309,12 +309,12 @@ mod tests {
         screen
     }
 
-    const TWO: &str =
+    const TWO_STEP_SCRIPT: &str =
         "title: t\nsteps:\n- say: a\n  do: ['2', {type: hi}, {until: found}, enter]\n- say: b\n";
 
     #[test]
     fn inputs_come_in_order_and_wait_for_the_screen() {
-        let (mut player, now) = player(TWO);
+        let (mut player, now) = player(TWO_STEP_SCRIPT);
         assert_eq!(player.next(now, true, &screen("")), None);
         player.forward(now);
         let code = |player: &mut Player, at, is_idle, text: &str| {
@@ -339,7 +339,7 @@ mod tests {
         player.forward(now);
         assert_eq!(player.next(now + WAIT_TIMEOUT * 2, true, &screen("")), None);
         assert!(player.failed.as_deref().is_some_and(|why| why.contains("never")));
-        assert!(player.missed()[0].contains("step 1"), "{:?}", player.missed());
+        assert!(player.missed_steps()[0].contains("step 1"), "{:?}", player.missed_steps());
         player.forward(now);
         assert_eq!((player.step(), player.failed.clone()), (Some(1), None));
     }
@@ -357,13 +357,13 @@ mod tests {
         player.tick(now + pause * 2 + pause / 2);
         assert!(!player.ended(), "the last step is seen as long as the others");
         player.tick(now + pause * 3);
-        assert!(player.ended() && player.missed().is_empty());
+        assert!(player.ended() && player.missed_steps().is_empty());
         assert_eq!(player.wake(now), None);
     }
 
     #[test]
     fn keys_are_shown_at_every_width() {
-        let (player, _) = player(TWO);
+        let (player, _) = player(TWO_STEP_SCRIPT);
         let themes = crate::theme::Themes::shipped().unwrap();
         let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();
         let glyphs = crate::glyphs::UNICODE;

@@ -38,7 +38,13 @@ fn type_text(form: &mut Form, text: &str) {
     text.chars().for_each(|letter| press(form, KeyCode::Char(letter)));
 }
 
-fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> (String, Option<Position>) {
+fn screen_text(
+    form: &mut Form,
+    width: u16,
+    height: u16,
+    roomy: bool,
+    ascii: bool,
+) -> (String, Option<Position>) {
     let theme = Theme::shipped(if ascii { "mono" } else { "dark" }, Depth::True).unwrap();
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
     let keymap = crate::keymap::Keymap::shipped().unwrap();
@@ -63,7 +69,7 @@ fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> 
 fn form_shows_expected_and_parsed_values() {
     let mut form = Form::new(&fields(), &Map::new());
     assert_eq!(form.focused(), Some("threshold"), "what has to be given comes first");
-    insta::assert_snapshot!("form-empty", drawn(&mut form, 60, 14, true, false).0);
+    insta::assert_snapshot!("form-empty", screen_text(&mut form, 60, 14, true, false).0);
     type_text(&mut form, "0.8");
     form.act(Action::Submit);
     type_text(&mut form, "date, amount, vat");
@@ -76,7 +82,7 @@ fn form_shows_expected_and_parsed_values() {
     form.act(Action::Submit);
     press(&mut form, KeyCode::Char('y'));
     assert_eq!(form.act(Action::Submit), FormOutcome::After);
-    insta::assert_snapshot!("form-filled", drawn(&mut form, 60, 14, true, false).0);
+    insta::assert_snapshot!("form-filled", screen_text(&mut form, 60, 14, true, false).0);
     let why = "not valid JSON: expected `:`, column 9".to_owned();
     assert_eq!(form.values(), Err(vec![Problem { field: "limits".to_owned(), why }]));
     assert!(form.focus_on("limits"));
@@ -92,18 +98,18 @@ fn form_shows_expected_and_parsed_values() {
 fn invalid_values_are_reported_at_their_field() {
     let mut form = Form::new(&fields(), &Map::new());
     assert!(
-        !drawn(&mut form, 60, 14, true, false).0.contains("is required"),
+        !screen_text(&mut form, 60, 14, true, false).0.contains("is required"),
         "the field was not visited yet"
     );
     assert!(!form.check(), "submitting reports what is missing");
-    let (screen, cursor) = drawn(&mut form, 60, 14, true, false);
+    let (screen, cursor) = screen_text(&mut form, 60, 14, true, false);
     assert!(screen.contains("is required"), "{screen}");
     assert_eq!(cursor.map(|at| at.y), Some(0));
     type_text(&mut form, "0,8");
-    assert!(drawn(&mut form, 60, 14, true, false).0.contains("use a decimal point, not a comma"));
+    assert!(screen_text(&mut form, 60, 14, true, false).0.contains("use a decimal point, not a comma"));
     press(&mut form, KeyCode::Backspace);
     press(&mut form, KeyCode::Backspace);
-    assert!(drawn(&mut form, 60, 14, true, false).0.contains("number ✓") && form.check());
+    assert!(screen_text(&mut form, 60, 14, true, false).0.contains("number ✓") && form.check());
 }
 
 #[test]
@@ -114,9 +120,9 @@ fn core_errors_stay_until_the_value_changes() {
         ("target".to_owned(), "holds no rows".to_owned()),
     ]);
     assert_eq!(foreign, [("target".to_owned(), "holds no rows".to_owned())]);
-    assert!(drawn(&mut form, 60, 14, true, false).0.contains("must be below 1"));
+    assert!(screen_text(&mut form, 60, 14, true, false).0.contains("must be below 1"));
     type_text(&mut form, "0");
-    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("must be below 1"));
+    assert!(!screen_text(&mut form, 60, 14, true, false).0.contains("must be below 1"));
 }
 
 #[test]
@@ -153,13 +159,13 @@ fn form_opened_with_values_marks_corrections() {
 #[test]
 fn focused_field_stays_visible_in_a_small_area() {
     let mut form = Form::new(&fields(), &Map::new());
-    insta::assert_snapshot!("form-small", drawn(&mut form, 38, 3, false, true).0);
+    insta::assert_snapshot!("form-small", screen_text(&mut form, 38, 3, false, true).0);
     form.last();
-    let (screen, cursor) = drawn(&mut form, 38, 3, false, true);
+    let (screen, cursor) = screen_text(&mut form, 38, 3, false, true);
     assert!(screen.contains("strict") && !screen.contains("thre"), "{screen}");
     assert_eq!(cursor, None, "a choice has no cursor");
     assert_eq!(form.act(Action::PageUp), FormOutcome::Stayed);
-    assert!(drawn(&mut form, 38, 3, false, true).0.contains("thre"));
+    assert!(screen_text(&mut form, 38, 3, false, true).0.contains("thre"));
     assert_eq!(form.act(Action::PreviousPart), FormOutcome::Before);
 }
 
@@ -167,7 +173,7 @@ fn focused_field_stays_visible_in_a_small_area() {
 fn clicks_select_fields_choices_and_text_positions() {
     let mut form = Form::new(&fields(), &Map::new());
     type_text(&mut form, "123");
-    let (screen, _) = drawn(&mut form, 60, 14, true, false);
+    let (screen, _) = screen_text(&mut form, 60, 14, true, false);
     let row = screen.lines().position(|line| line.contains("warning")).unwrap();
     let column = screen.lines().nth(row).unwrap().split("warning").next().unwrap().chars().count();
     assert_eq!(form.click(Position::new(column as u16, row as u16)), Some(true));

@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    fn drawn(text: &mut Text, width: u16, height: u16) -> (Vec<String>, Option<Position>) {
+    fn draw_rows(text: &mut Text, width: u16, height: u16) -> (Vec<String>, Option<Position>) {
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
         let at = text.draw(buf.area, &mut buf, Style::new());
         let row = |y| (0..width).map(|x| buf[(x, y)].symbol().to_owned()).collect::<String>();
@@ -333,12 +333,12 @@ mod tests {
     #[test]
     fn long_texts_wrap_at_spaces_and_the_cursor_stays_visible() {
         let mut text = Text::new("rows of the table in the pdf");
-        let (rows, at) = drawn(&mut text, 12, 2);
+        let (rows, at) = draw_rows(&mut text, 12, 2);
         assert_eq!(rows, ["table in", "the pdf"]);
         assert_eq!(at, Some(Position::new(7, 1)));
         assert_eq!(text.height(12), 3);
         assert!(text.by_row(false) && text.by_row(false) && !text.by_row(false));
-        assert_eq!(drawn(&mut text, 12, 2).0, ["rows of the", "table in"]);
+        assert_eq!(draw_rows(&mut text, 12, 2).0, ["rows of the", "table in"]);
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn a_click_finds_the_character_under_it_on_every_row() {
         let mut text = Text::new("日本語 table of\nrows");
-        drawn(&mut text, 10, 3);
+        draw_rows(&mut text, 10, 3);
         text.click(Position::new(2, 0));
         assert_eq!(text.cursor, "日".len());
         text.click(Position::new(9, 2));

@@ -67,7 +67,7 @@ impl Form {
         let away = FormState { focused: false, ..look };
         let inner = width.saturating_sub(look.label + 2);
         let note = |entry: &Entry| {
-            let said = about(entry, true)?;
+            let said = help_text(entry, true)?;
             let rows = wrap_to(&[Seg::new(said, Role::Muted)], inner, NOTE_ROWS, "…").len();
             Some(if look.roomy && rows == 1 { 0 } else { rows })
         };
@@ -151,7 +151,7 @@ impl Form {
             _ if !focused => (None, false),
             _ => {
                 let empty = matches!(&entry.control, Control::Text(text) if text.is_empty());
-                (about(entry, empty), false)
+                (help_text(entry, empty), false)
             }
         };
         let note = said.map_or_else(Vec::new, |said| {
@@ -182,7 +182,7 @@ impl FieldPlacement {
 }
 
 /// Returns the note below the focused field.
-fn about(entry: &Entry, empty: bool) -> Option<String> {
+fn help_text(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
     let takes = takes.then(|| "Press Right to edit the default.".to_owned());
     let described = entry.field.description.as_deref().map(shown);

@@ -100,8 +100,8 @@ impl Chooser {
             })
             .collect();
         ranked.sort_by_key(|(name, score, at)| (*name, std::cmp::Reverse(*score), *at));
-        if ranked.first().is_some_and(|best| best.0 < SCATTERED) {
-            ranked.retain(|one| one.0 < SCATTERED);
+        if ranked.first().is_some_and(|best| best.0 < SCATTERED_RANK) {
+            ranked.retain(|one| one.0 < SCATTERED_RANK);
         }
         self.shown = ranked.into_iter().map(|(.., at)| at).collect();
         // Without a filter all entries are shown, with the cursor on the current value.
@@ -111,17 +111,17 @@ impl Chooser {
 }
 
 /// The rank of [`named`] for a name that contains the letters of a text scattered.
-const SCATTERED: u8 = 3;
+const SCATTERED_RANK: u8 = 3;
 
 /// Ranks how an entry matches the input: by its full name, by a prefix, by a part, or by scattered letters.
 pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     match wanted {
-        "" => SCATTERED,
+        "" => SCATTERED_RANK,
         _ if names.iter().any(|name| name == wanted) => 0,
         _ if names.iter().any(|name| name.starts_with(wanted)) => 1,
         _ if names.iter().any(|name| name.contains(wanted)) => 2,
-        _ => SCATTERED,
+        _ => SCATTERED_RANK,
     }
 }
 

@@ -688,7 +688,7 @@ mod tests {
         view.key(KeyEvent::new(KeyCode::Null, KeyModifiers::NONE), Some(action))
     }
 
-    fn drawn(view: &mut ClientsView, width: u16, height: u16) -> String {
+    fn screen_text(view: &mut ClientsView, width: u16, height: u16) -> String {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
         let area = buf.area;
@@ -705,15 +705,15 @@ mod tests {
     #[test]
     fn four_clients_fit_80_columns_and_all_200() {
         let mut view = opened();
-        let narrow = drawn(&mut view, 80, 23);
+        let narrow = screen_text(&mut view, 80, 23);
         assert!(narrow.contains("clients 1 to 4 of 8") && !narrow.contains("Gemini CLI"), "{narrow}");
         for _ in 0..7 {
             act(&mut view, Action::Right);
         }
-        let scrolled = drawn(&mut view, 80, 23);
+        let scrolled = screen_text(&mut view, 80, 23);
         assert!(scrolled.contains("OpenCode") && !scrolled.contains("Claude Code"), "{scrolled}");
         assert!(scrolled.contains("billing"), "the names of the skills stay: {scrolled}");
-        let wide = drawn(&mut view, 200, 59);
+        let wide = screen_text(&mut view, 200, 59);
         assert!(CLIENTS.iter().all(|name| wide.contains(name)), "{wide}");
         assert!(!wide.contains(" of 8"), "{wide}");
     }
@@ -722,7 +722,7 @@ mod tests {
     fn cell_under_the_cursor_shows_its_reason() {
         let mut view = opened();
         act(&mut view, Action::Right);
-        let screen = drawn(&mut view, 120, 39);
+        let screen = screen_text(&mut view, 120, 39);
         assert!(screen.contains("[◐ 3]"), "{screen}");
         assert!(screen.contains("billing in Codex 1.18.33"), "{screen}");
         assert!(screen.contains("truncated to 3 of 8 words"), "{screen}");
@@ -731,7 +731,7 @@ mod tests {
         let skill = SkillId::new("billing");
         assert_eq!(effects, Outcome::Request(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
         view.on_message(&Message::Visibility(Some(skill), Ok(report())));
-        let screen = drawn(&mut view, 120, 39);
+        let screen = screen_text(&mut view, 120, 39);
         assert!(screen.contains("What Codex shows"), "{screen}");
         assert!(screen.contains("Creates bills for customers. Not for subscriptions."), "{screen}");
         assert_eq!(act(&mut view, Action::Back), Outcome::Stay);
@@ -743,11 +743,11 @@ mod tests {
         let mut view = opened();
         act(&mut view, Action::Filter);
         view.paste("sub");
-        let screen = drawn(&mut view, 120, 39);
+        let screen = screen_text(&mut view, 120, 39);
         assert!(screen.contains("subs") && !screen.contains("invoices"), "{screen}");
         assert_eq!(view.row().map(|row| row.skill_id.as_str()), Some("subs"));
         act(&mut view, Action::Back);
-        assert!(drawn(&mut view, 120, 39).contains("invoices"));
+        assert!(screen_text(&mut view, 120, 39).contains("invoices"));
     }
 
     #[test]

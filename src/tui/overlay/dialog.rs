@@ -12,7 +12,7 @@ mod proposal;
 mod run_command;
 mod script;
 
-pub use prompt::{NAME_OF_EXPORT, PromptKind, name_of_script};
+pub use prompt::{EXPORT_DRAFT_KEY, PromptKind, name_of_script};
 pub use proposal::ProposalCommand;
 
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl DialogSpec {
 }
 
 /// Returns the name of a decision's draft.
-pub fn name_of_decision(run: &RunId) -> String {
+pub fn decision_draft_key(run: &RunId) -> String {
     format!("decide {run}")
 }
 

@@ -31,7 +31,7 @@ const TWO_COLUMNS: u16 = 100;
 
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drafting {
+pub struct DescriptionEdit {
     pub skill_id: SkillId,
     pub texts: StatedTexts,
     pub digest: Digest,
@@ -43,7 +43,7 @@ pub struct Drafting {
     pub intent: Option<String>,
 }
 
-impl Drafting {
+impl DescriptionEdit {
     /// Creates it from a skill of the catalog.
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
@@ -78,7 +78,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of(skill: &Drafting) -> Self {
+    fn of(skill: &DescriptionEdit) -> Self {
         let texts = [
             Text::new(skill.proposed.as_deref().unwrap_or(&skill.texts.description)),
             Text::new(&skill.name),
@@ -100,7 +100,7 @@ impl Fields {
         self.texts[DESCRIPTION].text()
     }
 
-    fn stated(&self) -> StatedTexts {
+    fn stated_texts(&self) -> StatedTexts {
         let when_to_use = self.texts[WHEN_TO_USE].text().to_owned();
         StatedTexts { description: self.description().to_owned(), when_to_use }
     }
@@ -185,7 +185,7 @@ impl Fields {
         let cursor = text.draw(self.area, painter.buf, style);
         let mut y = area.y + 1 + height;
         let words = |text: &str| text.split_whitespace().count();
-        let stated = self.stated();
+        let stated = self.stated_texts();
         let (is_when, when) = (self.focus == WHEN_TO_USE, stated.when_to_use.chars().count());
         let (written, text) = if is_when {
             (&in_file.when_to_use, &stated.when_to_use)
@@ -339,7 +339,7 @@ impl FileChange {
 
 pub struct DraftEditor {
     pane: PaneId,
-    skill: Drafting,
+    skill: DescriptionEdit,
     fields: Fields,
     metrics: Metrics,
     /// Whether the next Ctrl-S writes: the diff is shown.
@@ -384,7 +384,7 @@ fn written_note(what: &str) -> Note {
 
 impl DraftEditor {
     /// Creates the editor and the request for the metrics of the current description.
-    pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
+    pub fn open(pane: PaneId, skill: DescriptionEdit) -> (Self, Effect) {
         let editor = Self {
             pane,
             fields: Fields::of(&skill),
@@ -404,11 +404,11 @@ impl DraftEditor {
     }
 
     fn is_changed(&self) -> bool {
-        self.fields.stated() != self.skill.texts
+        self.fields.stated_texts() != self.skill.texts
     }
 
     /// Returns which of name and tags differ: changes of these are measured, but not written.
-    fn unwritten(&self) -> Option<&'static str> {
+    fn unwritable_change(&self) -> Option<&'static str> {
         match (self.fields.name() != self.skill.name, self.fields.tags() != self.skill.tags) {
             (true, true) => Some("name and tags"),
             (true, false) => Some("name"),
@@ -419,7 +419,7 @@ impl DraftEditor {
 
     /// Returns the note that the figures count a change that is not written.
     fn unwritten_note(&self) -> Option<Note> {
-        let what = self.unwritten()?;
+        let what = self.unwritable_change()?;
         let text = format!("Not written: {what}. The figures count the change; make it in the file.");
         Some((text, Role::Warning))
     }
@@ -433,8 +433,8 @@ impl DraftEditor {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
                 description: Some(self.fields.description().to_owned()),
-                when_to_use: (self.fields.stated().when_to_use != self.skill.texts.when_to_use)
-                    .then(|| self.fields.stated().when_to_use),
+                when_to_use: (self.fields.stated_texts().when_to_use != self.skill.texts.when_to_use)
+                    .then(|| self.fields.stated_texts().when_to_use),
                 name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
                 tags: (self.fields.tags() != self.skill.tags).then(|| self.fields.tags()),
                 intent: self.skill.intent.clone(),
@@ -450,7 +450,7 @@ impl DraftEditor {
     fn changed(&mut self) -> Outcome {
         (self.confirming, self.written, self.not_written) = (false, None, None);
         self.expects_answer = false;
-        self.metrics.restart(&self.fields.stated());
+        self.metrics.restart(&self.fields.stated_texts());
         if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
             (self.metrics.stages, self.metrics.report) = (STAGES.len(), None);
@@ -465,7 +465,7 @@ impl DraftEditor {
         if self.fields.description().trim().is_empty() {
             return Outcome::Handled;
         }
-        self.metrics.restart(&self.fields.stated());
+        self.metrics.restart(&self.fields.stated_texts());
         Outcome::HandledWith(self.pane, vec![self.measure()])
     }
 
@@ -476,7 +476,7 @@ impl DraftEditor {
 
     /// Returns the texts to write.
     fn merged(&self) -> StatedTexts {
-        self.file.merge(&self.skill.texts, self.fields.stated())
+        self.file.merge(&self.skill.texts, self.fields.stated_texts())
     }
 
     /// Makes the texts in the file the base of the comparison; the entered text is kept. Returns whether the base
@@ -505,7 +505,7 @@ impl DraftEditor {
             *digest = skill.digest;
             return Outcome::Stay;
         }
-        let is_own = now.is_same(&self.fields.stated()) || now.is_same(&self.skill.texts);
+        let is_own = now.is_same(&self.fields.stated_texts()) || now.is_same(&self.skill.texts);
         // Unless a text was entered that could be lost, the file's is taken.
         if is_own || !self.is_changed() {
             (self.file.on_disk, self.file.is_refused) = (None, false);
@@ -523,7 +523,7 @@ impl DraftEditor {
     }
 
     fn save(&mut self) -> Outcome {
-        if let Some(what) = self.unwritten().filter(|_| !self.is_changed()) {
+        if let Some(what) = self.unwritable_change().filter(|_| !self.is_changed()) {
             let note = format!("only description and when-to-use are written; change {what} in the file");
             return Outcome::Request(self.pane, vec![Effect::Toast(note)]);
         }
@@ -546,7 +546,7 @@ impl DraftEditor {
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             shown: self.skill.digest,
-            texts: self.fields.stated(),
+            texts: self.fields.stated_texts(),
             earlier: self.file.versions.clone(),
         };
         Outcome::Request(self.pane, vec![write])
@@ -705,7 +705,7 @@ impl Overlay for DraftEditor {
 
     fn unsaved(&self) -> Option<String> {
         let skill = shown(self.skill.skill_id.as_str());
-        let is_unsaved = self.is_changed() || self.unwritten().is_some();
+        let is_unsaved = self.is_changed() || self.unwritable_change().is_some();
         is_unsaved.then(|| format!("The draft of {skill} is not saved."))
     }
 
@@ -753,7 +753,7 @@ impl Overlay for DraftEditor {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
         let pending =
             Pending { golden: self.metrics.is_golden_pending(), clauses: self.metrics.is_pending() };
-        let note = match self.unwritten() {
+        let note = match self.unwritable_change() {
             _ if pending.golden => "updating".to_owned(),
             _ if pending.clauses => "measuring clauses".to_owned(),
             _ if self.is_changed() => "unsaved".to_owned(),
@@ -853,7 +853,7 @@ mod tests {
     }
 
     fn editor() -> DraftEditor {
-        let skill = Drafting {
+        let skill = DescriptionEdit {
             skill_id: SkillId::new("statements"),
             texts: texts("Reads statements."),
             digest: Digest::of(b"Reads statements."),
@@ -1056,7 +1056,7 @@ mod tests {
         let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.name.as_deref(), Some("statementss"));
         assert_eq!(request.description.as_deref(), Some("Reads statements."));
-        assert_eq!((editor.is_changed(), editor.unwritten()), (false, Some("name")));
+        assert_eq!((editor.is_changed(), editor.unwritable_change()), (false, Some("name")));
     }
 
     #[test]
@@ -1159,7 +1159,7 @@ mod tests {
         editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
         let entered = "On bank statements.And receipts.";
         assert_eq!(
-            (editor.fields.description(), editor.fields.stated().when_to_use.as_str()),
+            (editor.fields.description(), editor.fields.stated_texts().when_to_use.as_str()),
             ("Reads all.", entered)
         );
     }

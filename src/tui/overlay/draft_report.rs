@@ -270,7 +270,7 @@ fn golden_items(
                 painter,
             ));
         }
-        if !split.is_telling() {
+        if !split.is_significant() {
             out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
         } else if let Some((text, role)) = held_out_result(split) {
             let gap = format!("{:+.3}", split.gap()).replace('-', painter.glyphs.minus);

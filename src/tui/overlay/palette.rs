@@ -43,7 +43,7 @@ pub struct SkillEntry {
 
 /// The entry of a palette row: an index into its commands or its skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum PaletteMatch {
     Command(usize),
     Skill(usize),
 }
@@ -53,7 +53,7 @@ pub struct Palette {
     /// Offered once a search text is entered.
     skills: Vec<SkillEntry>,
     /// Matches: available commands, skills, unavailable commands.
-    shown: Vec<Found>,
+    shown: Vec<PaletteMatch>,
     /// Index of the first skill in `shown`.
     skills_at: usize,
     /// Index of the first unavailable command in `shown`.
@@ -94,7 +94,7 @@ impl Palette {
         }
         scored.sort_unstable();
         self.skills_at = scored.iter().filter(|(blocked, ..)| !blocked).count();
-        let mut commands = scored.into_iter().map(|(.., at)| Found::Command(at));
+        let mut commands = scored.into_iter().map(|(.., at)| PaletteMatch::Command(at));
         self.shown = commands.by_ref().take(self.skills_at).collect();
         let skills = self.matching_skills();
         self.shown.extend(skills);
@@ -104,7 +104,7 @@ impl Palette {
     }
 
     /// Returns skills that match the input, best first: by full name, then by prefix, then by letters.
-    fn matching_skills(&mut self) -> Vec<Found> {
+    fn matching_skills(&mut self) -> Vec<PaletteMatch> {
         if self.fuzzy.is_empty() {
             return Vec::new();
         }
@@ -116,19 +116,19 @@ impl Palette {
             }
         }
         scored.sort_unstable();
-        scored.into_iter().map(|(.., at)| Found::Skill(at)).collect()
+        scored.into_iter().map(|(.., at)| PaletteMatch::Skill(at)).collect()
     }
 
-    fn selected(&self) -> Option<Found> {
+    fn selected(&self) -> Option<PaletteMatch> {
         self.shown.get(self.scroll.cursor).copied()
     }
 
     fn choose(&self) -> Outcome {
         match self.selected() {
-            Some(Found::Command(at)) if self.entries[at].blocked.is_none() => {
+            Some(PaletteMatch::Command(at)) if self.entries[at].blocked.is_none() => {
                 Outcome::Do(self.entries[at].action)
             }
-            Some(Found::Skill(at)) => Outcome::OpenSkill(self.skills[at].id.clone()),
+            Some(PaletteMatch::Skill(at)) => Outcome::OpenSkill(self.skills[at].id.clone()),
             _ => Outcome::Stay,
         }
     }
@@ -168,8 +168,8 @@ impl Palette {
 
     fn draw_row(&mut self, painter: &mut Painter<'_>, row: Rect, at: usize) {
         let entry = match self.shown[at] {
-            Found::Command(entry) => &self.entries[entry],
-            Found::Skill(skill) => {
+            PaletteMatch::Command(entry) => &self.entries[entry],
+            PaletteMatch::Skill(skill) => {
                 let selected = at == self.scroll.cursor;
                 if selected {
                     painter.band(row, Role::Selection);
@@ -224,8 +224,8 @@ impl Overlay for Palette {
             Some(Action::Open) => return self.choose(),
             Some(Action::Complete) => {
                 let name = self.selected().map(|found| match found {
-                    Found::Command(at) => self.entries[at].name.clone(),
-                    Found::Skill(at) => self.skills[at].name.clone(),
+                    PaletteMatch::Command(at) => self.entries[at].name.clone(),
+                    PaletteMatch::Skill(at) => self.skills[at].name.clone(),
                 });
                 if let Some(name) = name {
                     self.field.set(&name);
@@ -316,8 +316,8 @@ impl Overlay for Palette {
             painter.put(inside.x, top, "no matching command or skill", Role::Muted, inside.width);
         }
         let note = self.selected().map(|found| match found {
-            Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
-            Found::Skill(at) => (self.skills[at].name.clone(), self.skills[at].description.as_str()),
+            PaletteMatch::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
+            PaletteMatch::Skill(at) => (self.skills[at].name.clone(), self.skills[at].description.as_str()),
         });
         if let Some((name, does)) = note {
             let name = Seg::new(name, Role::Text);
@@ -387,7 +387,7 @@ mod tests {
         );
         assert_eq!(palette.shown.len(), 2, "nothing is typed");
         type_text(&mut palette, "sor");
-        assert_eq!(palette.shown, [Found::Skill(1), Found::Skill(0), Found::Command(0)]);
+        assert_eq!(palette.shown, [PaletteMatch::Skill(1), PaletteMatch::Skill(0), PaletteMatch::Command(0)]);
         assert_eq!(palette.choose(), Outcome::OpenSkill(SkillId::new("sort")));
     }
 

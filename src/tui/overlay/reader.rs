@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use serde_json::Value;
 
-use super::{Drafting, Hint, Outcome, Overlay, frame};
+use super::{DescriptionEdit, Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::field::Field;
 use crate::glyphs::{Glyphs, UNICODE};
@@ -46,7 +46,7 @@ pub struct Reading {
     /// Parts below both, which stay visible if there is enough space.
     pub foot: Vec<Passage>,
     /// The skill whose description can be edited from here.
-    pub draft: Option<Drafting>,
+    pub draft: Option<DescriptionEdit>,
     /// Whether the text is being computed, and another one with the same title replaces it.
     pub is_pending: bool,
 }

@@ -135,7 +135,7 @@ fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
 /// Returns the glyphs of the signals in a bar of whole cells.
 pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
     match painter.theme.bars {
-        _ if lettered(painter) => LETTERS,
+        _ if uses_letters(painter) => LETTERS,
         BarStyle::Shades => SHADES,
         BarStyle::Eighths | BarStyle::Letters => ["▆"; 5],
     }
@@ -173,14 +173,14 @@ fn draw_cells(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums, si
 }
 
 /// Returns whether signals are distinguished by letters: then a legend needs a space between letter and name.
-pub fn lettered(painter: &Painter<'_>) -> bool {
+pub fn uses_letters(painter: &Painter<'_>) -> bool {
     painter.theme.bars == BarStyle::Letters || painter.glyphs.ascii
 }
 
 /// Draws the glyph of a signal before its name in a legend.
 pub fn legend(painter: &mut Painter<'_>, x: u16, y: u16, signal: usize) {
     let sign = match painter.theme.bars {
-        _ if lettered(painter) => LETTERS[signal],
+        _ if uses_letters(painter) => LETTERS[signal],
         BarStyle::Shades => SHADES[signal],
         BarStyle::Eighths | BarStyle::Letters => painter.glyphs.gutter,
     };

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::bars::{CellRange, legend, lettered, stacked};
+use super::bars::{CellRange, legend, stacked, uses_letters};
 use super::format::{plain_score, score};
 use super::painter::Painter;
 use super::text_width::{cells, cut_end, shown};
@@ -113,7 +113,7 @@ pub fn row_scale(rows: &[Row]) -> f64 {
 /// Draws the breakdown with all columns; returns the number of rows.
 pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
     let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), painter);
-    let columns = if lettered(painter) { LETTERED } else { COLUMNS };
+    let columns = if uses_letters(painter) { LETTERED } else { COLUMNS };
     let fixed: u16 = columns.iter().sum();
     let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let word = longest.clamp(9, 18).min(area.width.saturating_sub(fixed + 6)).max(5);
@@ -125,7 +125,7 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
         })
         .collect();
     let mut y = area.y;
-    let gap = if lettered(painter) { 2 } else { 1 };
+    let gap = if uses_letters(painter) { 2 } else { 1 };
     for (signal, head) in HEADS.iter().enumerate() {
         let head = if gap == 2 && signal == 3 { "sem" } else { head };
         let start = painter.right(ends[signal], y, head, Role::Muted);
@@ -192,7 +192,7 @@ pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, wit
     }
     if with_legend && y < area.bottom() {
         let mut x = area.x;
-        let gap = if lettered(painter) { 2 } else { 1 };
+        let gap = if uses_letters(painter) { 2 } else { 1 };
         let names = ["name", "descr", "body", "sem", "rule"];
         let wide = names.iter().map(|name| cells(name) + gap + 2).sum::<u16>() - 2 <= area.width;
         for (signal, name) in names.iter().enumerate() {

@@ -203,7 +203,7 @@ fn across(
 mod tests {
     use super::*;
 
-    fn drawn(before: &[Vec<usize>]) -> Vec<String> {
+    fn dag_rows(before: &[Vec<usize>]) -> Vec<String> {
         let heights = vec![1; before.len()];
         let rows = rows(before, &heights, 8, false).unwrap();
         let sign = |row: &DagRow| {
@@ -218,30 +218,30 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_lane() {
-        assert_eq!(drawn(&[vec![], vec![0], vec![1]]), ["a", "b", "c"]);
+        assert_eq!(dag_rows(&[vec![], vec![0], vec![1]]), ["a", "b", "c"]);
     }
 
     #[test]
     fn parallel_branches_are_side_by_side_and_join() {
-        let said = drawn(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
+        let said = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
         assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "│ │ e", "├─┴─┘", "f"]);
     }
 
     #[test]
     fn redundant_edge_is_not_drawn() {
-        assert_eq!(drawn(&[vec![], vec![0], vec![0, 1]]), ["a", "b", "c"]);
+        assert_eq!(dag_rows(&[vec![], vec![0], vec![0, 1]]), ["a", "b", "c"]);
     }
 
     #[test]
     fn a_lane_that_only_passes_is_crossed() {
         // a feeds b, c, d; e needs b and d, f needs c and e.
-        let said = drawn(&[vec![], vec![0], vec![0], vec![0], vec![1, 3], vec![2, 4]]);
+        let said = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![1, 3], vec![2, 4]]);
         assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "├─┼─┘", "e │", "├─┘", "f"]);
     }
 
     #[test]
     fn step_is_drawn_after_its_dependencies_and_cycles_are_not() {
-        assert_eq!(drawn(&[vec![1], vec![]]), ["b", "a"]);
+        assert_eq!(dag_rows(&[vec![1], vec![]]), ["b", "a"]);
         assert_eq!(rows(&[vec![1], vec![0]], &[1, 1], 8, false), None);
         assert_eq!(rows(&[vec![], vec![0], vec![0], vec![0]], &[1; 4], 2, false), None);
     }

@@ -160,15 +160,15 @@ fn dense(value: &Value, width: u16) -> Vec<String> {
 /// Indentation of nested JSON.
 const INSIDE: usize = 2;
 /// Maximum nesting depth; deeper values are on one line, to be wrapped.
-const DEEPEST: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {
     let indent = " ".repeat(INSIDE * depth);
     let line = shown(&format!("{name}{}{behind}", flat(value)));
     let fits = usize::from(cells(&line)) + indent.len() <= usize::from(width);
     let (open, close) = match value {
-        Value::Array(items) if !items.is_empty() && !fits && depth < DEEPEST => ('[', ']'),
-        Value::Object(map) if !map.is_empty() && !fits && depth < DEEPEST => ('{', '}'),
+        Value::Array(items) if !items.is_empty() && !fits && depth < MAX_DEPTH => ('[', ']'),
+        Value::Object(map) if !map.is_empty() && !fits && depth < MAX_DEPTH => ('{', '}'),
         _ => {
             out.push(format!("{indent}{line}"));
             return;

@@ -19,7 +19,7 @@ const ITEMS: usize = 2;
 const FIELDS: usize = 16;
 const TEXT_LINES: usize = 6;
 /// Maximum nesting depth; deeper values are only counted, even if everything is shown.
-const DEEPEST: usize = 48;
+const MAX_DEPTH: usize = 48;
 
 /// The layout parameters.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl Printer<'_> {
             return;
         }
         match value {
-            Value::Array(items) if depth < DEEPEST => {
+            Value::Array(items) if depth < MAX_DEPTH => {
                 let shown = self.shown_of(items.len(), ITEMS);
                 self.open(indent, before, "[");
                 for (at, item) in items.iter().take(shown).enumerate() {
@@ -67,7 +67,7 @@ impl Printer<'_> {
                 self.rest(items.len() - shown, depth + 1);
                 self.line(indent, vec![Seg::new(format!("]{after}"), Role::Text)]);
             }
-            Value::Object(map) if depth < DEEPEST => {
+            Value::Object(map) if depth < MAX_DEPTH => {
                 let shown = self.shown_of(map.len(), FIELDS);
                 self.open(indent, before, "{");
                 for (at, (key, member)) in map.iter().take(shown).enumerate() {

@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::events::Stream;
 use super::mcp_sessions::{complete, elicited, initialize, initialize_with, post};
 use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
 pub async fn keyed() -> (TestServer, [String; 3]) {
@@ -31,12 +31,12 @@ pub async fn keyed() -> (TestServer, [String; 3]) {
         ("runner", &[Scope::Read, Scope::Run]),
         ("decider", &[Scope::Read, Scope::Decide]),
     ];
-    TestServer::with_keys(Place::new(), SessionLimits::default(), names).await
+    TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_admin_reads_files_of_agents() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/agents/auditor.yaml", "# by kim\nid: auditor\nprompt: You audit.\n");
     place.write("skills/agents/monitor.yaml", "datadog: {api_key: 0123456789abcdef}\n");
     let names: [(&str, &[Scope]); 2] = [("reader", &[Scope::Read]), ("admin", &[Scope::Read, Scope::Admin])];
@@ -310,7 +310,7 @@ async fn open_stream_has_the_current_rights_of_its_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_mcp_notifications_ends_with_its_key() {
-    let place = Place::new();
+    let place = TestHome::new();
     let (left, leaver) = new_key("leaver", [Scope::Read].into()).unwrap();
     let (_, other) = new_key("other", [Scope::Read].into()).unwrap();
     place.write("keys.yaml", &format!("keys:\n  {}\n  {}\n", leaver.line(), other.line()));
@@ -342,7 +342,7 @@ async fn a_stream_of_mcp_notifications_ends_with_its_key() {
 /// A service whose key file has an approver, and a function that replaces that file atomically with other scopes of the
 /// approver.
 async fn revocable() -> (TestServer, String, impl Fn(&str)) {
-    let place = Place::new();
+    let place = TestHome::new();
     let (key, approver) = new_key("approver", [Scope::Read, Scope::Run, Scope::Decide].into()).unwrap();
     let (new, file) = (place.path("new.yaml"), place.path("keys.yaml"));
     let line = approver.line();
@@ -620,7 +620,7 @@ async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_limited_caller_gets_retry_after() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
     let test_server =
@@ -686,7 +686,7 @@ async fn only_pages_of_allowed_origins_may_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_compressed_response_is_complete() {
     let (test_server, [key]) =
-        TestServer::with_keys(Place::new(), SessionLimits::default(), [("ana", &[Scope::Read])]).await;
+        TestServer::with_keys(TestHome::new(), SessionLimits::default(), [("ana", &[Scope::Read])]).await;
     let queries: Vec<Value> = (0..500).map(|_| json!({ "query": "0" })).collect();
     let body = json!({ "queries": queries }).to_string();
     for encoding in ["identity", "gzip"] {
@@ -710,7 +710,7 @@ fn same_principal(name: &str) -> Caller {
 #[tokio::test(flavor = "multi_thread")]
 async fn result_of_a_change_is_sent_over_the_response_limit() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read, Scope::Run])];
-    let (test_server, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let (test_server, [key]) = TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
     let caller = same_principal("ana");
     let (mut permits, mut waiting) = (Vec::new(), Vec::new());
     loop {
@@ -731,7 +731,7 @@ async fn result_of_a_change_is_sent_over_the_response_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn complete_tool_results_are_computed_one_at_a_time() {
     let names: [(&str, &[Scope]); 1] = [("ana", &[Scope::Read])];
-    let (test_server, [key]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let (test_server, [key]) = TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
     let session = initialize(&test_server, &key).await.unwrap();
     complete(&test_server, &key, &session).await;
     let ask = async |explain: bool| {
@@ -762,7 +762,7 @@ async fn complete_tool_results_are_computed_one_at_a_time() {
 /// A folder of a bundle can have a name that no JSON can have: git and archives create them.
 #[tokio::test(flavor = "multi_thread")]
 async fn non_utf8_path_does_not_break_a_response() {
-    let place = Place::new();
+    let place = TestHome::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let bad = place.path("skills").join(name(b"bad\xff\xfename"));
     std::fs::create_dir(&bad).unwrap();

@@ -19,7 +19,7 @@ use super::faulty_bundles;
 use super::starting::{FIRST_SCAN, starting};
 use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
 use super::tools::Tools;
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// What was seen so far.
 #[derive(Default)]
@@ -81,7 +81,7 @@ async fn every_documented_code_has_a_request() {
     let test_server = TestServer::over(place, core, Settings::default()).await;
     let tools = Tools::of(&test_server, None).await;
     skills_and_runs(&mut seen, &test_server, &tools).await;
-    orders(&mut seen, &test_server).await;
+    send_run_commands(&mut seen, &test_server).await;
     sessions(&mut seen, &test_server, &tools).await;
     let large = "x".repeat(2 * 1024 * 1024 + 1);
     seen.note(Code::PayloadTooLarge, &test_server.ask("POST", "/v1/skills/discover", &[], &large).await);
@@ -155,7 +155,7 @@ async fn lost_store(seen: &mut Seen, test_server: &TestServer) {
 }
 
 /// Commands on runs, which are not tools.
-async fn orders(seen: &mut Seen, test_server: &TestServer) {
+async fn send_run_commands(seen: &mut Seen, test_server: &TestServer) {
     let run = test_server.waiting().await;
     let branch = json!({ "run_id": run, "checkpoint_id": 99 });
     seen.note(Code::CheckpointNotFound, &test_server.call("run.replay", branch).await);
@@ -240,7 +240,7 @@ async fn slow(seen: &mut Seen) {
 
 /// Who calls, and how often.
 async fn callers(seen: &mut Seen) {
-    let (place, mut ring) = (Place::new(), KeyRing::default());
+    let (place, mut ring) = (TestHome::new(), KeyRing::default());
     let (key, stored) = new_key("reader", BTreeSet::from([Scope::Read])).unwrap();
     place.write("keys.yaml", &format!("keys:\n  {}\n", stored.line()));
     ring.read(&place.path("keys.yaml")).unwrap();

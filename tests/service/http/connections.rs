@@ -13,7 +13,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use super::callers::keyed;
 use super::events::Stream;
 use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 pub fn hasty() -> Settings {
     let soon = Duration::from_millis(300);
@@ -143,7 +143,7 @@ async fn shutdown_is_reported_to_all_waiters() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_learn_where_a_run_continues() {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
     let core = place.open_with(CoreParts::Index).await;
     let test_server = TestServer::over(place, core, Settings::default()).await;
@@ -246,7 +246,7 @@ async fn no_caller_keeps_others_out() {
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 8 };
     let settings = Settings { patience, ..Settings::default() };
     let (test_server, [key, other]) =
-        TestServer::with_keys_and(Place::new(), settings, SessionLimits::default(), scopes).await;
+        TestServer::with_keys_and(TestHome::new(), settings, SessionLimits::default(), scopes).await;
     let key = format!("x-api-key: {key}\r\n");
     let post = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 1000000\r\n";

@@ -7,11 +7,11 @@ use skills_http::Settings;
 
 use super::errors::is;
 use super::test_server::{Answer, TestServer, filled};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// A skill whose two steps wait for an approval each.
 async fn two_gates() -> (TestServer, String) {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write(
         "skills/pair/SKILL.md",
         "---\nname: pair\ndescription: Books twice. Use it in tests.\n---\nx\n",
@@ -36,8 +36,8 @@ async fn two_gates() -> (TestServer, String) {
     (test_server, run)
 }
 
-async fn post(test_server: &TestServer, run: &str, order: &str, body: &Value) -> Answer {
-    test_server.ask("POST", &format!("/v1/runs/{run}/{order}"), &[], &body.to_string()).await
+async fn post(test_server: &TestServer, run: &str, command: &str, body: &Value) -> Answer {
+    test_server.ask("POST", &format!("/v1/runs/{run}/{command}"), &[], &body.to_string()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

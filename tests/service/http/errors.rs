@@ -6,7 +6,7 @@ use skills_http::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::test_server::{Answer, TestServer};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// Fails unless the response is this error, in the envelope of every interface and as a problem document.
 #[track_caller]
@@ -151,7 +151,7 @@ async fn oversized_request_receives_its_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_contain_no_path_of_the_server() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.trust.clear();
     place.write("skills/broken/SKILL.md", "---\nname: broken\n---\n");
     place.write("skills/odd/SKILL.md", "---\nname: odd\ndescription: Has a contract that is none.\n---\n");
@@ -222,7 +222,7 @@ async fn impossible_requests_have_a_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn untrusted_skill_does_not_run_and_changes_are_reported() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     place.config.trust.clear();
     let core = place.open().await;
     let test_server = TestServer::over(place, core, Settings::default()).await;

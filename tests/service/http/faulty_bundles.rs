@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use skills_skill::contract::{Endpoint, ServiceTarget};
 
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// The fixtures and the faulty bundles; `mute` accepts connections and never responds.
-pub fn place(mute: &TcpListener) -> Place {
-    let mut place = Place::new();
+pub fn place(mute: &TcpListener) -> TestHome {
+    let mut place = TestHome::new();
     let said_no = "printf '{\"allowed\": false, \"reason\": \"two addresses\"}\\n'";
     step(&place, "guarded", "", "safety: {mandatory_pre_gates: [{capability: test.judge, on_fail: block}]}");
     script(&place, "guarded", "test.guarded", "printf '{}\\n'");
@@ -59,7 +59,7 @@ pub fn place(mute: &TcpListener) -> Place {
 }
 
 /// A skill whose contract has these steps.
-pub fn skill(place: &Place, folder: &str, name: &str, steps: &str) {
+pub fn skill(place: &TestHome, folder: &str, name: &str, steps: &str) {
     let about = format!(
         "---\nname: {name}\ndescription: Comes to grief. Use in the tests of errors.\n---\n\n# {name}\n"
     );
@@ -69,7 +69,7 @@ pub fn skill(place: &Place, folder: &str, name: &str, steps: &str) {
 }
 
 /// A skill of one step, with the capability of that step.
-fn step(place: &Place, name: &str, more: &str, safety: &str) {
+fn step(place: &TestHome, name: &str, more: &str, safety: &str) {
     let comma = if more.is_empty() { "" } else { ", " };
     skill(
         place,
@@ -84,7 +84,7 @@ fn step(place: &Place, name: &str, more: &str, safety: &str) {
     place.write(&format!("skills/{name}/capabilities/it.yaml"), &capability);
 }
 
-fn gate(place: &Place, name: &str, capability: &str, body: &str) {
+fn gate(place: &TestHome, name: &str, capability: &str, body: &str) {
     let text = format!(
         "id: {capability}\nversion: 1.0.0\ndescription: Judges.\ninputs: {{}}\n\
          outputs: {{allowed: {{type: boolean, required: true}}, reason: {{type: string}}}}\n\
@@ -94,13 +94,13 @@ fn gate(place: &Place, name: &str, capability: &str, body: &str) {
     script(place, name, capability, body);
 }
 
-fn script(place: &Place, name: &str, capability: &str, body: &str) {
+fn script(place: &TestHome, name: &str, capability: &str, body: &str) {
     place.write(&format!("skills/{name}/scripts/{capability}.sh"), &format!("#!/usr/bin/env bash\n{body}\n"));
     let carried = format!("service: bundle\nprotocol: script\noperation: scripts/{capability}.sh\n");
     bind(place, name, capability, &carried);
 }
 
-fn bind(place: &Place, name: &str, capability: &str, carried: &str) {
+fn bind(place: &TestHome, name: &str, capability: &str, carried: &str) {
     let id = capability.replace('.', "-");
     let text =
         format!("id: {id}\ncapability: {capability}\n{carried}metadata: {{conformance_profile: standard}}\n");

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use super::ownership::keyed;
 use super::test_server::{Answer, TestServer, WAIT_TIMEOUT};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
@@ -54,7 +54,7 @@ async fn ping(test_server: &TestServer, key: &str, session: &str) -> u16 {
 }
 
 async fn open(limits: SessionLimits) -> TestServer {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open_with(CoreParts::Index).await;
     TestServer::limited(place, core, Settings::default(), limits).await
 }
@@ -284,7 +284,7 @@ async fn abandoned_question_ends_unless_the_client_listens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn abandoned_call_with_a_large_body_counts_until_it_ends() {
     let names = [("ana", &[Scope::Read, Scope::Run, Scope::Decide][..])];
-    let (test_server, [ana]) = TestServer::with_keys(Place::new(), SessionLimits::default(), names).await;
+    let (test_server, [ana]) = TestServer::with_keys(TestHome::new(), SessionLimits::default(), names).await;
     let session = initialize_with(&test_server, &ana, json!({ "elicitation": {} })).await.unwrap();
     complete(&test_server, &ana, &session).await;
     let call = |id: u64| {

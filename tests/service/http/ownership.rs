@@ -7,7 +7,7 @@ use skills_mcp::SessionLimits;
 
 use super::errors::is;
 use super::test_server::{Answer, TestServer, filled};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// A service with three keys, and a session of the first.
 pub struct Owned {
@@ -75,10 +75,10 @@ pub async fn call(test_server: &TestServer, key: &str, name: &str, arguments: Va
 
 /// A service, and the keys of two who run and decide and of one who may do everything.
 pub async fn keyed(limits: SessionLimits) -> (TestServer, [String; 3]) {
-    keyed_at(Place::new(), limits).await
+    keyed_at(TestHome::new(), limits).await
 }
 
-async fn keyed_at(place: Place, limits: SessionLimits) -> (TestServer, [String; 3]) {
+async fn keyed_at(place: TestHome, limits: SessionLimits) -> (TestServer, [String; 3]) {
     let all: &[Scope] = &[Scope::Read, Scope::Run, Scope::Decide];
     let admin = &[Scope::Read, Scope::Run, Scope::Decide, Scope::Admin];
     TestServer::with_keys(place, limits, [("ana", all), ("ben", all), ("admin", admin)]).await
@@ -138,7 +138,7 @@ async fn sessions_without_an_owner_belong_to_admin() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_earlier_databases_have_no_owner() {
-    let mut place = Place::new();
+    let mut place = TestHome::new();
     let store = place.path("earlier.db");
     let earlier = include_str!("../../fixtures/stores/version-6.sql");
     rusqlite::Connection::open(&store).unwrap().execute_batch(earlier).unwrap();

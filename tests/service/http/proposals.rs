@@ -10,14 +10,14 @@ use skills_mcp::SessionLimits;
 
 use super::errors::is;
 use super::test_server::{Answer, TestServer};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 const OLD: &str = "---\nname: invoices\ndescription: Reads invoices.\n---\n# Invoices\n\nRead them.\n";
 const DIFF: &str = "--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1,4 +1,4 @@\n ---\n name: invoices\n\
     -description: Reads invoices.\n+description: Reads invoices and receipts of suppliers.\n ---\n";
 
 async fn test_server() -> TestServer {
-    let place = Place::new();
+    let place = TestHome::new();
     place.write("skills/invoices/SKILL.md", OLD);
     place.write(
         "skills/golden.yaml",
@@ -168,7 +168,7 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn approver_cannot_approve_own_or_policy_relevant_changes() {
-    let place = Place::new();
+    let place = TestHome::new();
     let old = OLD.replace("---\n# Inv", "domain: finance\ntags: [money]\n---\n# Inv");
     place.write("skills/invoices/SKILL.md", &old);
     let names: [(&str, &[Scope]); 3] = [

@@ -16,7 +16,7 @@ use super::connections::hasty;
 use super::errors::is;
 use super::events::Stream;
 use super::test_server::{TestServer, WAIT_TIMEOUT};
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// The method and the path of an operation, with something in the place of each parameter.
 fn somewhere(operation: &Operation) -> (String, String) {
@@ -119,7 +119,7 @@ async fn invalid_http_is_rejected_without_smuggling() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_requires_a_key_and_its_scope() {
-    let (place, mut ring) = (Place::new(), KeyRing::default());
+    let (place, mut ring) = (TestHome::new(), KeyRing::default());
     let other = |name: &str, scope| {
         let (key, stored) = new_key(name, BTreeSet::from([scope])).unwrap();
         (key, format!("  {}\n", stored.line()))
@@ -219,7 +219,7 @@ fn nest(folder: &std::path::Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn deeply_nested_folders_are_handled() {
     for (trusted, code) in [(true, "invalid_request"), (false, "untrusted")] {
-        let mut place = Place::new();
+        let mut place = TestHome::new();
         nest(&place.path("skills/ledger/references"));
         if !trusted {
             place.config.trust.clear();

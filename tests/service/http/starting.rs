@@ -9,12 +9,12 @@ use skills_http::Settings;
 
 use super::errors::is;
 use super::test_server::{TestServer, WAIT_TIMEOUT};
-use crate::runs_place::{Place, sandbox};
+use crate::runs_place::{TestHome, sandbox};
 
 /// A service whose first scan does not start until the fail point is removed.
 pub async fn starting(catalog_timeout: Duration) -> TestServer {
     fail::cfg(FIRST_SCAN, "pause").unwrap();
-    let place = Place::new();
+    let place = TestHome::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(catalog_timeout);
     TestServer::over(place, Arc::new(core), Settings::default()).await
@@ -58,7 +58,7 @@ async fn requests_wait_for_the_first_scan() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_wait_for_the_first_index() {
     fail::cfg(FIRST_INDEX, "pause").unwrap();
-    let place = Place::new();
+    let place = TestHome::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
     let test_server = TestServer::over(place, Arc::new(core), Settings::default()).await;
@@ -83,7 +83,7 @@ const FIRST_INDEX: &str = "first-index";
 #[tokio::test(flavor = "multi_thread")]
 async fn response_counts_bodies_not_read_after_two_seconds() {
     fail::cfg("bodies", "pause").unwrap();
-    let place = Place::new();
+    let place = TestHome::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
     let test_server = TestServer::over(place, Arc::new(core), Settings::default()).await;

@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// No test waits longer for something that has to happen.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct TestServer {
-    pub place: Place,
+    pub place: TestHome,
     pub core: Arc<Local>,
     pub address: SocketAddr,
     pub end: CancellationToken,
@@ -33,16 +33,21 @@ impl TestServer {
     }
 
     pub async fn with(settings: Settings) -> Self {
-        let place = Place::new();
+        let place = TestHome::new();
         let core = place.open_with(CoreParts::Index).await;
         Self::over(place, core, settings).await
     }
 
-    pub async fn over(place: Place, core: Arc<Local>, settings: Settings) -> Self {
+    pub async fn over(place: TestHome, core: Arc<Local>, settings: Settings) -> Self {
         Self::limited(place, core, settings, SessionLimits::default()).await
     }
 
-    pub async fn limited(place: Place, core: Arc<Local>, settings: Settings, limits: SessionLimits) -> Self {
+    pub async fn limited(
+        place: TestHome,
+        core: Arc<Local>,
+        settings: Settings,
+        limits: SessionLimits,
+    ) -> Self {
         let service = Service { core: Arc::clone(&core) as _, sessions: Arc::clone(&core) as _ };
         let (end, loopback) = (CancellationToken::new(), settings.authenticator.is_none());
         let origins = settings.cors.iter().map(|origin| origin.as_str().to_owned()).collect();
@@ -58,7 +63,7 @@ impl TestServer {
 
     /// Opens a service with authentication, and returns a key for each name and scopes.
     pub async fn with_keys<const N: usize>(
-        place: Place,
+        place: TestHome,
         limits: SessionLimits,
         names: [(&str, &[Scope]); N],
     ) -> (Self, [String; N]) {
@@ -67,7 +72,7 @@ impl TestServer {
 
     /// The same with other settings.
     pub async fn with_keys_and<const N: usize>(
-        place: Place,
+        place: TestHome,
         settings: Settings,
         limits: SessionLimits,
         names: [(&str, &[Scope]); N],

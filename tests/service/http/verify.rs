@@ -9,7 +9,7 @@ use skills_http::Settings;
 
 use super::callers::keyed;
 use super::test_server::TestServer;
-use crate::runs_place::Place;
+use crate::runs_place::TestHome;
 
 /// Runs the verifier over the skills of the service's own place.
 async fn verify(test_server: &TestServer, what: &'static str, key: Option<&str>) -> (i32, Value) {
@@ -62,7 +62,7 @@ async fn checks_without_scope_are_skipped_with_the_scope_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exhausted_rate_limit_delays_checks_without_failures() {
-    let place = Place::new();
+    let place = TestHome::new();
     let core = place.open_with(CoreParts::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());
     let test_server = TestServer::over(place, core, Settings { limiter, ..Settings::default() }).await;

@@ -108,7 +108,7 @@ async fn decision_with_a_lost_response_is_applied_once() {
     let run = waiting().await;
     let id = run.id.0.clone();
     service.mishap("run.approve", Mishap::BreaksAfter);
-    let approved = there.order(&id, decide(&run, Verdict::Approve, "bo")).await.unwrap();
+    let approved = there.send_command(&id, decide(&run, Verdict::Approve, "bo")).await.unwrap();
     assert!(approved.note.starts_with("approved by bo"), "{}", approved.note);
     assert_eq!(service.calls("run.approve"), 1, "the run showed it: nothing was sent again");
     assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
@@ -116,14 +116,14 @@ async fn decision_with_a_lost_response_is_applied_once() {
     let run = waiting().await;
     let id = run.id.0.clone();
     service.mishap("run.deny", Mishap::BreaksBefore);
-    let denied = there.order(&id, decide(&run, Verdict::Deny, "bo")).await.unwrap();
+    let denied = there.send_command(&id, decide(&run, Verdict::Deny, "bo")).await.unwrap();
     assert_eq!((denied.note.as_str(), denied.run.state), ("denied", RunState::Canceled));
     assert_eq!(service.calls("run.deny"), 2);
     assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
 
     // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
-    let error = there.order(&id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap_err();
+    let error = there.send_command(&id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap_err();
     assert!(error.is_outcome_unknown() && error.message.contains("it is canceled now"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }
@@ -167,7 +167,7 @@ async fn another_store_after_a_reconnect_is_reported() {
         connected = there.run_events(None, connected, 100, 20_000).await.unwrap().last().unwrap().global;
     }
     service.kill();
-    let place = Place::new();
+    let place = TestHome::new();
     let other = place.open().await;
     service.use_core(&other);
     service.begin();
@@ -208,7 +208,7 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
     service.kill();
     wait_for_connection(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     for (name, command) in &commands {
-        let error = there.order(id, command.clone()).await.unwrap_err();
+        let error = there.send_command(id, command.clone()).await.unwrap_err();
         assert!(error.is_service_unreachable() && !error.is_outcome_unknown(), "{name}: {error:?}");
     }
     assert!(there.drain("w", true, None).await.unwrap_err().is_service_unreachable());
@@ -219,7 +219,7 @@ async fn commands_without_a_connection_are_refused_and_never_sent() {
     assert_eq!(here.run(id).await.unwrap().run.state, RunState::WaitingForHuman);
     let mut answers = Vec::new();
     for (_, command) in commands.clone() {
-        answers.push(there.order(id, command).await);
+        answers.push(there.send_command(id, command).await);
     }
     assert_eq!(answers[0].as_ref().unwrap().note, "approved");
     assert!(commands.iter().all(|(name, _)| service.calls(name) == 1), "{answers:?}");
@@ -234,10 +234,10 @@ async fn a_command_to_a_dead_service_is_refused() {
     let decision = decide(&run, Verdict::Approve, "bo");
     service.kill();
     // Without an event stream the client has not noticed yet that the service is gone.
-    let error = there.order(&run.id.0, decision.clone()).await.unwrap_err();
+    let error = there.send_command(&run.id.0, decision.clone()).await.unwrap_err();
     assert!(error.is_service_unreachable(), "{error:?}");
     service.begin();
-    let approved = there.order(&run.id.0, decision).await.unwrap();
+    let approved = there.send_command(&run.id.0, decision).await.unwrap();
     assert_eq!((approved.note.as_str(), service.calls("run.approve")), ("approved", 1));
 }
 
@@ -250,7 +250,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
     let decision = decide(&run, Verdict::Approve, "bo");
     service.mishap("run.approve", Mishap::Hangs);
     let decider = Arc::clone(&there);
-    let deciding = tokio::spawn(async move { decider.order(&run.id.0, decision).await });
+    let deciding = tokio::spawn(async move { decider.send_command(&run.id.0, decision).await });
     tokio::time::timeout(WAIT_TIMEOUT, async {
         while service.calls("run.approve") == 0 {
             tokio::task::yield_now().await;
@@ -259,7 +259,7 @@ async fn a_decision_that_no_run_shows_is_unknown() {
     .await
     .unwrap();
     // The service that returns has another store, which does not have the run.
-    let place = Place::new();
+    let place = TestHome::new();
     service.kill();
     service.use_core(&place.open().await);
     service.begin();

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
 use super::lease_holder::with_holder;
-use super::references::{self, Found};
+use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
 use super::{Launches, Plans, Targets, Workers, reproduce, workers};
 use crate::{
@@ -22,14 +22,14 @@ use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 
 /// Maximum number of references suggested by a failed lookup.
-const OFFERED: usize = 3;
+const MAX_OFFERED_TARGETS: usize = 3;
 
 /// The results of the four checks.
 struct AttachChecks {
     checks: Vec<AttachCheckResult>,
     failed: Option<(AttachReason, Error)>,
     read: Option<SkillContract>,
-    target: Option<(AttachTarget, Found)>,
+    target: Option<(AttachTarget, ResolvedTarget)>,
 }
 
 impl AttachChecks {
@@ -199,7 +199,7 @@ impl Attachments {
             Err(error) if matches!(error.code, Code::TargetNotFound | Code::PayloadTooLarge) => {
                 let choices = self
                     .targets
-                    .target_choices(kind, "", OFFERED, sessions, local_files)
+                    .target_choices(kind, "", MAX_OFFERED_TARGETS, sessions, local_files)
                     .await
                     .unwrap_or_default();
                 let mut allowed = vec![references::forms(kind, local_files).to_owned()];
@@ -224,7 +224,11 @@ impl Attachments {
     }
 
     /// Describes what the skill may do to the target and beyond.
-    async fn may_do(&self, read: &SkillContract, found: Option<&Found>) -> Result<Vec<String>, Error> {
+    async fn may_do(
+        &self,
+        read: &SkillContract,
+        found: Option<&ResolvedTarget>,
+    ) -> Result<Vec<String>, Error> {
         let (plans, trust, read) = (Arc::clone(&self.plans), self.trust.clone(), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
         crate::work::run_blocking(move || {

@@ -39,7 +39,7 @@ pub(super) fn launched(run: &RunRecord) -> Entry {
 }
 
 /// Returns the entry for a run that no worker has any longer.
-pub(super) fn rested(run: &RunRecord) -> Entry {
+pub(super) fn inactive_run(run: &RunRecord) -> Entry {
     let data = json!({
         "run": run.id,
         "skill": run.skill_id,

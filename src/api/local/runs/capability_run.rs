@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::launch::{Prepared, inputs_error, title_of};
+use super::launch::{PreparedLaunch, inputs_error, title_of};
 use super::{Launches, Plans, capabilities, contracts};
 use crate::{CapabilityRequest, Code, Error, Launched};
 use skills_runs::{Capabilities, Plan, check_inputs};
@@ -58,7 +58,7 @@ impl Launches {
                     .map_err(|wrong| inputs_error(&id, &wrong))?
             };
             let plan = plan(&known, &capability, &inputs, approval)?;
-            Ok(Prepared {
+            Ok(PreparedLaunch {
                 title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
                 skill_id: SkillId::new(id.as_str()),

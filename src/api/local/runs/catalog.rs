@@ -13,7 +13,7 @@ use skills_runs::{Capabilities, CapabilityFolder};
 /// Subfolders that make a folder a capability folder.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
 /// Maximum depth of files below those folders.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Cache of the catalog and its sources.
 #[derive(Default)]
@@ -99,7 +99,7 @@ fn stamp(places: &[CapabilityFolder]) -> Vec<(PathBuf, FileStamp)> {
     let mut files = Vec::new();
     for place in places {
         for folder in FOLDERS {
-            gather(&place.dir.join(folder), DEPTH, &mut files);
+            gather(&place.dir.join(folder), MAX_DEPTH, &mut files);
         }
     }
     files.sort_by(|(a, _), (b, _)| a.cmp(b));

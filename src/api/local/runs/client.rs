@@ -40,10 +40,10 @@ impl RunClient for Local {
     async fn command_as(
         &self,
         run: &str,
-        order: RunCommand,
+        command: RunCommand,
         principal: Option<Principal>,
     ) -> Result<CommandResult, Error> {
-        self.operations.count("order", self.runs.commands.order(run, order, principal.as_ref())).await
+        self.operations.count("order", self.runs.commands.execute(run, command, principal.as_ref())).await
     }
 
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
@@ -77,8 +77,8 @@ impl RunClient for Local {
         Ok(self.runs.store.runtime().await?.store.identity())
     }
 
-    async fn order(&self, run: &str, order: RunCommand) -> Result<CommandResult, Error> {
-        self.command_as(run, order, None).await
+    async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {
+        self.command_as(run, command, None).await
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {

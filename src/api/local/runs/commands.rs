@@ -13,7 +13,7 @@ use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
 use crate::operations::{Principal, Scope};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
 use crate::{Code, CommandResult, Error, ResumeMode, RunCommand};
-use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Transition, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{
@@ -32,7 +32,7 @@ struct DecisionRequest {
 }
 
 /// The run after the command, a message, and whether the same command had been given before.
-type Done = (RunRecord, String, bool);
+type CommandAnswer = (RunRecord, String, bool);
 
 /// The commands of people on runs.
 pub(in crate::local) struct Commands {
@@ -44,18 +44,18 @@ pub(in crate::local) struct Commands {
 }
 
 impl Commands {
-    pub(super) async fn order(
+    pub(super) async fn execute(
         &self,
         wanted: &str,
-        order: RunCommand,
+        command: RunCommand,
         principal: Option<&Principal>,
     ) -> Result<CommandResult, Error> {
         let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
-        ensure_scope(&run, &order, principal)?;
-        ensure_storable(&order)?;
+        ensure_scope(&run, &command, principal)?;
+        ensure_storable(&command)?;
         let mut mode = None;
-        let (run, note, repeated) = match order {
+        let (run, note, repeated) = match command {
             RunCommand::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
@@ -130,7 +130,12 @@ impl Commands {
     ///
     /// # Errors
     /// Returns `invalid_transition`.
-    async fn next(&self, runtime: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+    async fn next(
+        &self,
+        runtime: &RunRuntime,
+        run: &RunRecord,
+        command: &Command,
+    ) -> Result<Transition, Error> {
         let snapshot = runtime.store.run_snapshot(&run.id).await?;
         let snapshot =
             snapshot.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
@@ -145,7 +150,7 @@ impl Commands {
         run: RunRecord,
         request: DecisionRequest,
         principal: Option<&Principal>,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         let missing = missing_fields(run.gate.as_ref(), &request);
         if !missing.is_empty()
             && let Some(error) = self.incomplete(runtime, &run, &missing, &request).await?
@@ -317,7 +322,7 @@ impl Commands {
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
         by: DecisionRecord,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         self.next(runtime, run, &Command::Resume).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
@@ -362,7 +367,7 @@ impl Commands {
         checkpoint: Option<u64>,
         paused: bool,
         by: DecisionRecord,
-    ) -> Result<Done, Error> {
+    ) -> Result<CommandAnswer, Error> {
         if let Some(number) = checkpoint {
             ensure_checkpoint_exists(runtime, run, number).await?;
         }
@@ -400,8 +405,8 @@ impl Commands {
 }
 
 /// Checks that a caller may execute the scripts of a run again: without a sandbox they may do what this process may.
-fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principal>) -> Result<(), Error> {
-    let word = match order {
+fn ensure_scope(run: &RunRecord, command: &RunCommand, principal: Option<&Principal>) -> Result<(), Error> {
+    let word = match command {
         RunCommand::Resume { .. } => "resume",
         RunCommand::Replay { .. } => "replay",
         RunCommand::Fork { .. } => "fork",
@@ -420,7 +425,7 @@ fn ensure_scope(run: &RunRecord, order: &RunCommand, principal: Option<&Principa
 ///
 /// # Errors
 /// Returns `invalid_request`, naming the field.
-fn ensure_storable(order: &RunCommand) -> Result<(), Error> {
+fn ensure_storable(command: &RunCommand) -> Result<(), Error> {
     let nul =
         |name: &str| Error::new(Code::InvalidRequest, format!("`{name}`: a NUL character is not allowed"));
     let text = |name: &str, text: &Option<String>| match text {
@@ -431,7 +436,7 @@ fn ensure_storable(order: &RunCommand) -> Result<(), Error> {
         Value::Object(fields) => ensure_without_nul(name, fields),
         value => nul_in(value).map_or(Ok(()), |path| Err(nul(&format!("{name}{path}")))),
     };
-    match order {
+    match command {
         RunCommand::Decide { notes, result, approver, .. } => {
             text("notes", notes)?;
             text("approver", approver)?;
@@ -551,7 +556,7 @@ async fn signal(
     name: String,
     payload: Value,
     by: DecisionRecord,
-) -> Result<Done, Error> {
+) -> Result<CommandAnswer, Error> {
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "the signal needs a name"));
     }

@@ -10,7 +10,7 @@ const MAX_ID_LENGTH: usize = 255;
 /// Minimum number of characters of an id's suffix in messages.
 const ENDING: usize = 8;
 /// Maximum number of candidates listed for an ambiguous id.
-const LISTED: usize = 5;
+const MAX_LISTED_RUNS: usize = 5;
 /// Rows read per page.
 const PAGE: usize = 500;
 
@@ -54,7 +54,7 @@ async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error
         let fits = |run: &RunRecord| run.id.0.starts_with(&lower) || run.id.0.ends_with(&lower);
         found.extend(page.runs.into_iter().filter(fits));
         filter.cursor = page.next;
-        if filter.cursor.is_none() || found.len() > LISTED {
+        if filter.cursor.is_none() || found.len() > MAX_LISTED_RUNS {
             break;
         }
     }
@@ -67,13 +67,14 @@ async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error
 
 fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
     let endings: Vec<String> =
-        found.iter().take(LISTED).map(|run| ending(&run.id, found).to_owned()).collect();
+        found.iter().take(MAX_LISTED_RUNS).map(|run| ending(&run.id, found).to_owned()).collect();
     let named: Vec<String> = found
         .iter()
         .zip(&endings)
         .map(|(run, ending)| format!("…{ending} ({}, {})", run.skill_id, run.state))
         .collect();
-    let count = if many > LISTED { format!("more than {LISTED}") } else { many.to_string() };
+    let count =
+        if many > MAX_LISTED_RUNS { format!("more than {MAX_LISTED_RUNS}") } else { many.to_string() };
     let message = format!(
         "{count} runs match {wanted}: {}. Ids begin with the launch time, so use the end of the id instead",
         named.join(", ")

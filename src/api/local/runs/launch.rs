@@ -56,7 +56,7 @@ pub(super) struct Ready {
 pub(super) type Readiness = Result<Arc<Ready>, Error>;
 
 /// A launch for which all checks have passed.
-pub(super) struct Prepared {
+pub(super) struct PreparedLaunch {
     pub skill_id: SkillId,
     pub plan: Pinned,
     pub inputs: Map<String, Value>,
@@ -106,7 +106,7 @@ impl Plans {
         skill: &Arc<Skill>,
         inputs: &Map<String, Value>,
         options: &ExecutionOptions,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedLaunch, Error> {
         self.fit(&self.ready(skill)?, inputs, options)
     }
 
@@ -134,7 +134,7 @@ impl Plans {
             }
             Err(error) => Err(error),
         };
-        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
+        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.source_root(skill) })
     }
 
     /// Checks inputs and options. Reads from disk if files are to be passed.
@@ -143,7 +143,7 @@ impl Plans {
         ready: &Ready,
         inputs: &Map<String, Value>,
         options: &ExecutionOptions,
-    ) -> Result<Prepared, Error> {
+    ) -> Result<PreparedLaunch, Error> {
         let skill = &ready.skill;
         let inputs = check_inputs(&ready.read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
@@ -151,7 +151,7 @@ impl Plans {
         let title = title_of(skill.id.as_str(), &ready.read.contract, &inputs);
         let expires_in_s = ready.read.contract.expires_in_seconds;
         let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
-        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
+        Ok(PreparedLaunch { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
     }
 
     /// Returns the plan of a launch with labels, for which the policy may have rules. Reads from disk if it has.
@@ -269,7 +269,7 @@ impl Plans {
     }
 
     /// Returns the root that a skill was read from.
-    fn place_of(&self, skill: &Skill) -> Option<String> {
+    fn source_root(&self, skill: &Skill) -> Option<String> {
         let catalog = self.skills.snapshot();
         let id = skill.id.as_str();
         let winner = catalog.entry(id).map(|entry| (&entry.skill, entry.root));
@@ -346,13 +346,13 @@ impl Launches {
     /// Stores a prepared run, attached to `target` if given.
     pub(super) async fn begin(
         &self,
-        prepared: Prepared,
+        prepared: PreparedLaunch,
         target: Option<Value>,
         options: &ExecutionOptions,
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
         let runtime = self.store.runtime().await?;
-        let Prepared { skill_id, plan, inputs, options: run_options, title, expires_in_s } = prepared;
+        let PreparedLaunch { skill_id, plan, inputs, options: run_options, title, expires_in_s } = prepared;
         if run_options.place.is_none() {
             // The skill was removed from its root while it was checked.
             let message =

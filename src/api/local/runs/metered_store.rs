@@ -165,7 +165,7 @@ impl Store for MeteredStore {
                 self.metrics.run_moved(&run.state.to_string());
                 self.labeled(run);
                 log(run, "run reported");
-                self.audit.record(audit_entries::rested(run)).await;
+                self.audit.record(audit_entries::inactive_run(run)).await;
             }
         }
         reported

@@ -10,7 +10,7 @@ use skills_base::private_files;
 use skills_base::sync::MutexExt as _;
 
 /// Maximum size of the file in bytes.
-const LARGEST: u64 = 4 << 20;
+const MAX_OVERRIDES_FILE_BYTES: u64 = 4 << 20;
 
 /// Binding by capability.
 pub(super) type Chosen = BTreeMap<String, String>;
@@ -39,7 +39,7 @@ impl Overrides {
             let message = format!("{}: {why}; fix or move it", file.display());
             Error::new(Code::InvalidConfiguration, message)
         };
-        match skills_skill::read_regular_text(file, LARGEST) {
+        match skills_skill::read_regular_text(file, MAX_OVERRIDES_FILE_BYTES) {
             Ok(text) => serde_json::from_str(&text).map_err(|e| wrong(e.to_string())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Chosen::new()),
             Err(e) => Err(wrong(e.to_string())),

@@ -14,7 +14,7 @@ use super::{capability_run, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
-use skills_registry::policy::{Effect, Policy, RequiredApprovals, Subject, Verdict};
+use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillProperties, Verdict};
 use skills_registry::{Catalog, Registry};
 use skills_runs::Plan;
 use skills_skill::{EffectMode, Role, Skill, SkillId};
@@ -23,8 +23,8 @@ use skills_store::{Claimed, PolicySubject, RunRecord};
 /// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
 /// if only that is used.
 fn skill_subject(catalog: &Catalog, skill: &Skill, contains: Option<&str>) -> PolicySubject {
-    let Subject { id, tags, domain, role, effect, location, root, .. } =
-        Subject::of(skill, policies::root_label(catalog, skill));
+    let SkillProperties { id, tags, domain, role, effect, location, root, .. } =
+        SkillProperties::of(skill, policies::root_label(catalog, skill));
     PolicySubject {
         id: id.to_owned(),
         tags: tags.to_vec(),
@@ -48,8 +48,8 @@ fn removed_subject(id: &str) -> PolicySubject {
 }
 
 /// Returns a subject in the form that a policy compares with its rules.
-fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, String>) -> Subject<'a> {
-    Subject {
+fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, String>) -> SkillProperties<'a> {
+    SkillProperties {
         id: &subject.id,
         tags: &subject.tags,
         domain: subject.domain.as_deref(),
@@ -233,7 +233,7 @@ impl Permissions {
     /// Returns `forbidden` with what the policy requires, and `invalid_configuration` for an invalid policy.
     pub(in crate::local) fn ensure_single_approval(&self, skill: &Skill) -> Result<(), Error> {
         let (policy, catalog) = (self.deciding()?, self.registry.snapshot());
-        let required = policy.approvals(&[Subject::of(skill, policies::root_label(&catalog, skill))]);
+        let required = policy.approvals(&[SkillProperties::of(skill, policies::root_label(&catalog, skill))]);
         if !required.is_strict() {
             return Ok(());
         }

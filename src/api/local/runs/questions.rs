@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Delay between a change of the skills and the pass that follows it: an edit is several changes.
 const SETTLE: Duration = Duration::from_millis(500);
 /// Pause after a pass, as a multiple of its duration.
-const REST: u32 = 20;
+const PAUSE_FACTOR: u32 = 20;
 /// Runs read per page.
 const PAGE: usize = 200;
 
@@ -34,7 +34,7 @@ impl Approvals {
             if let Err(error) = self.update_questions(&runtime).await {
                 tracing::warn!("looking for waiting runs whose scripts changed: {error}");
             }
-            let rest = started.elapsed() * REST;
+            let rest = started.elapsed() * PAUSE_FACTOR;
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL.max(rest)) => continue,
                 () = changed(&mut news) => {}

@@ -18,7 +18,7 @@ use skills_store::RunRecord;
 pub(super) const MIN_DIGEST_CHARS: usize = 6;
 
 /// A target that exists.
-pub(super) struct Found {
+pub(super) struct ResolvedTarget {
     /// Its description.
     pub label: String,
     /// The content passed to the skill.
@@ -28,7 +28,7 @@ pub(super) struct Found {
 }
 
 /// A target, or `target_not_found`, or the reason why its content cannot be passed on.
-type TargetLookup = Result<Found, Error>;
+type TargetLookup = Result<ResolvedTarget, Error>;
 
 fn missing(message: impl Into<String>) -> Error {
     Error::new(Code::TargetNotFound, message)
@@ -70,7 +70,7 @@ impl Targets {
     async fn whole_run(&self, runtime: &RunRuntime, reference: &str) -> TargetLookup {
         let run = named(runtime, reference, AttachTarget::Run).await?;
         let content = summary(runtime, &run).await?;
-        Ok(Found {
+        Ok(ResolvedTarget {
             label: format!("run {} of {}, {}", run.id, run.skill_id, run.state),
             content,
             run: Some(run),
@@ -92,7 +92,11 @@ impl Targets {
                 ))
             })?;
             remove_details(&mut content);
-            return Ok(Found { label: format!("outputs of run {}", run.id), content, run: Some(run) });
+            return Ok(ResolvedTarget {
+                label: format!("outputs of run {}", run.id),
+                content,
+                run: Some(run),
+            });
         };
         let steps = runtime.store.steps(&run.id).await?;
         let step_record = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
@@ -109,7 +113,7 @@ impl Targets {
         let label = format!("output of run {}, step {step}", run.id);
         let mut content = step_record.result.clone();
         remove_details(&mut content);
-        Ok(Found { label, content, run: Some(run) })
+        Ok(ResolvedTarget { label, content, run: Some(run) })
     }
 
     async fn artifact(
@@ -152,7 +156,7 @@ impl Targets {
             })?;
             let label =
                 format!("artifact {}, {}, {}", artifact.name, artifact.media_type, byte_size(artifact.bytes));
-            Ok(Found { label, content: content::of_artifact(&path, artifact)?, run: None })
+            Ok(ResolvedTarget { label, content: content::of_artifact(&path, artifact)?, run: None })
         })
         .await
     }
@@ -173,7 +177,7 @@ impl Targets {
         let bytes = content::read_inside(&bundle, path, &format!("skill:{reference}"))?;
         let content = content::of_bytes(path, &bytes);
         let label = format!("file {path} of the skill {}, {}", skill.id, byte_size(bytes.len() as u64));
-        Ok(Found { label, content, run: None })
+        Ok(ResolvedTarget { label, content, run: None })
     }
 
     /// Returns a file in a root or in the working directory, if the caller may name one.
@@ -188,7 +192,7 @@ impl Targets {
         let file = local_files.read(reference, &self.root_folders())?;
         let content = content::of_bytes(&file.name, &file.content);
         let label = format!("file {}, {}", file.path.display(), byte_size(file.content.len() as u64));
-        Ok(Found { label, content, run: None })
+        Ok(ResolvedTarget { label, content, run: None })
     }
 
     fn root_folders(&self) -> Vec<PathBuf> {
@@ -209,13 +213,13 @@ impl Targets {
                 )));
             }
             let label = format!("task {id} in {root}: {}", task.title);
-            return Ok(Found { label, content: task.content.clone(), run: None });
+            return Ok(ResolvedTarget { label, content: task.content.clone(), run: None });
         }
         match find::run(&*runtime.store, id).await {
             Ok(run) if !run.state.is_terminal() => {
                 let content = summary(runtime, &run).await?;
                 let label = format!("run {} of {}, {}", run.id, run.skill_id, run.state);
-                Ok(Found { label, content, run: Some(run) })
+                Ok(ResolvedTarget { label, content, run: Some(run) })
             }
             Ok(run) => Err(missing(format!("run {} is {} and no longer open", run.id, run.state))),
             Err(error) if error.code == Code::InvalidRequest && id.len() >= 3 => {

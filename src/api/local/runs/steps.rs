@@ -12,10 +12,10 @@ use skills_skill::contract::{Contract, Step, StepAction};
 use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 
 /// Maximum depth of steps, which is that of plans.
-const DEEPEST: u32 = 32;
+const MAX_STEP_DEPTH: u32 = 32;
 
 #[derive(Default)]
-struct Known<'a> {
+struct StepHistory<'a> {
     record: Option<&'a StepRecord>,
     started_ms: Option<i64>,
     attempts: u32,
@@ -32,7 +32,7 @@ struct Known<'a> {
 struct ViewBuilder<'a> {
     run: &'a RunRecord,
     plan: &'a Plan,
-    known: BTreeMap<&'a str, Known<'a>>,
+    known: BTreeMap<&'a str, StepHistory<'a>>,
     views: Vec<StepView>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn views(
     records: &[StepRecord],
     events: &[RunEvent],
 ) -> Vec<StepView> {
-    let mut known: BTreeMap<&str, Known<'_>> = BTreeMap::new();
+    let mut known: BTreeMap<&str, StepHistory<'_>> = BTreeMap::new();
     for record in records {
         known.entry(&record.step).or_default().record = Some(record);
     }
@@ -89,7 +89,7 @@ impl ViewBuilder<'_> {
     fn step(&mut self, step: &Step, path: &str, depth: u32) {
         let at = self.views.len();
         self.views.push(self.view((step, path), depth, uses(step)));
-        if depth >= DEEPEST {
+        if depth >= MAX_STEP_DEPTH {
             return;
         }
         for (part, what) in self.parts(step, path) {
@@ -139,7 +139,7 @@ impl ViewBuilder<'_> {
 
     /// Returns the view of a step, or of a part of it.
     fn view(&self, (step, path): (&Step, &str), depth: u32, uses: String) -> StepView {
-        let empty = Known::default();
+        let empty = StepHistory::default();
         let known = self.known.get(path).unwrap_or(&empty);
         let record = known.record;
         let state = self.state(path, known, is_one_call(step) || path.ends_with(']') || path.contains('~'));
@@ -182,7 +182,7 @@ impl ViewBuilder<'_> {
         if safe { "interrupted" } else { "outcome unknown" }
     }
 
-    fn state(&self, path: &str, known: &Known<'_>, one_call: bool) -> StepState {
+    fn state(&self, path: &str, known: &StepHistory<'_>, one_call: bool) -> StepState {
         if let Some(record) = known.record {
             return match record.status {
                 StepStatus::Completed => StepState::Completed,

@@ -9,7 +9,7 @@ use skills_base::files::Folder;
 /// Name of the file in a root.
 pub(super) const FILE: &str = "tasks.yaml";
 /// Maximum size of the file in bytes.
-const LARGEST: u64 = 4 << 20;
+const MAX_TASKS_FILE_BYTES: u64 = 4 << 20;
 /// States of finished items.
 const CLOSED: [&str; 6] = ["done", "closed", "completed", "canceled", "cancelled", "rejected"];
 
@@ -38,7 +38,7 @@ impl Task {
 /// Returns a message that names the file, if it cannot be read.
 pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
     let file = root.join(FILE);
-    let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, LARGEST)?));
+    let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, MAX_TASKS_FILE_BYTES)?));
     let text = match read {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RunRuntime;
-use super::references::{Found, forms};
+use super::references::{ResolvedTarget, forms};
 use crate::local::sessions;
 use crate::{Code, Error, SessionAccess, TargetChoice};
 use skills_session::{Entry, Session, Turn};
@@ -12,9 +12,9 @@ use skills_skill::AttachTarget;
 /// Prefix of a reference to a transcript.
 const PREFIX: &str = "session:";
 /// Maximum number of sessions offered for completion.
-const OFFERED: usize = 200;
+const MAX_OFFERED_SESSIONS: usize = 200;
 /// Maximum size of a transcript in bytes: it is stored with the run and passed to scripts on stdin.
-const LARGEST: usize = 8 << 20;
+const MAX_TRANSCRIPT_BYTES: usize = 8 << 20;
 
 /// Returns the transcript of a session; the prefix `session:` is optional.
 ///
@@ -24,7 +24,7 @@ pub(super) async fn found(
     runtime: &RunRuntime,
     access: &SessionAccess,
     reference: &str,
-) -> Result<Found, Error> {
+) -> Result<ResolvedTarget, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
     let known = sessions::Transcripts::default();
     let found = sessions::find(&*runtime.sessions, &known, access, id).await;
@@ -38,18 +38,18 @@ pub(super) async fn found(
     })?;
     let content = transcript_content(&session);
     let bytes = content.to_string().len();
-    if bytes > LARGEST {
+    if bytes > MAX_TRANSCRIPT_BYTES {
         return Err(Error::new(
             Code::PayloadTooLarge,
             format!(
-                "the transcript of session {} has {bytes} bytes; the maximum is {LARGEST}: use a new \
+                "the transcript of session {} has {bytes} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}: use a new \
                     session",
                 session.id
             ),
         ));
     }
     let label = format!("transcript of session {}, {}", session.id, entries(session.transcript.len() as u64));
-    Ok(Found { label, content, run: None })
+    Ok(ResolvedTarget { label, content, run: None })
 }
 
 /// Returns the sessions with entries, most recently changed first.
@@ -57,7 +57,7 @@ pub(super) async fn choices(
     runtime: &RunRuntime,
     access: &SessionAccess,
 ) -> Result<Vec<TargetChoice>, Error> {
-    let heads = runtime.sessions.sessions(access.only(), OFFERED).await?;
+    let heads = runtime.sessions.sessions(access.only(), MAX_OFFERED_SESSIONS).await?;
     heads
         .into_iter()
         .filter(|head| head.lines > 0)

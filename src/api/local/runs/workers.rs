@@ -211,15 +211,15 @@ pub(super) async fn steer(runtime: &RunRuntime, sidecar: &RunRecord) -> Result<O
         return Ok(None);
     }
     let wish = ControlRequest::read(requested);
-    let (words, order) = match wish {
+    let (words, command) = match wish {
         Ok(wish) => match wish.command() {
             None => return Ok(Some(format!("resumes run {watched}"))),
-            Some(order) => (wish.describe(), Ok(order)),
+            Some(command) => (wish.describe(), Ok(command)),
         },
         Err(why) => (requested.to_string(), Err(why)),
     };
     let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
-    let control = Control { description: words.clone(), order, why: why.map(str::to_owned) };
+    let control = Control { description: words.clone(), command, why: why.map(str::to_owned) };
     let outcome = runtime.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
     Ok(Some(match outcome {
         ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),

@@ -11,7 +11,7 @@ use skills_session::{Agent, call_order, parse_agent};
 /// Folder of the agents, next to the skills of a root and in the project.
 const FOLDER: &str = "agents";
 /// Largest definition that is read, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_AGENT_BYTES: u64 = 1 << 20;
 
 /// The content of the agent folders.
 struct Agents {
@@ -59,7 +59,7 @@ impl AgentFolders {
             };
             for name in names {
                 let location = above.join(&name);
-                let source = match opened.read_text(&name, LARGEST) {
+                let source = match opened.read_text(&name, MAX_AGENT_BYTES) {
                     Ok(source) => source,
                     Err(refusal) => {
                         unreadable.push((location, None, refusal.to_string()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::agents::AgentFolders;
-use super::catalog_cache::{Key, Prepared, Ready, Views};
+use super::catalog_cache::{ComposedCatalogs, Key, Ready, Views};
 use crate::client_settings::ClientSettings;
 use crate::client_view::SkillFiles;
 use crate::local::levels::Levels;
@@ -16,7 +16,7 @@ use crate::{
     ForeignBundle, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
-    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
+    Agent, Allowance, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
     shorten,
 };
 use skills_skill::Skill;
@@ -76,8 +76,8 @@ impl OmittedSkills {
 
 /// The skills that a model may see, before anything is shortened.
 #[derive(Default)]
-struct Seen {
-    listed: Vec<Listed>,
+struct VisibleSkills {
+    listed: Vec<ListedEntry>,
     not_listed: Vec<HiddenSkills>,
     /// The client's state for every bundle.
     states: Vec<ClientViewEntry>,
@@ -87,7 +87,7 @@ struct Seen {
     assumed_folders: Vec<AssumedFolder>,
 }
 
-impl Seen {
+impl VisibleSkills {
     /// Applies the client's budget.
     fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
         let mut allowance = shorten(&self.listed, uses, profile, window);
@@ -102,11 +102,11 @@ impl Seen {
 }
 
 /// Returns the entries of a client's list that a session can load, with the ids that `skills.load` accepts.
-fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
-    let by_id = |(entry, shown): (Listed, Shown)| {
+fn loadable(entries: Vec<(ListedEntry, Shown)>) -> Vec<(ListedEntry, Shown)> {
+    let by_id = |(entry, shown): (ListedEntry, Shown)| {
         let name = entry.skill_id?.to_string();
         let (description, location) = (entry.description, entry.location);
-        Some((Listed { name, description, location, ..Listed::default() }, shown))
+        Some((ListedEntry { name, description, location, ..ListedEntry::default() }, shown))
     };
     entries.into_iter().filter_map(by_id).collect()
 }
@@ -123,7 +123,7 @@ pub(in crate::local) struct ClientLists {
     pub(in crate::local) policy: Arc<PolicyFile>,
     pub(in crate::local) levels: Arc<Levels>,
     pub(in crate::local) agents: AgentFolders,
-    pub(in crate::local) prepared: Prepared,
+    pub(in crate::local) prepared: ComposedCatalogs,
     pub(in crate::local) views: Views,
     /// Cache of skill files as clients parse them.
     pub(in crate::local) skill_files: SkillFiles,
@@ -159,7 +159,8 @@ impl ClientLists {
                 Some(profile) => {
                     let uses: HashMap<&str, u64> =
                         key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-                    let used = |entry: &Listed| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
+                    let used =
+                        |entry: &ListedEntry| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
                     let uses: Vec<u64> =
                         seen.listed.iter().map(|entry| used(entry).copied().unwrap_or(0)).collect();
                     let allowance = seen.shortened(profile, &uses, key.window);
@@ -167,7 +168,7 @@ impl ClientLists {
                 }
                 None => Allowance::unlimited(seen.listed),
             };
-            let shown: Vec<Listed> =
+            let shown: Vec<ListedEntry> =
                 allowance.included().map(|entry| listed_entry(entry, key.locations)).collect();
             let text = catalog_text(&shown, key.form, key.wire);
             Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
@@ -176,48 +177,48 @@ impl ClientLists {
 
     /// Returns every skill that this model may see and the policy does not forbid, in the client's order, and the
     /// others by reason. Locations are always included: a client's measure counts them.
-    fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
+    fn listed(&self, key: &Key, profile: Option<&Profile>) -> VisibleSkills {
         self.listed_in(key, profile, &self.skill_files)
     }
 
-    fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> Seen {
+    fn listed_in(&self, key: &Key, profile: Option<&Profile>, files: &SkillFiles) -> VisibleSkills {
         let catalog = &*key.catalog;
-        let (mut left_out, mut seen) = (OmittedSkills::default(), Seen::default());
+        let (mut left_out, mut seen) = (OmittedSkills::default(), VisibleSkills::default());
         let Some(profile) = profile else {
             // Without a client's rules, a skill that lost its name is not listed.
             for entry in &catalog.entries {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
                     Some(why) => left_out.add(why, skill.id.to_string()),
-                    None => seen.listed.push(Listed {
+                    None => seen.listed.push(ListedEntry {
                         name: skill.id.to_string(),
                         description: skill.description.clone(),
                         location: Some(skill.location.clone()),
-                        ..Listed::default()
+                        ..ListedEntry::default()
                     }),
                 }
             }
-            return Seen { not_listed: left_out.most_first(), ..seen };
+            return VisibleSkills { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalog, &self.skills.config, files, &key.settings);
-        for row in sight.rows {
+        let computed = client_view::compute_view(profile, catalog, &self.skills.config, files, &key.settings);
+        for row in computed.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
                 Some((skill, why)) => left_out.add(why, skill.id.to_string()),
                 None => seen.listed.push(row.entry),
             }
         }
-        for bundle in sight.bundles {
+        for bundle in computed.bundles {
             if let Some(why) = bundle.why {
                 left_out.add(why, bundle.entry.skill_id.to_string());
             }
             seen.states.push(bundle.entry);
         }
-        seen.foreign = sight.foreign;
-        seen.assumed_folders = sight.assumed_folders;
-        for (name, why) in sight.others {
+        seen.foreign = computed.foreign;
+        seen.assumed_folders = computed.assumed_folders;
+        for (name, why) in computed.others {
             left_out.add(why, name);
         }
-        Seen { not_listed: left_out.most_first(), ..seen }
+        VisibleSkills { not_listed: left_out.most_first(), ..seen }
     }
 
     /// Returns what a client lists, and its state for every bundle. The list is that within its budget. Blocking.
@@ -262,7 +263,7 @@ impl ClientLists {
             if matches!(state, None | Some(ClientViewState::NotLooked)) {
                 continue;
             }
-            let of = profile.stated(description, when_to_use).chars().count();
+            let of = profile.listable_text(description, when_to_use).chars().count();
             let cell = visibility::cell_of(&view, skill);
             let listed = view.listed(&skill.id, &skill.location);
             let characters = match cell.state {
@@ -289,14 +290,14 @@ impl ClientLists {
         &self,
         client: &str,
         window: u32,
-    ) -> Result<(&'static Profile, Vec<Listed>), Error> {
+    ) -> Result<(&'static Profile, Vec<ListedEntry>), Error> {
         let profile = profile(client)?;
         Ok((profile, self.listed(&self.budget_key(Some(client), window)?, Some(profile)).listed))
     }
 
     /// Returns the tokens of a client's list, without the skills that are built into the client.
-    pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
-        let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
+    pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[ListedEntry]) -> u32 {
+        let own: Vec<ListedEntry> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
         catalog_tokens(levels, &catalog_text(&own, Form::Xml, ToolNameFormat::Dotted)).tokens
     }
 
@@ -335,10 +336,10 @@ impl ClientLists {
             Some(profile) => seen.shortened(profile, &[], window),
             None => Allowance::unlimited(seen.listed.clone()),
         };
-        let Seen { listed: mut all, not_listed, assumed_folders, .. } = seen;
-        let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
+        let VisibleSkills { listed: mut all, not_listed, assumed_folders, .. } = seen;
+        let in_session = |entry: &ListedEntry| profile.is_none() || entry.skill_id.is_some();
         all.retain(in_session);
-        let mut shown: Vec<Listed> =
+        let mut shown: Vec<ListedEntry> =
             allowance.included().filter(|entry| in_session(entry)).cloned().collect();
         // Sessions use the ids that `skills.load` accepts.
         for entry in all.iter_mut().chain(&mut shown) {
@@ -346,10 +347,10 @@ impl ClientLists {
                 entry.name = id.to_string();
             }
         }
-        let described = |entry: &Listed| self.levels.text(entry.description.trim()).tokens;
+        let described = |entry: &ListedEntry| self.levels.text(entry.description.trim()).tokens;
         let mut long: Vec<(String, u32)> =
             all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
-        let count = |listed: &[Listed]| {
+        let count = |listed: &[ListedEntry]| {
             catalog_tokens(&self.levels, &catalog_text(listed, Form::Xml, ToolNameFormat::Dotted))
         };
         let (wanted, used) = (count(&all), count(&shown));
@@ -387,6 +388,6 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
 }
 
 /// Returns an entry as it is sent: hosts without a file system receive no location.
-pub(super) fn listed_entry(entry: &Listed, locations: bool) -> Listed {
-    Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
+pub(super) fn listed_entry(entry: &ListedEntry, locations: bool) -> ListedEntry {
+    ListedEntry { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

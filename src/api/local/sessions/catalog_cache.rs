@@ -10,7 +10,7 @@ use crate::{ClientView, HiddenSkills};
 use skills_base::sync::MutexExt as _;
 use skills_registry::Catalog;
 use skills_registry::policy::Policy;
-use skills_session::{Allowance, Composed, Form, Listed, ToolNameFormat};
+use skills_session::{Allowance, Composed, Form, ListedEntry, ToolNameFormat};
 use skills_skill::tokens::TokenCount;
 
 /// Number of cached catalogs: users switch between two clients, services between two agents.
@@ -69,7 +69,7 @@ impl Ready {
     }
 
     /// Returns the entries that the model sees.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Listed> {
+    pub(super) fn listed(&self) -> impl Iterator<Item = &ListedEntry> {
         self.allowance.included()
     }
 
@@ -82,9 +82,9 @@ impl Ready {
 
 /// Cached catalogs, most recently used first.
 #[derive(Debug, Default)]
-pub(in crate::local) struct Prepared(Mutex<Vec<(Key, Arc<Ready>)>>);
+pub(in crate::local) struct ComposedCatalogs(Mutex<Vec<(Key, Arc<Ready>)>>);
 
-impl Prepared {
+impl ComposedCatalogs {
     /// Returns the catalog for this key, preparing it if necessary.
     pub(super) fn get<E>(
         &self,
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_catalog_is_built_once() {
-        let (prepared, made) = (Prepared::default(), std::cell::Cell::new(0));
+        let (prepared, made) = (ComposedCatalogs::default(), std::cell::Cell::new(0));
         let ready = || Ready::new(Allowance::unlimited(Vec::new()), false, Vec::new(), Composed::default());
         let get = |key: Key| {
             let make = |_: &Key| {

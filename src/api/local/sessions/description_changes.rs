@@ -53,16 +53,16 @@ fn uncut(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_session::{Form, Listed, ToolNameFormat, catalog_text};
+    use skills_session::{Form, ListedEntry, ToolNameFormat, catalog_text};
 
     fn catalog(form: Form, described: &[(&str, &str)]) -> String {
-        let entry = |(name, description): &(&str, &str)| Listed {
+        let entry = |(name, description): &(&str, &str)| ListedEntry {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
             location: Some(format!("/s/{name}/SKILL.md").into()),
-            ..Listed::default()
+            ..ListedEntry::default()
         };
-        let entries: Vec<Listed> = described.iter().map(entry).collect();
+        let entries: Vec<ListedEntry> = described.iter().map(entry).collect();
         catalog_text(&entries, form, ToolNameFormat::Dotted).text
     }
 

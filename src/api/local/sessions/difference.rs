@@ -104,18 +104,18 @@ pub(super) fn coarse(composed: &Composed) -> Vec<ComposedPart> {
 
 /// Identifies a part in both calls. A body is the same whether it is always part of an agent or was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Known<'a> {
+enum PartIdentity<'a> {
     Body(&'a str),
     /// Text around the bodies.
     Around(&'a str),
     Other(String),
 }
 
-fn known<'a>(part: &'a ComposedPart, text: &'a str) -> Known<'a> {
+fn known<'a>(part: &'a ComposedPart, text: &'a str) -> PartIdentity<'a> {
     match (part.kind, &part.skill) {
-        (PartKind::AgentSkill | PartKind::ActiveSkill, Some(name)) => Known::Body(name),
-        (PartKind::AgentSkill | PartKind::ActiveSkill, None) => Known::Around(text),
-        (kind, _) => Known::Other(kind.to_string()),
+        (PartKind::AgentSkill | PartKind::ActiveSkill, Some(name)) => PartIdentity::Body(name),
+        (PartKind::AgentSkill | PartKind::ActiveSkill, None) => PartIdentity::Around(text),
+        (kind, _) => PartIdentity::Other(kind.to_string()),
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn by_parts(before: (&str, &[ComposedPart]), after: (&str, &[Composed
         parts.iter().map(|part| (part.clone(), of(part))).collect()
     };
     let (before, after) = (split(before), split(after));
-    let places: HashMap<Known<'_>, usize> =
+    let places: HashMap<PartIdentity<'_>, usize> =
         before.iter().enumerate().map(|(at, (part, text))| (known(part, text), at)).collect();
     let stays: Vec<Option<usize>> =
         after.iter().map(|(part, text)| places.get(&known(part, text)).copied()).collect();

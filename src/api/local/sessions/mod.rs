@@ -34,7 +34,7 @@ use skills_store::{Sessions, StoreError};
 use self::access::AccessibleSessions;
 pub(super) use self::agents::AgentFolders;
 pub(super) use self::catalog::ClientLists;
-pub(super) use self::catalog_cache::{Prepared, Views};
+pub(super) use self::catalog_cache::{ComposedCatalogs, Views};
 use self::composition::Composer;
 use self::script::Scripts;
 use self::session_store::{LastCall, broken, decode, encode};
@@ -372,7 +372,7 @@ impl SessionClient for LocalSessions {
         let view = self.composer.composed_view(&found, last).await?;
         if made {
             let entries = composition::entries(&view.composed);
-            let call = LastCall::written(&found.settings, entries, &view.composed)
+            let call = LastCall::to_stored_json(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
             database.store_last_call(&found.id.0, call).await?;
         }

@@ -147,7 +147,7 @@ impl Scripts {
             let stored = crate::work::spawn_blocking(move || keep(&artifacts, &outcome, owner.as_deref()))
                 .await
                 .map_err(|error| {
-                    ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
+                    ToolError::new(ToolFailure::RuntimeError, Error::from_join_error(&error).message)
                 })??;
             answer["files"] = stored.iter().map(file).collect();
             if cut {

@@ -62,7 +62,7 @@ impl LastCall {
     }
 
     /// Returns the stored form of a call.
-    pub(super) fn written(
+    pub(super) fn to_stored_json(
         settings: &Settings,
         entries: usize,
         composed: &Composed,
@@ -215,7 +215,7 @@ mod tests {
     fn recorded_call_has_its_parameters_unless_it_is_old() {
         let codex = Settings { client: Some("codex".into()), ..Settings::default() };
         let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
-        let stored = LastCall::written(&codex, 57, &call).unwrap();
+        let stored = LastCall::to_stored_json(&codex, 57, &call).unwrap();
         let last = LastCall::read(stored);
         assert_eq!(last.text, "# Skills\n");
         let same = SinceLast { entries: (57, 57), ..SinceLast::default() };

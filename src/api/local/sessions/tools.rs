@@ -21,13 +21,14 @@ use crate::local::skills::Skills;
 use crate::local::usual_request;
 use crate::{Code, Error, ToolAnswer, detail, names};
 use skills_session::{
-    Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
-    Session, Tool, ToolError, ToolFailure, ToolNameFormat, UnloadArguments, arguments, body_text, read,
+    Active, Agent, Compat, ListArguments, ListedEntry, LoadArguments, LoadMode, ReadArguments,
+    ReadSkillArguments, Session, Tool, ToolError, ToolFailure, ToolNameFormat, UnloadArguments, arguments,
+    body_text, read,
 };
 use skills_skill::tokens::TokenCount;
 
 /// Default number of skills in a listing.
-const LISTED: usize = 50;
+const MAX_LISTED_SKILLS: usize = 50;
 
 /// What the host passes to a script in addition to the model's arguments.
 #[derive(Default)]
@@ -42,7 +43,7 @@ pub(super) struct HostGrants {
 
 /// A tool by its current or its older name.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum RequestedTool {
     Own(Tool),
     Older(Compat),
 }
@@ -52,14 +53,14 @@ pub(super) fn hands_out_files(tool: &str) -> bool {
     matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
 }
 
-fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
+fn requested_tool(tool: &str, compat: bool) -> Result<RequestedTool, Error> {
     // Where names cannot contain a dot, an underscore replaces it.
     let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
     if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
-        return Ok(Wanted::Own(tool));
+        return Ok(RequestedTool::Own(tool));
     }
     if compat && let Ok(tool) = Compat::from_str(tool) {
-        return Ok(Wanted::Older(tool));
+        return Ok(RequestedTool::Older(tool));
     }
     let known: Vec<String> =
         Tool::specs(ToolNameFormat::Dotted, compat).into_iter().map(|spec| spec.name).collect();
@@ -68,7 +69,7 @@ fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
 }
 
-fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
+fn to_json_result(value: &impl Serialize) -> Result<Value, ToolError> {
     serde_json::to_value(value).map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))
 }
 
@@ -200,52 +201,54 @@ impl SessionTools {
     ) -> Result<ToolAnswer, Error> {
         let started = std::time::Instant::now();
         let found = self.stored.find(session).await?;
-        let wanted = wanted(tool, found.settings.compat)?;
+        let wanted = requested_tool(tool, found.settings.compat)?;
         let name = match wanted {
-            Wanted::Own(tool) => tool.to_string(),
-            Wanted::Older(tool) => tool.to_string(),
+            RequestedTool::Own(tool) => tool.to_string(),
+            RequestedTool::Older(tool) => tool.to_string(),
         };
         // Slow work is done first; the session is changed in one step at the end.
         let done = match wanted {
-            Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
-                Done::Response(self.listing(&name, &raw_arguments, &found).await)
+            RequestedTool::Own(Tool::List) | RequestedTool::Older(Compat::ListSkills) => {
+                ToolEffect::Response(self.listing(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
+            RequestedTool::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &raw_arguments) {
                 Ok(load) => match ensure_few(&load.names) {
                     Ok(()) => self.loading(&load.names, load.mode, &found),
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 },
-                Err(error) => Done::Response(Err(error)),
+                Err(error) => ToolEffect::Response(Err(error)),
             },
-            Wanted::Older(Compat::ReadSkill) => {
+            RequestedTool::Older(Compat::ReadSkill) => {
                 match arguments::<ReadSkillArguments>(&name, &raw_arguments) {
                     Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 }
             }
-            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
-                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Response(Err(ToolError::new(
-                    ToolFailure::InvalidRequest,
-                    "specify the skills to unload in `names`, or set `all` to true",
-                ))),
+            RequestedTool::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &raw_arguments) {
+                Ok(unload) if unload.names.is_empty() && !unload.all => {
+                    ToolEffect::Response(Err(ToolError::new(
+                        ToolFailure::InvalidRequest,
+                        "specify the skills to unload in `names`, or set `all` to true",
+                    )))
+                }
                 Ok(unload) => match ensure_few(&unload.names) {
                     Ok(()) => {
                         let names =
                             unload.names.iter().map(|name| called(&self.skills, &found, name)).collect();
-                        Done::Unload(UnloadArguments { names, ..unload })
+                        ToolEffect::Unload(UnloadArguments { names, ..unload })
                     }
-                    Err(error) => Done::Response(Err(error)),
+                    Err(error) => ToolEffect::Response(Err(error)),
                 },
-                Err(error) => Done::Response(Err(error)),
+                Err(error) => ToolEffect::Response(Err(error)),
             },
-            Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
-                Done::Response(self.reading(&name, &raw_arguments, &found).await)
+            RequestedTool::Own(Tool::Read) | RequestedTool::Older(Compat::ReadSkillResource) => {
+                ToolEffect::Response(self.reading(&name, &raw_arguments, &found).await)
             }
-            Wanted::Own(Tool::RunScript) => {
-                Done::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
+            RequestedTool::Own(Tool::RunScript) => {
+                ToolEffect::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
             }
         };
-        let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
+        let bodies = matches!(wanted, RequestedTool::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
             count_loaded(&self.levels, &mut session.active);
             let result = done.apply(session, bodies);
@@ -259,20 +262,20 @@ impl SessionTools {
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 
-    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
+    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> ToolEffect {
         let agent = match session.settings.agent.as_deref().map(|id| self.agents.find(id)).transpose() {
             Ok(agent) => agent,
-            Err(error) => return Done::Response(Err(to_tool_error(error))),
+            Err(error) => return ToolEffect::Response(Err(to_tool_error(error))),
         };
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
             match self.allowed(name, agent.as_ref()) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
-                Err(error) => return Done::Response(Err(to_tool_error(error))),
+                Err(error) => return ToolEffect::Response(Err(to_tool_error(error))),
             }
         }
-        Done::Load(skills, mode)
+        ToolEffect::Load(skills, mode)
     }
 
     async fn listing(
@@ -282,7 +285,7 @@ impl SessionTools {
         session: &Session,
     ) -> Result<Value, ToolError> {
         let parsed: ListArguments = arguments(tool, raw_arguments)?;
-        let limit = parsed.limit.unwrap_or(LISTED);
+        let limit = parsed.limit.unwrap_or(MAX_LISTED_SKILLS);
         let agent = session
             .settings
             .agent
@@ -295,7 +298,7 @@ impl SessionTools {
             .lists
             .seen(&session.settings, agent.as_ref(), uses, ToolNameFormat::Dotted)
             .map_err(to_tool_error)?;
-        let entry = |listed: &Listed, score: Option<f64>| {
+        let entry = |listed: &ListedEntry, score: Option<f64>| {
             let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
             if let Some(location) = &listed.location {
@@ -311,7 +314,7 @@ impl SessionTools {
                 let request =
                     skills_discovery::Request { intent: query, limit, ..usual_request(&self.skills.config) };
                 let answer = self.ranking.discover(request).await.map_err(to_tool_error)?;
-                let known: HashMap<&str, &Listed> =
+                let known: HashMap<&str, &ListedEntry> =
                     seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
                     .results
@@ -344,7 +347,7 @@ impl SessionTools {
             read::range(&bundle, &path, parsed.offset, parsed.length)
         };
         let range = crate::work::spawn_blocking(reading).await.map_err(|error| {
-            ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
+            ToolError::new(ToolFailure::RuntimeError, Error::from_join_error(&error).message)
         })??;
         let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
         if range.offset > 0 || range.next_offset.is_some() {
@@ -366,13 +369,13 @@ impl SessionTools {
 }
 
 /// The change to be made to the session.
-enum Done {
+enum ToolEffect {
     Response(Result<Value, ToolError>),
     Load(Vec<Active>, LoadMode),
     Unload(UnloadArguments),
 }
 
-impl Done {
+impl ToolEffect {
     fn apply(&self, session: &mut Session, bodies: bool) -> Result<Value, ToolError> {
         match self {
             Self::Response(result) => result.clone(),
@@ -383,10 +386,10 @@ impl Done {
                 } else {
                     session.load(skills, *mode)?
                 };
-                answered(&receipt)
+                to_json_result(&receipt)
             }
-            Self::Unload(unload) if unload.all => answered(&session.unload_all()),
-            Self::Unload(unload) => answered(&session.unload(&unload.names)),
+            Self::Unload(unload) if unload.all => to_json_result(&session.unload_all()),
+            Self::Unload(unload) => to_json_result(&session.unload(&unload.names)),
         }
     }
 }

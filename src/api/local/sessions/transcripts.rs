@@ -10,7 +10,7 @@ use skills_session::Entry;
 const CACHE_SIZE: usize = 16;
 
 #[derive(Debug)]
-struct Known {
+struct CachedTranscript {
     id: String,
     version: u64,
     entries: Vec<Arc<Entry>>,
@@ -18,7 +18,7 @@ struct Known {
 
 /// Cached transcripts, most recently used first.
 #[derive(Debug, Default)]
-pub(in crate::local) struct Transcripts(Mutex<Vec<Known>>);
+pub(in crate::local) struct Transcripts(Mutex<Vec<CachedTranscript>>);
 
 impl Transcripts {
     /// Returns the version and the entries when the session was last read.
@@ -38,7 +38,7 @@ impl Transcripts {
             }
         }
         cached.truncate(CACHE_SIZE - 1);
-        cached.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
+        cached.insert(0, CachedTranscript { id: id.to_owned(), version, entries: entries.to_vec() });
     }
 
     /// Removes a session whose stored transcript differs from the cached one.

@@ -31,16 +31,16 @@ type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-pub(super) fn one(key: &'static str, value: &str) -> Labels {
-    many([(key, value)])
+pub(super) fn one_label(key: &'static str, value: &str) -> Labels {
+    many_labels([(key, value)])
 }
 
-pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
-    many([(key, value), (other, its)])
+pub(super) fn two_labels(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
+    many_labels([(key, value), (other, its)])
 }
 
 /// Creates a set of labels, truncating long values.
-pub(super) fn many<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
+pub(super) fn many_labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
     pairs.into_iter().map(|(key, value)| (key, Cow::Owned(cut(value).to_owned()))).collect()
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use self::families::{Families, many, one, two};
+use self::families::{Families, many_labels, one_label, two_labels};
 use crate::sync::RwLockExt as _;
 
 /// Runs and workers of a store at a point in time.
@@ -86,37 +86,43 @@ impl Metrics {
 
     /// Counts the transition of a run to a state.
     pub fn run_moved(&self, state: &str) {
-        self.families().run_transitions.get_or_create(&one("state", state)).inc();
+        self.families().run_transitions.get_or_create(&one_label("state", state)).inc();
     }
 
     pub fn step(&self, status: &str, took: Duration) {
         let families = self.families();
-        families.steps.get_or_create(&one("status", status)).inc();
-        families.step_duration.get_or_create(&one("status", status)).observe(took.as_secs_f64());
+        families.steps.get_or_create(&one_label("status", status)).inc();
+        families.step_duration.get_or_create(&one_label("status", status)).observe(took.as_secs_f64());
     }
 
     /// Records a call of a capability; `took` covers every binding that was tried.
     pub fn capability_call(&self, took: Duration, failure: Option<&str>) {
-        let labels = one("outcome", failure.unwrap_or("ok"));
+        let labels = one_label("outcome", failure.unwrap_or("ok"));
         self.families().call_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Counts a call of a binding, by success.
     pub fn binding(&self, binding: &str, ok: bool) {
-        let labels = two("binding", binding, "outcome", outcome(ok));
+        let labels = two_labels("binding", binding, "outcome", outcome(ok));
         self.families().bindings.get_or_create(&labels).inc();
     }
 
     /// Records the duration of a binding that executed a capability, or failed as the only one.
     pub fn binding_took(&self, binding: &str, took: Duration) {
-        self.families().binding_duration.get_or_create(&one("binding", binding)).observe(took.as_secs_f64());
+        self.families()
+            .binding_duration
+            .get_or_create(&one_label("binding", binding))
+            .observe(took.as_secs_f64());
     }
 
     /// Records a call of an operation.
     pub fn operation(&self, operation: &'static str, ok: bool, took: Duration) {
         let families = self.families();
-        families.operations.get_or_create(&two("operation", operation, "outcome", outcome(ok))).inc();
-        families.operation_duration.get_or_create(&one("operation", operation)).observe(took.as_secs_f64());
+        families.operations.get_or_create(&two_labels("operation", operation, "outcome", outcome(ok))).inc();
+        families
+            .operation_duration
+            .get_or_create(&one_label("operation", operation))
+            .observe(took.as_secs_f64());
     }
 
     /// Records the ranking of a request.
@@ -126,12 +132,12 @@ impl Metrics {
 
     /// Records that a matcher processed a request.
     pub fn link(&self, link: &str, took: Duration) {
-        self.families().link_duration.get_or_create(&one("link", link)).observe(took.as_secs_f64());
+        self.families().link_duration.get_or_create(&one_label("link", link)).observe(took.as_secs_f64());
     }
 
     /// Counts a matcher that failed or exceeded its time limit, and was skipped for a request.
     pub fn record_skipped_matcher(&self, link: &str) {
-        self.families().links_left_out.get_or_create(&one("link", link)).inc();
+        self.families().links_left_out.get_or_create(&one_label("link", link)).inc();
     }
 
     /// Records an HTTP request. `route` is the pattern of the route, never the requested path: callers must not
@@ -145,11 +151,11 @@ impl Metrics {
             4 => "4xx",
             _ => "5xx",
         };
-        let labels = many([("method", method), ("route", route), ("status", class)]);
+        let labels = many_labels([("method", method), ("route", route), ("status", class)]);
         families.http_requests.get_or_create(&labels).inc();
         families
             .http_duration
-            .get_or_create(&two("method", method, "route", route))
+            .get_or_create(&two_labels("method", method, "route", route))
             .observe(took.as_secs_f64());
     }
 
@@ -163,13 +169,13 @@ impl Metrics {
     /// Records a call of a runtime tool of a session.
     pub fn tool(&self, tool: &str, ok: bool, took: Duration) {
         let families = self.families();
-        families.tools.get_or_create(&two("tool", tool, "outcome", outcome(ok))).inc();
-        families.tool_duration.get_or_create(&one("tool", tool)).observe(took.as_secs_f64());
+        families.tools.get_or_create(&two_labels("tool", tool, "outcome", outcome(ok))).inc();
+        families.tool_duration.get_or_create(&one_label("tool", tool)).observe(took.as_secs_f64());
     }
 
     /// Counts a decision of the rate limiter.
     pub fn limited(&self, allowed: bool) {
-        let labels = one("outcome", if allowed { "allowed" } else { "denied" });
+        let labels = one_label("outcome", if allowed { "allowed" } else { "denied" });
         self.families().limited.get_or_create(&labels).inc();
     }
 
@@ -184,7 +190,7 @@ impl Metrics {
             UploadOutcome::Refused => "refused",
             UploadOutcome::Deleted => "deleted",
         };
-        families.uploads.get_or_create(&one("outcome", outcome)).inc();
+        families.uploads.get_or_create(&one_label("outcome", outcome)).inc();
     }
 
     /// Counts a run that was taken over from a lost worker.
@@ -196,13 +202,13 @@ impl Metrics {
     /// an increase for Prometheus.
     pub fn expect_store_errors(&self, causes: impl IntoIterator<Item = String>) {
         for cause in causes {
-            drop(self.families().store_errors.get_or_create(&one("cause", &cause)));
+            drop(self.families().store_errors.get_or_create(&one_label("cause", &cause)));
         }
     }
 
     /// Counts an error of the store.
     pub fn store_error(&self, cause: &str) {
-        self.families().store_errors.get_or_create(&one("cause", cause)).inc();
+        self.families().store_errors.get_or_create(&one_label("cause", cause)).inc();
     }
 
     /// Counts the launch or the end of a run with a label. Callers choose the value, so only the first
@@ -210,7 +216,7 @@ impl Metrics {
     pub fn labeled_run(&self, state: &str, label: &str, value: &str) {
         let families = self.families();
         let value = families.bounded_value(label, value);
-        let labels = many([("state", state), ("label", label), ("value", &value)]);
+        let labels = many_labels([("state", state), ("label", label), ("value", &value)]);
         families.labeled_runs.get_or_create(&labels).inc();
     }
 
@@ -222,7 +228,7 @@ impl Metrics {
             // A state without runs has no sample.
             family.clear();
             for (state, count) in counts {
-                family.get_or_create(&one("state", state)).set(clamped(*count));
+                family.get_or_create(&one_label("state", state)).set(clamped(*count));
             }
         }
         families.oldest_waiting.set(gauges.oldest_waiting_s);

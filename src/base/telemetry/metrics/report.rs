@@ -204,13 +204,13 @@ fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, Strin
 }
 
 /// A parsed line with a value.
-struct Read<'t> {
+struct MetricLine<'t> {
     name: &'t str,
     labels: BTreeMap<String, String>,
     value: f64,
 }
 
-fn sample(line: &str) -> Option<Read<'_>> {
+fn sample(line: &str) -> Option<MetricLine<'_>> {
     let end = line.find(['{', ' '])?;
     let (name, rest) = line.split_at(end);
     let (labels, rest) = match rest.strip_prefix('{') {
@@ -218,7 +218,7 @@ fn sample(line: &str) -> Option<Read<'_>> {
         None => (BTreeMap::new(), rest),
     };
     let value = rest.split_whitespace().next()?.parse().ok()?;
-    Some(Read { name, labels, value })
+    Some(MetricLine { name, labels, value })
 }
 
 /// Parses `key="value",…}` with escapes; returns the rest of the text as well.

@@ -26,13 +26,13 @@ use skills_model::{CommandName, RunState, Verdict};
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Number of runs listed at a time.
-const LISTED: usize = 50;
+const RUNS_PER_PAGE: usize = 50;
 /// Maximum number of runs of a view: they are read to sort and count them.
 const MAX_READ: usize = 2_000;
 /// Runs read per request.
 const PAGE: usize = 500;
 /// How long a run is followed after a command, and how often it is read.
-const FOLLOWED: Duration = Duration::from_secs(10);
+const FOLLOW_TIMEOUT: Duration = Duration::from_secs(10);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// Lines of output per page.
 const MAX_LINES: usize = 200;
@@ -197,7 +197,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     async fn open(&mut self, run: &str) -> Result<After, Failure> {
         let mut id = run.to_owned();
         loop {
-            match self.one(&id).await? {
+            match self.show_run(&id).await? {
                 After::Next(next) => id = next,
                 after => return Ok(after),
             }
@@ -219,11 +219,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
 
     /// Lists the next runs after the first `from`; returns the number of runs that are listed then.
     fn show(&mut self, runs: &[RunRecord], from: usize) -> Result<usize, Failure> {
-        let to = runs.len().min(from + LISTED);
+        let to = runs.len().min(from + RUNS_PER_PAGE);
         self.print_line("")?;
         if runs.is_empty() {
             self.print_line("No runs.")?;
-        } else if runs.len() > LISTED {
+        } else if runs.len() > RUNS_PER_PAGE {
             self.print_line(format!("{} runs match, {} to {to}:", runs.len(), from + 1))?;
         }
         let now_ms = clock::now_ms();
@@ -251,7 +251,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         Ok(())
     }
 
-    async fn one(&mut self, id: &str) -> Result<After, Failure> {
+    async fn show_run(&mut self, id: &str) -> Result<After, Failure> {
         let mut detail = self.page(id).await?;
         loop {
             let run = &detail.run;
@@ -283,21 +283,21 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                     decided
                 }
                 ("s", _) => {
-                    let order = prompts::signal(&mut self.dialog, run)?;
-                    self.confirm(run, "signal", order).await?
+                    let command = prompts::signal(&mut self.dialog, run)?;
+                    self.confirm(run, "signal", command).await?
                 }
                 ("t", _) => {
-                    let order = prompts::assignment(&mut self.dialog, run)?;
-                    self.confirm(run, "assign", order).await?
+                    let command = prompts::assignment(&mut self.dialog, run)?;
+                    self.confirm(run, "assign", command).await?
                 }
                 ("r", _) => {
-                    let order = RunCommand::Resume {
+                    let command = RunCommand::Resume {
                         checkpoint: None,
                         inputs: None,
                         despite_change: false,
                         by: None,
                     };
-                    self.confirm(run, "resume", Some(order)).await?
+                    self.confirm(run, "resume", Some(command)).await?
                 }
                 _ => self.confirm(run, "cancel", Some(RunCommand::Cancel { by: None })).await?,
             };
@@ -362,7 +362,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         verdict: Verdict,
     ) -> Result<bool, Failure> {
         match prompts::decision(&mut self.dialog, run, sheet, verdict)? {
-            Some((word, order)) => self.send(run, &word, order).await,
+            Some((word, command)) => self.send(run, &word, command).await,
             None => self.print_line("Nothing was sent.").map(|()| false),
         }
     }
@@ -398,25 +398,25 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         &mut self,
         run: &RunRecord,
         word: &str,
-        order: Option<RunCommand>,
+        command: Option<RunCommand>,
     ) -> Result<bool, Failure> {
-        let Some(order) = order else { return self.print_line("Nothing was sent.").map(|()| false) };
+        let Some(command) = command else { return self.print_line("Nothing was sent.").map(|()| false) };
         let prompt = format!("Type the word {word} to confirm, or press Enter to go back.");
         if self.dialog.ask(&prompt)?.as_deref() != Some(word) {
             return self.print_line("Nothing was sent.").map(|()| false);
         }
-        self.send(run, word, order).await
+        self.send(run, word, command).await
     }
 
     /// Sends a command; returns whether it was accepted.
-    async fn send(&mut self, run: &RunRecord, word: &str, order: RunCommand) -> Result<bool, Failure> {
+    async fn send(&mut self, run: &RunRecord, word: &str, command: RunCommand) -> Result<bool, Failure> {
         self.print_line("")?;
-        match self.core.order(&run.id.0, order).await {
-            Ok(ordered) => {
+        match self.core.send_command(&run.id.0, command).await {
+            Ok(result) => {
                 self.print_line(format!("Sent: {word}, run {}.", short(run)))?;
-                let (note, state) = (clean(&ordered.note), ordered.run.state.label());
-                self.print_line(format!("Result: {note}. Run {} is {state}.", short(&ordered.run)))?;
-                self.follow(ordered).await.map(|()| true)
+                let (note, state) = (clean(&result.note), result.run.state.label());
+                self.print_line(format!("Result: {note}. Run {} is {state}.", short(&result.run)))?;
+                self.follow(result).await.map(|()| true)
             }
             Err(error) => {
                 self.print_line(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
@@ -426,11 +426,11 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
     }
 
     /// Reports how a run continued after a command: once it has ended or waits, or after some seconds.
-    async fn follow(&mut self, ordered: CommandResult) -> Result<(), Failure> {
+    async fn follow(&mut self, result: CommandResult) -> Result<(), Failure> {
         let is_active = |run: &RunRecord| {
             matches!(run.state, RunState::Pending | RunState::Running | RunState::Replaying) && !run.paused
         };
-        let CommandResult { mut run, worker_alive, .. } = ordered;
+        let CommandResult { mut run, worker_alive, .. } = result;
         if !is_active(&run) {
             return Ok(());
         }
@@ -439,7 +439,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 .print_line("No worker is connected; the run continues when one starts (skills runs work).");
         }
         let since = Instant::now();
-        while is_active(&run) && since.elapsed() < FOLLOWED {
+        while is_active(&run) && since.elapsed() < FOLLOW_TIMEOUT {
             tokio::time::sleep(FOLLOW_INTERVAL).await;
             run = match self.core.run(&run.id.0).await {
                 Ok(detail) => detail.run,
@@ -477,12 +477,12 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
         }
         let (mut resumed, mut failed) = (0, 0);
         for one in chosen.runs {
-            let order =
+            let command =
                 RunCommand::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
-            let line = match self.core.order(&one.run.id.0, order).await {
-                Ok(ordered) => {
+            let line = match self.core.send_command(&one.run.id.0, command).await {
+                Ok(result) => {
                     resumed += 1;
-                    capitalized(&clean(&ordered.note))
+                    capitalized(&clean(&result.note))
                 }
                 Err(error) => {
                     failed += 1;

@@ -60,7 +60,7 @@ pub fn decision<R: BufRead, W: Write>(
         return Ok(None);
     }
     let notes = dialog.ask("Notes, or Enter for none.")?.filter(|notes| !notes.is_empty());
-    let order = RunCommand::Decide {
+    let command = RunCommand::Decide {
         verdict,
         step: Some(sheet.step.clone()),
         inputs_digest: Some(sheet.inputs_digest.clone()),
@@ -69,7 +69,7 @@ pub fn decision<R: BufRead, W: Write>(
         choice,
         result,
     };
-    Ok(Some((word, order)))
+    Ok(Some((word, command)))
 }
 
 /// Prompts for a line of JSON; `None` if it is not valid, or at the end of the input.
@@ -155,7 +155,7 @@ mod tests {
         let sheet = unknown.sheet.as_mut().unwrap();
         sheet.outcome_unknown = true;
         let mut dialog = typed("happened\n{\"id\": 7}\nhappened\nchecked\n");
-        let (word, order) = decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
+        let (word, command) = decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
         assert_eq!(word, "happened");
         let said = String::from_utf8(dialog.output).unwrap();
         assert!(said.contains("Record that step book of run 0000abcd happened"), "{said}");
@@ -169,14 +169,14 @@ mod tests {
             choice: Some(Choice::Happened),
             result: Some(serde_json::json!({"id": 7})),
         };
-        assert_eq!(order, expected);
+        assert_eq!(command, expected);
         let mut dialog = typed("perhaps\n");
         assert_eq!(decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap(), None);
 
-        let order = signal(&mut typed("\n{}\n"), &record(RunState::WaitingForSignal)).unwrap();
+        let command = signal(&mut typed("\n{}\n"), &record(RunState::WaitingForSignal)).unwrap();
         let expected =
             RunCommand::Signal { name: "books-closed".to_owned(), payload: serde_json::json!({}), by: None };
-        assert_eq!(order, Some(expected));
+        assert_eq!(command, Some(expected));
         let mut wrong = typed("{\"ok\":1\n{}\n");
         assert_eq!(signal(&mut wrong, &record(RunState::WaitingForSignal)).unwrap(), None);
         let said = String::from_utf8(wrong.output).unwrap();
@@ -191,8 +191,8 @@ mod tests {
             let (to, note, assignee) = (to.map(text), note.map(text), Some(text(before)));
             Some(RunCommand::Assign { to, note, assignee, by: None })
         };
-        let order = assignment(&mut typed("lena\nlook at the registry\n"), &run).unwrap();
-        assert_eq!(order, assign(Some("lena"), Some("look at the registry"), ""));
+        let command = assignment(&mut typed("lena\nlook at the registry\n"), &run).unwrap();
+        assert_eq!(command, assign(Some("lena"), Some("look at the registry"), ""));
         assert_eq!(assignment(&mut typed("\n"), &run).unwrap(), None);
         let (to, by) = ("lena".to_owned(), "ana".to_owned());
         run.options.assigned = Some(Assignment { to, by, note: None, at_ms: NOW_MS });

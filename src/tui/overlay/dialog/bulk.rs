@@ -256,14 +256,14 @@ impl BulkDialog {
             self.focus = Focus::Button(0);
             return None;
         };
-        let Some(order) = self.runs.order(at, &self.texts) else {
+        let Some(command) = self.runs.build_command(at, &self.texts) else {
             self.runs.rows[at].outcome = Some(Err("it no longer waits for a decision".to_owned()));
             return self.send(at + 1);
         };
         self.phase = Phase::Sending(at);
         (self.runs.scroll.cursor, self.ticket) = (at, self.ticket + 1);
         let run = self.runs.rows[at].run.id.clone();
-        Some(Effect::Run(RunRequest::Order { run, order: Box::new(order), ticket: self.ticket }))
+        Some(Effect::Run(RunRequest::Command { run, command: Box::new(command), ticket: self.ticket }))
     }
 
     /// Handles Esc: cancels sending, stops or closes.
@@ -457,7 +457,9 @@ impl Overlay for BulkDialog {
             // The delay begins when everything is shown.
             self.phase = Phase::Counting(now + CANCEL_DELAY);
         }
-        let Message::Run(RunResponse::Ordered(ticket, run, answer)) = message else { return Outcome::Stay };
+        let Message::Run(RunResponse::CommandDone(ticket, run, answer)) = message else {
+            return Outcome::Stay;
+        };
         let Some(at) = self.runs.position(run).filter(|_| *ticket <= self.ticket) else {
             return Outcome::Stay;
         };
@@ -541,7 +543,7 @@ impl Overlay for BulkDialog {
         let inner = width.saturating_sub(6);
         let head = self.runs.common_lines(inner, painter);
         let clock = parts::clock(self.opened, now);
-        let about = self.runs.about(inner, painter, clock);
+        let about = self.runs.detail_lines(inner, painter, clock);
         let texts = if self.is_undecided() { self.texts.all.len() } else { 0 };
         let len = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
         let blank = |lines: usize| len(lines).saturating_add(u16::from(lines > 0));

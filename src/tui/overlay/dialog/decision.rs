@@ -164,8 +164,8 @@ impl Decision {
             return self
                 .show_notice(Notice::at_top("No decision made: the request just changed. Review it again."));
         }
-        let orders = self.gates.decide((verdict, choice), executes, self.fields.words());
-        if orders.is_empty() {
+        let commands = self.gates.decide((verdict, choice), executes, self.fields.words());
+        if commands.is_empty() {
             if self.gates.takes_text() {
                 let notice = Notice::at_top(self.gates.none_selected());
                 self.show_notice(notice);
@@ -175,8 +175,9 @@ impl Decision {
         self.said = None;
         self.focus = Focus::Button(0);
         let ticket = self.ticket;
-        let request = |(run, order)| Effect::Run(RunRequest::Order { run, order: Box::new(order), ticket });
-        Outcome::Request(self.pane, orders.into_iter().map(request).collect())
+        let request =
+            |(run, command)| Effect::Run(RunRequest::Command { run, command: Box::new(command), ticket });
+        Outcome::Request(self.pane, commands.into_iter().map(request).collect())
     }
 
     /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
@@ -191,7 +192,7 @@ impl Decision {
             ));
         }
         let run = one.sheet.run.clone();
-        let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
+        let keep = Effect::Keep(super::decision_draft_key(&run), self.typed());
         let go = Effect::Go(self.pane, Some(Target::Happened(run)));
         Outcome::Done(self.pane, vec![keep, go])
     }
@@ -364,7 +365,7 @@ impl Overlay for Decision {
     }
 
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
-        let name = super::name_of_decision(&self.gates.all[0].sheet.run);
+        let name = super::decision_draft_key(&self.gates.all[0].sheet.run);
         Some((self.pane, Effect::Keep(name, self.typed())))
     }
 
@@ -422,7 +423,7 @@ impl Overlay for Decision {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunResponse::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
+            Message::Run(RunResponse::CommandDone(ticket, run, answer)) if *ticket == self.ticket => {
                 self.answered(run, answer.as_deref())
             }
             Message::Run(RunResponse::Detail(_, Ok(detail))) => {
@@ -647,8 +648,8 @@ mod tests {
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
         let Outcome::Request(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
-        let [Effect::Run(RunRequest::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
-        assert!(matches!(**order, RunCommand::Decide { verdict: Verdict::Approve, .. }));
+        let [Effect::Run(RunRequest::Command { command, .. })] = &sent[..] else { panic!("{sent:?}") };
+        assert!(matches!(**command, RunCommand::Decide { verdict: Verdict::Approve, .. }));
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl PromptKind {
         match self {
             Self::Message { .. } => "say".to_owned(),
             Self::Script { skill, path, .. } => name_of_script(skill, path),
-            Self::Export { .. } => NAME_OF_EXPORT.to_owned(),
+            Self::Export { .. } => EXPORT_DRAFT_KEY.to_owned(),
             Self::Golden(_) => "golden".to_owned(),
             Self::Import => "import".to_owned(),
         }
@@ -171,7 +171,8 @@ impl PromptKind {
                         _ => Err(format!("env: {word} is not NAME=VALUE")),
                     })
                     .collect::<Result<_, _>>()?;
-                let files = words(text("files"))?.into_iter().map(handed).collect::<Result<_, _>>()?;
+                let files =
+                    words(text("files"))?.into_iter().map(parse_file_arg).collect::<Result<_, _>>()?;
                 let call = ScriptCall {
                     session: session.clone(),
                     arguments: json!({"path": path, "skill": skill, "args": args, "env": env}),
@@ -210,7 +211,7 @@ impl PromptKind {
 const CLIPBOARD: &str = "clipboard";
 const FILE: &str = "file";
 /// Name of the draft of an export.
-pub const NAME_OF_EXPORT: &str = "export";
+pub const EXPORT_DRAFT_KEY: &str = "export";
 
 /// Returns the name of the draft of a script's arguments.
 pub fn name_of_script(skill: &str, path: &str) -> String {
@@ -218,7 +219,7 @@ pub fn name_of_script(skill: &str, path: &str) -> String {
 }
 
 /// Parses `NAME=PATH`, or a path whose last component is the name.
-fn handed(word: String) -> Result<(String, String), String> {
+fn parse_file_arg(word: String) -> Result<(String, String), String> {
     let (name, path) = if let Some((name, path)) = word.split_once('=') {
         (name.to_owned(), path.to_owned())
     } else {

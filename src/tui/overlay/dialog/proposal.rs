@@ -91,7 +91,7 @@ impl ProposalDialog {
     }
 
     fn press(&mut self, action: Action) -> Outcome {
-        let order = match (action, self.command) {
+        let proposal_action = match (action, self.command) {
             (Action::Back, _) if self.unsaved().is_some() && !self.discarding => {
                 self.discarding = true;
                 return Outcome::Stay;
@@ -109,7 +109,7 @@ impl ProposalDialog {
         };
         let notes = Some(self.notes.text().trim().to_owned()).filter(|notes| !notes.is_empty());
         let proposal_id = self.view.summary.proposal_id.clone();
-        let request = ProposalPaneRequest::Order { proposal_id, order, notes };
+        let request = ProposalPaneRequest::Act { proposal_id, action: proposal_action, notes };
         Outcome::Done(self.pane, vec![Effect::Proposals(request)])
     }
 

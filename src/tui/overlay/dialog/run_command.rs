@@ -163,13 +163,13 @@ impl RunCommandDialog {
         if !self.open() {
             return Outcome::Stay;
         }
-        let Some(order) = self.fields.order(&self.kind, &self.run) else {
+        let Some(command) = self.fields.build_command(&self.kind, &self.run) else {
             self.focus = Focus::Form;
             return Outcome::Stay;
         };
         (self.sent, self.message, self.focus) = (true, None, Focus::Button(0));
-        let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
-        Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Order { run, order, ticket })])
+        let (run, command, ticket) = (self.run.id.clone(), Box::new(command), self.ticket);
+        Outcome::Request(self.pane, vec![Effect::Run(RunRequest::Command { run, command, ticket })])
     }
 
     fn failed(&mut self, error: &Error) -> Outcome {
@@ -322,11 +322,11 @@ impl Overlay for RunCommandDialog {
 
     fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunResponse::Ordered(ticket, _, Ok(_))) if *ticket == self.ticket => {
+            Message::Run(RunResponse::CommandDone(ticket, _, Ok(_))) if *ticket == self.ticket => {
                 self.done = true;
                 Outcome::Close
             }
-            Message::Run(RunResponse::Ordered(ticket, _, Err(error))) if *ticket == self.ticket => {
+            Message::Run(RunResponse::CommandDone(ticket, _, Err(error))) if *ticket == self.ticket => {
                 self.failed(error)
             }
             Message::Run(RunResponse::Detail(run, Ok(detail))) if *run == self.run.id => {

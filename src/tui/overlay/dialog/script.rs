@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(effects.last(), Some(&Effect::Session(run)));
     }
 
-    fn drawn(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
+    fn screen_text(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
         let area = buf.area;
@@ -224,11 +224,11 @@ mod tests {
 
     #[test]
     fn complete_call_is_shown_at_each_width() {
-        insta::assert_snapshot!("script-80x24", drawn(&mut dialog(), 80, 24));
-        insta::assert_snapshot!("script-120x36", drawn(&mut dialog(), 120, 36));
+        insta::assert_snapshot!("script-80x24", screen_text(&mut dialog(), 80, 24));
+        insta::assert_snapshot!("script-120x36", screen_text(&mut dialog(), 120, 36));
         let mut small = dialog();
-        assert!(drawn(&mut small, 80, 12).contains("more below"));
+        assert!(screen_text(&mut small, 80, 12).contains("more below"));
         small.scroll.roll(100, small.rows);
-        assert!(drawn(&mut small, 80, 12).contains("Only a call with this digest is run."));
+        assert!(screen_text(&mut small, 80, 12).contains("Only a call with this digest is run."));
     }
 }

@@ -175,7 +175,7 @@ impl Compose {
             // there is none, select none: one that cannot be attached would not help.
             let fits = |skill: &Arc<Skill>| {
                 kind.is_none_or(|kind| skill.classification.attach_targets.contains(&kind))
-                    && !self.skills.lacks_contract(&skill.id)
+                    && !self.skills.has_no_contract(&skill.id)
             };
             if skill.is_none() && !self.skills.chosen().is_some_and(fits) {
                 let first =

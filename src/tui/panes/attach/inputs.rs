@@ -71,7 +71,7 @@ impl Inputs {
         let mut painter = Painter::new(buf, cx);
         let rows = if self.is_empty(skill) { usize::from(area.height).min(4) } else { 1 };
         plan.label("Inputs", area.y, false, &mut painter);
-        let about = [Seg::new(self.about(skill), Role::Muted)];
+        let about = [Seg::new(self.describe_inputs(skill), Role::Muted)];
         let lines = wrap_to(&about, plan.width, rows, painter.glyphs.ellipsis);
         for (line, y) in lines.iter().zip(area.y..) {
             painter.line(plan.field, y, line, plan.width);
@@ -90,7 +90,7 @@ impl Inputs {
         top + height
     }
 
-    fn about(&self, skill: Option<&SkillId>) -> String {
+    fn describe_inputs(&self, skill: Option<&SkillId>) -> String {
         match skill.map(|skill| self.contract(skill)) {
             None => "inputs of the selected skill".to_owned(),
             Some(None) => "loading contract".to_owned(),

@@ -53,7 +53,7 @@ impl Attach {
         effects
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Catalog(catalog) => self.compose.take_catalog(catalog),
             Message::Event(Event::Catalog(change)) => {
@@ -303,7 +303,7 @@ impl Pane for Attach {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        let effects = self.news(message);
+        let effects = self.handle_message(message);
         self.with_preview(effects)
     }
 

@@ -64,7 +64,7 @@ impl Skills {
     }
 
     /// Returns whether a skill is known to have no contract.
-    pub fn lacks_contract(&self, id: &SkillId) -> bool {
+    pub fn has_no_contract(&self, id: &SkillId) -> bool {
         !self.runnable.is_empty() && !self.runnable.contains(id)
     }
 
@@ -86,7 +86,7 @@ impl Skills {
         let choice = |skill: &Arc<Skill>| {
             let targets: Vec<String> =
                 skill.classification.attach_targets.iter().map(ToString::to_string).collect();
-            let note = if self.lacks_contract(&skill.id) {
+            let note = if self.has_no_contract(&skill.id) {
                 "instructions only, no contract".to_owned()
             } else {
                 targets.join(", ")

@@ -9,7 +9,7 @@ use crate::session_requests::SessionRequest;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Seg, count, shown, token_count};
 use skills_api::{BudgetView, ClientView, instead_of_description};
-use skills_session::{Listed, Shown, Unit};
+use skills_session::{ListedEntry, Shown, Unit};
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
 
@@ -22,7 +22,7 @@ pub(super) struct Budget {
 }
 
 /// Returns the id of an entry in this catalog, or its path if the catalog does not contain it.
-fn id_of(entry: &Listed) -> Option<SkillId> {
+fn id_of(entry: &ListedEntry) -> Option<SkillId> {
     let path = || entry.location.as_ref().map(|path| SkillId::new(path.display().to_string()));
     entry.skill_id.clone().or_else(path)
 }
@@ -188,7 +188,14 @@ mod tests {
     #[test]
     fn every_truncated_entry_has_a_label_and_a_reason() {
         let entry = |name: &str, shown: Shown| {
-            (Listed { name: name.into(), skill_id: Some(SkillId::new(name)), ..Listed::default() }, shown)
+            (
+                ListedEntry {
+                    name: name.into(),
+                    skill_id: Some(SkillId::new(name)),
+                    ..ListedEntry::default()
+                },
+                shown,
+            )
         };
         let why = "too long".to_owned();
         let entries = vec![

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ratatui::layout::{Position, Rect};
 
 use crate::action::{Action, Command};
-use crate::overlay::Drafting;
+use crate::overlay::DescriptionEdit;
 use crate::pane::Effect;
 use crate::widgets::Scroll;
 use skills_api::{CollisionReport, Error};
@@ -296,7 +296,10 @@ impl Map {
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
                 let known = catalog.by_id(skill.as_str())?;
                 let proposed = advised.map(|(_, text)| text);
-                vec![Effect::EditDescription(Drafting { proposed, ..Drafting::of(known, None) })]
+                vec![Effect::EditDescription(DescriptionEdit {
+                    proposed,
+                    ..DescriptionEdit::of(known, None)
+                })]
             }
             Action::Copy => {
                 let (row, column) = self.pair()?;

@@ -85,14 +85,14 @@ pub(super) fn draw(
         }
     }
     let trusted = detail.filter(|d| d.skill.id == shown.entry.id).map(|d| d.summary.trusted);
-    let line = part_played(skill, trusted, painter.glyphs.dot);
+    let line = classification_line(skill, trusted, painter.glyphs.dot);
     let y = area.y + if area.height >= 7 { 5 } else { 4 };
     let available = area.width.saturating_sub(3);
     painter.line(x, y, &cut_line(&line, available, painter.glyphs.ellipsis), available);
 }
 
 /// Formats the classification: `role procedure inferred · effect read only · untrusted · tools Read, Bash`.
-fn part_played(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
+fn classification_line(skill: &skills_skill::Skill, trusted: Option<TrustSummary>, dot: &str) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
     let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {

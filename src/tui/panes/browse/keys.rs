@@ -8,7 +8,7 @@ use super::detail::{TABS, Tab};
 use super::{Browse, Focus, commands, copy};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::GoldenForm;
-use crate::overlay::Drafting;
+use crate::overlay::DescriptionEdit;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
 use skills_api::WhyRequest;
 
@@ -117,7 +117,7 @@ impl Pane for Browse {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        self.news(message)
+        self.handle_message(message)
     }
 
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -146,7 +146,7 @@ impl Browse {
                 let intent = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
                 Effect::Go(PaneId::Discover, Some(Target::Intent(intent)))
             }),
-            Action::Draft => skill.map(|skill| Effect::EditDescription(Drafting::of(skill, None))),
+            Action::Draft => skill.map(|skill| Effect::EditDescription(DescriptionEdit::of(skill, None))),
             Action::AddGolden => {
                 on_id(|skills| Effect::AddGolden(GoldenForm { skills, ..GoldenForm::default() }))
             }

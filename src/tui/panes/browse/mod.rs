@@ -91,7 +91,7 @@ impl Browse {
         self.selection_changed()
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Catalog(catalog) => return self.take_catalog(catalog),
             Message::Event(Event::Catalog(change)) => {

@@ -8,7 +8,7 @@ use super::history::History;
 use super::result_list::ResultList;
 use crate::action::{Action, Command};
 use crate::golden_requests::GoldenForm;
-use crate::overlay::Drafting;
+use crate::overlay::DescriptionEdit;
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::widgets::count;
 use skills_api::WhyRequest;
@@ -104,7 +104,7 @@ pub(super) fn act_on_skill(
         Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
         Action::Draft => {
             let skill = list.catalog.by_id(id.as_str())?;
-            Some(vec![Effect::EditDescription(Drafting::of(skill, stated()))])
+            Some(vec![Effect::EditDescription(DescriptionEdit::of(skill, stated()))])
         }
         Action::AddGolden => {
             // The verdict is the initial suggestion.

@@ -88,7 +88,7 @@ impl Discover {
         self.ask()
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Answer(generation, answer) => {
                 let before = self.asking.shown().map(|s| s.intent.clone());

@@ -362,34 +362,34 @@ impl ResultList {
         }
         let rank = answer.results.first().and_then(|hit| hit.rank);
         self.opened = None;
-        if self.place_of(id).is_none() && !self.filter.is_empty() {
+        if self.index_of(id).is_none() && !self.filter.is_empty() {
             // The filter hides it.
             self.filter.clear();
             self.listing.set(asking.shown().map(|s| Arc::clone(&s.answer)), "");
             self.set_rows();
         }
-        if self.place_of(id).is_none() && rank.is_none() && !self.unfolded {
+        if self.index_of(id).is_none() && rank.is_none() && !self.unfolded {
             self.unfolded = true;
             self.set_rows();
-            self.unfolded = self.place_of(id).is_some();
+            self.unfolded = self.index_of(id).is_some();
         }
-        let place = self.place_of(id).or_else(|| self.place_of_item(Item::Hit(rank?.checked_sub(1)?)));
+        let place = self.index_of(id).or_else(|| self.index_of_item(Item::Hit(rank?.checked_sub(1)?)));
         if place.is_none() {
             self.opened = Some(OpenedSkill { id: id.clone(), outcome: Outcome::of(answer) });
         }
         self.set_rows();
-        let place = place.or_else(|| self.place_of_item(Item::Opened));
+        let place = place.or_else(|| self.index_of_item(Item::Opened));
         self.move_to(place.unwrap_or(0), id);
     }
 
-    fn place_of(&self, id: &SkillId) -> Option<usize> {
+    fn index_of(&self, id: &SkillId) -> Option<usize> {
         self.items.iter().position(|row| match self.rows[*row] {
             Row::Item(item) => self.skill_of(item) == Some(id),
             Row::Heading(..) => false,
         })
     }
 
-    fn place_of_item(&self, wanted: Item) -> Option<usize> {
+    fn index_of_item(&self, wanted: Item) -> Option<usize> {
         self.items.iter().position(|row| self.rows[*row] == Row::Item(wanted))
     }
 

@@ -33,7 +33,7 @@ pub(super) struct WhyLayout {
 }
 
 /// Maximum number of rows of an explanation.
-const TALLEST: u16 = 90;
+const MAX_ROWS: u16 = 90;
 
 pub(super) fn draw(
     list: &mut ResultList,
@@ -55,13 +55,13 @@ pub(super) fn draw(
     let window = inside.height - foot;
 
     // Draw everything into a separate buffer, of which the window shows a part.
-    let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
+    let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, MAX_ROWS));
     sheet.set_style(sheet.area, cx.theme.style(Role::Base));
     let used = draw_report(list, asking, measured, look, window, &mut sheet, cx);
     list.why.height = usize::from(window);
     list.why.offset = list.why.offset.min(usize::from(used.saturating_sub(window)));
     let offset = list.why.offset as u16;
-    for row in 0..window.min(TALLEST - offset) {
+    for row in 0..window.min(MAX_ROWS - offset) {
         for x in area.left()..area.right() {
             if let (Some(from), Some(to)) = (sheet.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
             {
@@ -144,7 +144,8 @@ fn draw_report(
     let Some(answer) = asking.shown().map(|shown| &*shown.answer) else { return 0 };
     let area = sheet.area;
     let left = if airy { 2 } else { 1 };
-    let column = Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
+    let column =
+        Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: MAX_ROWS };
     let mut painter = Painter::new(sheet, cx);
     let mut y = u16::from(airy);
     match (list.item(), list.hit()) {

@@ -11,7 +11,7 @@ use super::rows::EXPECTS;
 use super::{Focus, Golden, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
-use crate::overlay::{DialogSpec, Drafting, PromptKind};
+use crate::overlay::{DescriptionEdit, DialogSpec, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::{WhyRequest, rejection_of};
 use skills_authoring::golden_file::GoldenEdit;
@@ -168,7 +168,7 @@ impl Pane for Golden {
             }
             Action::Draft => {
                 let skill = self.catalog.by_id(self.skill()?.as_str())?;
-                vec![Effect::EditDescription(Drafting::of(skill, self.query_text()))]
+                vec![Effect::EditDescription(DescriptionEdit::of(skill, self.query_text()))]
             }
             Action::Why => vec![Effect::Why(WhyRequest {
                 skill_id: self.skill().or_else(|| rejected(self))?.to_string(),

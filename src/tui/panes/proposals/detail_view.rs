@@ -21,7 +21,7 @@ use skills_discovery::{ChangedQuery, GoldenChange};
 /// Minimum width for a diff of two columns.
 const TWO_COLUMNS_WIDTH: u16 = 78;
 /// Minimum width for changed queries next to the metrics.
-const BESIDE_WIDTH: u16 = 72;
+const MIN_SIDE_BY_SIDE_WIDTH: u16 = 72;
 const DECISION_ROWS: u16 = 4;
 /// Maximum number of skills named among the changed queries.
 const MAX_RIVALS: usize = 6;
@@ -276,7 +276,7 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
     changed.extend(rivals(&effect.lost, |query| query.to.as_ref()).into_iter().map(|(skill, queries)| {
         vec![Seg::new(glyphs.bad, Role::Danger), Seg::new(format!(" to {skill} {queries}"), Role::Text)]
     }));
-    if width >= BESIDE_WIDTH {
+    if width >= MIN_SIDE_BY_SIDE_WIDTH {
         let height = rows.len().max(changed.len());
         for at in 0..height {
             let mut row = rows.get(at).cloned().unwrap_or_else(|| vec![Seg::new(" ".repeat(32), Role::Text)]);

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::{Focus, LOOK_INTERVAL, Proposals};
 use crate::action::{Action, Command, Context};
-use crate::overlay::{Drafting, Passage, ProposalCommand, Reading};
+use crate::overlay::{DescriptionEdit, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
 use crate::widgets::shown;
@@ -192,7 +192,7 @@ impl Pane for Proposals {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        self.news(message)
+        self.handle_message(message)
     }
 
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -235,7 +235,7 @@ impl Proposals {
         let view = self.view_of_selected()?;
         let skill = self.catalog.as_ref()?.by_id(view.summary.skill_id.as_str())?;
         let proposed = view.description.clone();
-        Some(Effect::EditDescription(Drafting { proposed, ..Drafting::of(skill, None) }))
+        Some(Effect::EditDescription(DescriptionEdit { proposed, ..DescriptionEdit::of(skill, None) }))
     }
 }
 

@@ -97,7 +97,7 @@ impl Proposals {
         self.text.reset_if(is_other);
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Proposals(ProposalPaneResponse::Listed(listed)) => self.take_list(listed),
             Message::Proposals(ProposalPaneResponse::Shown(id, shown)) => {
@@ -120,11 +120,11 @@ impl Proposals {
                     }
                 }
             }
-            Message::Proposals(ProposalPaneResponse::Ordered(id, ordered)) => {
+            Message::Proposals(ProposalPaneResponse::Acted(id, result)) => {
                 self.views.remove(id);
-                let mut effects = match ordered {
-                    Ok(ordered) => {
-                        vec![Effect::Toast(format!("{}: {}", ordered.proposal.skill_id, ordered.note))]
+                let mut effects = match result {
+                    Ok(result) => {
+                        vec![Effect::Toast(format!("{}: {}", result.proposal.skill_id, result.note))]
                     }
                     Err(error) => {
                         vec![Effect::ErrorNotice("nothing was decided".to_owned(), error.message.clone())]
@@ -210,10 +210,10 @@ mod tests {
             let error = Error::new(code, "skills are still being loaded");
             Message::Proposals(ProposalPaneResponse::Shown("one".to_owned(), Err(error)))
         };
-        assert_eq!(pane.news(&shown(Code::NotReady)), []);
+        assert_eq!(pane.handle_message(&shown(Code::NotReady)), []);
         let indexed = IndexProgress { done: true, ..IndexProgress::default() };
-        let requested = pane.news(&Message::Event(Event::Index(indexed)));
+        let requested = pane.handle_message(&Message::Event(Event::Index(indexed)));
         assert!(matches!(&requested[..], [Effect::Proposals(ProposalPaneRequest::Show(id))] if id == "one"));
-        assert!(matches!(&pane.news(&shown(Code::NotFound))[..], [Effect::ErrorNotice(..)]));
+        assert!(matches!(&pane.handle_message(&shown(Code::NotFound))[..], [Effect::ErrorNotice(..)]));
     }
 }

@@ -167,10 +167,10 @@ pub(super) fn lineage_lines(
             vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
         );
     }
-    for order in list_commands(state.events()) {
-        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
-        let by = format!(" by {}{note}", order.by);
-        row("command", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
+    for command in list_commands(state.events()) {
+        let note = command.note.map(|note| format!(": {note}")).unwrap_or_default();
+        let by = format!(" by {}{note}", command.by);
+        row("command", vec![Seg::new(command.what, Role::Text), Seg::new(by, Role::Muted)]);
     }
 }
 /// Appends corrected inputs: the previous and the new value.

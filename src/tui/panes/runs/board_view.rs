@@ -25,7 +25,7 @@ use skills_config::RunSettings;
 use skills_model::RunState;
 
 /// Age from which a board is marked as outdated.
-const OUTDATED: Duration = Duration::from_secs(15);
+const OUTDATED_AFTER: Duration = Duration::from_secs(15);
 /// Width of the notes at the right, and in a wide window.
 const NOTE: u16 = 24;
 const WIDE_NOTE: u16 = 36;
@@ -100,7 +100,7 @@ pub(super) fn draw(
     let (error, mut board) = (state.error.clone(), state.board.clone());
     // Ages advance while the service does not respond.
     let elapsed = cx.now.saturating_duration_since(*state.drawn_since.get_or_insert(cx.now));
-    let is_stale = error.is_some() || elapsed > OUTDATED || list.runs.are_stale();
+    let is_stale = error.is_some() || elapsed > OUTDATED_AFTER || list.runs.are_stale();
     let mut title = Title::of("Board", focused);
     if let Some(board) = &board {
         let dot = cx.glyphs.dot;
@@ -201,7 +201,7 @@ fn draw_body(
         u16::from(board.completed.iter().any(|runs| *runs > 0)),
         rows(board.ended.len()),
     ];
-    let starts = [(0, 0), (1, firsts[1]), (FAILURES, failures_at), (4, firsts[2])];
+    let starts = [(0, 0), (1, firsts[1]), (FAILURES_SECTION, failures_at), (4, firsts[2])];
     let at_cursor = starts.into_iter().rev().find(|(section, first)| cursor >= *first && full[*section] > 0);
     let at_cursor = at_cursor.filter(|_| !on_worker).map(|(section, _)| section);
     let mut y = area.y + 2;
@@ -209,11 +209,11 @@ fn draw_body(
     for (section, share) in shares.into_iter().enumerate().filter(|(_, share)| *share > 0) {
         let part = Rect { y, height: share, ..area };
         match section {
-            FAILURES => {
+            FAILURES_SECTION => {
                 let at = (failures_at, cursor);
                 board_failures(&mut list.drawn.terms, board, at, line, part, buf, cx);
             }
-            COMPLETED => board_completed(board, line, part, &mut Painter::new(buf, cx)),
+            COMPLETED_SECTION => board_completed(board, line, part, &mut Painter::new(buf, cx)),
             _ => {
                 let at = [0, 1, 0, 0, 2][section];
                 let (name, runs, role) = groups[at];
@@ -561,17 +561,17 @@ fn board_counted(
 }
 
 /// The sections of the board, by index: waiting, running, failures, completed, ended.
-const FAILURES: usize = 2;
-const COMPLETED: usize = 3;
+const FAILURES_SECTION: usize = 2;
+const COMPLETED_SECTION: usize = 3;
 
 /// Returns the height of each section, with its heading and without the blank row below it; 0 if it is not drawn. The
 /// section of the cursor is always drawn, then each gets its minimum in the order of urgency, then the rest is shared.
 fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
     // Completed runs have no heading.
-    let heading = |section: usize| u16::from(section != COMPLETED);
+    let heading = |section: usize| u16::from(section != COMPLETED_SECTION);
     let mut shares = [0_u16; 5];
     let mut rest = height;
-    for section in at_cursor.into_iter().chain([0, FAILURES, 1, COMPLETED, 4]) {
+    for section in at_cursor.into_iter().chain([0, FAILURES_SECTION, 1, COMPLETED_SECTION, 4]) {
         if full[section] == 0 || shares[section] > 0 {
             continue;
         }
@@ -582,14 +582,14 @@ fn shares(full: [u16; 5], at_cursor: Option<usize>, height: u16) -> [u16; 5] {
         }
         let usual = match section {
             0 => 5,
-            FAILURES if height >= 24 => 5,
+            FAILURES_SECTION if height >= 24 => 5,
             _ => 2,
         };
         let usual = heading(section) + full[section].min(usual);
         shares[section] = usual.min(rest - gap);
         rest -= shares[section] + gap;
     }
-    for section in [0, 1, FAILURES, 4] {
+    for section in [0, 1, FAILURES_SECTION, 4] {
         if shares[section] > 0 {
             let more = (full[section].saturating_add(heading(section)) - shares[section]).min(rest);
             shares[section] += more;

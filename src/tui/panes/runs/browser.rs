@@ -7,7 +7,7 @@ use super::compare_view::{Compared, compared};
 use super::detail::{DetailCursor, DetailState, DetailView};
 use super::list::Row;
 use super::reading::{Followed, read, read_again};
-use super::run_list::{RunList, is_telling};
+use super::run_list::{RunList, changes_run};
 use super::views::Tab;
 use super::{Focus, commands, copy};
 use crate::action::Action;
@@ -110,7 +110,7 @@ impl RunBrowser {
         let Some(selected) = &self.list.selected else { return effects };
         let of_it: Vec<&RunEvent> = events.iter().filter(|event| event.run == *selected).collect();
         self.detail.add_events(selected, &of_it);
-        if of_it.iter().any(|event| is_telling(event)) {
+        if of_it.iter().any(|event| changes_run(event)) {
             effects.extend(self.request_detail());
         }
         effects

@@ -12,7 +12,7 @@ use super::list::tail;
 use super::run_list::RunList;
 use crate::action::Action;
 use crate::form_drafts::FormDrafts;
-use crate::overlay::{DialogSpec, RunCommandKind, name_of_decision, name_of_launch, name_of_run_command};
+use crate::overlay::{DialogSpec, RunCommandKind, decision_draft_key, name_of_launch, name_of_run_command};
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::run_requests::RunRequest;
 use crate::widgets::text_width::shown;
@@ -142,7 +142,7 @@ impl Dialogs {
         };
         detail.sheet_wanted = false;
         let ticket = self.next_ticket();
-        let typed = self.typed.of(&name_of_decision(&run.id));
+        let typed = self.typed.of(&decision_draft_key(&run.id));
         let (sheet, title) = (Box::new(sheet), run.title().map(str::to_owned));
         let is_shown =
             |run: &RunRecord| filter.as_ref().is_none_or(|filter| filter.matches(run, list.drawn.clock_ms));
@@ -170,7 +170,7 @@ impl Dialogs {
         let (Some(record), Some(sheet)) = (list.runs.known.get(run).cloned(), sheet) else {
             return vec![dialog_unavailable(run, detail)];
         };
-        let draft = self.typed.of(&name_of_decision(run));
+        let draft = self.typed.of(&decision_draft_key(run));
         let text = |name: &str| draft.get(name).and_then(Value::as_str).map(str::to_owned);
         let kind = RunCommandKind::Happened {
             step: sheet.step,
@@ -200,7 +200,7 @@ impl Dialogs {
 
     /// Discards the drafts of a completed decision or launch, because they were submitted with it.
     pub fn discard_submitted(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
-        let names = decided.map(name_of_decision).into_iter().chain(launched.map(name_of_launch));
+        let names = decided.map(decision_draft_key).into_iter().chain(launched.map(name_of_launch));
         for name in names {
             self.typed.keep(&name, &Map::new());
         }

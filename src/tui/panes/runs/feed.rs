@@ -118,7 +118,7 @@ enum Why {
 
 /// The matches of a filter beyond the loaded pages.
 #[derive(Debug, Default)]
-struct Found {
+struct FilterMatches {
     text: String,
     /// The request in progress.
     pending: Option<u64>,
@@ -157,7 +157,7 @@ pub struct RunPages {
     /// The one that is being read.
     reading: Option<RunId>,
     /// The matches of the active filter; `None` if the loaded pages contain all of them.
-    found: Option<Found>,
+    found: Option<FilterMatches>,
 }
 
 impl RunPages {
@@ -215,7 +215,8 @@ impl RunPages {
     /// Requests runs that match a filter beyond the loaded pages; `None` as the filter, or if every run is loaded,
     /// because there are none.
     pub fn find(&mut self, filter: Option<&str>) -> Option<Effect> {
-        self.found = filter.map(|text| Found { text: text.trim().to_owned(), ..Found::default() });
+        self.found =
+            filter.map(|text| FilterMatches { text: text.trim().to_owned(), ..FilterMatches::default() });
         self.request_found()
     }
 
@@ -274,7 +275,7 @@ impl RunPages {
     }
 
     /// Returns whether a part of the list could not be loaded.
-    pub fn lacks_a_part(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.failed.is_some()
     }
 
@@ -439,10 +440,10 @@ mod tests {
         let requests = feeds.refresh_all(&known);
         feeds.failed(generation(&requests[1]));
         feeds.take(generation(&requests[0]), &page(None), &mut known);
-        assert!(feeds.lacks_a_part(), "the open runs say nothing of the ended ones");
+        assert!(feeds.is_incomplete(), "the open runs say nothing of the ended ones");
         let again = feeds.refresh_all(&known);
         feeds.take(generation(&again[1]), &page(None), &mut known);
-        assert!(!feeds.lacks_a_part());
+        assert!(!feeds.is_incomplete());
     }
 
     #[test]
@@ -461,7 +462,7 @@ mod tests {
         let a = read(&feeds.take(generation(&first[0]), &page(None), &mut known));
         let busy = Error::new(Code::RateLimited, "try again later");
         let (mine, next) = feeds.take_run(&a, Err(&busy), &mut known);
-        assert!(mine && !feeds.lacks_a_part(), "the list itself was read");
+        assert!(mine && !feeds.is_incomplete(), "the list itself was read");
         let b = read(&next.into_iter().collect::<Vec<_>>());
         run.id = b.clone();
         run.state = RunState::Completed;

@@ -77,7 +77,7 @@ impl Pane for Runs {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        self.news(message)
+        self.handle_message(message)
     }
 
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

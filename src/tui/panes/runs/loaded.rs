@@ -81,7 +81,7 @@ impl LoadedRuns {
     pub fn take_page(&mut self, generation: u64, page: &RunPage) -> Vec<Effect> {
         self.counts.clone_from(&page.counts);
         let mut effects = self.feeds.take(generation, page, &mut self.known);
-        if !self.feeds.lacks_a_part() {
+        if !self.feeds.is_incomplete() {
             self.error = None;
         }
         self.loaded |= self.feeds.has_read_all();

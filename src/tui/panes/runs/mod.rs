@@ -74,7 +74,7 @@ impl Runs {
         Self { browser: RunBrowser::of(settings), ..Self::default() }
     }
 
-    fn news(&mut self, message: &Message) -> Vec<Effect> {
+    fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Run(response) => {
                 let mut effects = self.on_response(response);
@@ -153,21 +153,21 @@ impl Runs {
             RunResponse::Events(events) => browser.happened(events),
             RunResponse::Page(generation, answer) => self.page(*generation, answer),
             RunResponse::Detail(run, answer) => self.take_detail(run, answer),
-            RunResponse::Ordered(_, run, Ok(ordered)) => {
-                if ordered.run.state != RunState::WaitingForHuman {
+            RunResponse::CommandDone(_, run, Ok(result)) => {
+                if result.run.state != RunState::WaitingForHuman {
                     self.dialogs.discard_submitted(Some(run), None);
                 }
-                browser.list.runs.known.put(ordered.run.clone(), true);
+                browser.list.runs.known.put(result.run.clone(), true);
                 browser.list.build();
-                let made = ordered.run.id != *run;
-                let effects = made.then(|| browser.go_to(&ordered.run.id)).flatten();
+                let made = result.run.id != *run;
+                let effects = made.then(|| browser.go_to(&result.run.id)).flatten();
                 // `was already approved by ana` has no subject.
                 let subject =
-                    if ordered.repeated { shown(ordered.run.title_or_skill()) + " " } else { String::new() };
-                let note = subject + &shown(&ordered.note);
+                    if result.repeated { shown(result.run.title_or_skill()) + " " } else { String::new() };
+                let note = subject + &shown(&result.note);
                 std::iter::once(Effect::Toast(note)).chain(effects).collect()
             }
-            RunResponse::Ordered(_, run, Err(error)) => {
+            RunResponse::CommandDone(_, run, Err(error)) => {
                 let mut effects = failed(&format!("{}: failed", shown(&run.0)), error);
                 if error.code == Code::NotFound {
                     // If it was deleted, the response removes its row.

@@ -74,7 +74,7 @@ fn too_many() -> String {
 }
 
 /// Returns whether an event changes a run, more than by a line of its output.
-pub(super) fn is_telling(event: &RunEvent) -> bool {
+pub(super) fn changes_run(event: &RunEvent) -> bool {
     event.event.kind != EventKind::StepLog
 }
 
@@ -172,7 +172,7 @@ impl RunList {
 
     /// Requests what the events changed.
     pub fn happened(&mut self, events: &[RunEvent]) -> Vec<Effect> {
-        if !events.iter().any(is_telling) {
+        if !events.iter().any(changes_run) {
             return Vec::new();
         }
         let ends = [
@@ -325,7 +325,7 @@ impl RunList {
             return Vec::new();
         }
         self.marks_all = false;
-        if self.runs.feeds.lacks_a_part() {
+        if self.runs.feeds.is_incomplete() {
             return vec![Effect::Toast("no run is marked: the runs that match cannot be read".to_owned())];
         }
         if self.runs.feeds.lacks_matches() {

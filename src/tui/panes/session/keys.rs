@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Focus, SessionPane, TABS, Tab, choosers, commands};
 use crate::action::{Action, Command, Context};
-use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind};
+use crate::overlay::{DialogSpec, EXPORT_DRAFT_KEY, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, PickerKind, Target};
 use crate::session_requests::SessionRequest;
 use skills_api::LoadedFrom;
@@ -78,7 +78,7 @@ impl Pane for SessionPane {
     }
 
     fn message(&mut self, message: &Message) -> Vec<Effect> {
-        let effects = self.news(message);
+        let effects = self.handle_message(message);
         self.others.acting(&effects);
         effects
     }
@@ -97,7 +97,7 @@ impl Pane for SessionPane {
     }
 
     fn unsaved(&self) -> Option<String> {
-        let typed = |sheet: &&String| sheet.as_str() != NAME_OF_EXPORT;
+        let typed = |sheet: &&String| sheet.as_str() != EXPORT_DRAFT_KEY;
         let what = match self.state.typed.dialogs().find(typed)?.as_str() {
             "say" => "A message was typed and not appended.",
             _ => "The arguments of a script were typed and not used.",

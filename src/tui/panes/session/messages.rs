@@ -11,7 +11,7 @@ use skills_api::{Event, SessionView};
 use skills_registry::Catalog;
 
 impl SessionPane {
-    pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
+    pub(super) fn handle_message(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Session(response) => return self.on_response(response),
             Message::Catalog(catalog) => return self.again(catalog),

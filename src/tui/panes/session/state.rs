@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 use super::Tab;
 use super::choosers::{self, SAME_SETTINGS};
 use crate::form_drafts::FormDrafts;
-use crate::overlay::{DialogSpec, NAME_OF_EXPORT, PromptKind, name_of_script};
+use crate::overlay::{DialogSpec, EXPORT_DRAFT_KEY, PromptKind, name_of_script};
 use crate::pane::{Effect, PickerKind};
 use crate::session_export::Format;
 use crate::session_requests::{SessionRequest, SessionResponse};
@@ -301,7 +301,7 @@ impl SessionState {
                     first: Format::of(self.api.unwrap_or(Api::Anthropic)),
                     desktop: *desktop,
                 };
-                let typed = self.typed.of(NAME_OF_EXPORT);
+                let typed = self.typed.of(EXPORT_DRAFT_KEY);
                 vec![Effect::OpenDialog(Box::new(DialogSpec::Prompt { asking, typed }))]
             }
             SessionResponse::Exports(_, Ok(_), _) => Vec::new(),

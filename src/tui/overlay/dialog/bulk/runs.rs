@@ -164,7 +164,7 @@ impl RunRows {
         self.rows.iter().filter(|row| row.included && row.outcome.is_none()).count()
     }
 
-    pub fn order(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
+    pub fn build_command(&self, at: usize, texts: &Texts) -> Option<RunCommand> {
         let row = &self.rows[at];
         Some(match self.command {
             CommandName::Resume => {
@@ -256,12 +256,12 @@ impl RunRows {
         let row = &mut self.rows[at];
         row.changed |= answer.is_err_and(|error| error.code == Code::SkillChanged);
         row.unknown = answer.is_err_and(Error::is_outcome_unknown);
-        row.undecided = answer.ok().and_then(|ordered| {
-            let partly = ordered.run.approval_progress().map(|_| Undecided::Partly);
-            if ordered.repeated { Some(Undecided::Before) } else { partly }
+        row.undecided = answer.ok().and_then(|result| {
+            let partly = result.run.approval_progress().map(|_| Undecided::Partly);
+            if result.repeated { Some(Undecided::Before) } else { partly }
         });
         row.outcome = Some(match answer {
-            Ok(ordered) => Ok(shown(&ordered.note)),
+            Ok(result) => Ok(shown(&result.note)),
             Err(error) => Err(shown(&error.message)),
         });
         row.unknown
@@ -351,7 +351,7 @@ impl RunRows {
     }
 
     /// Returns the lines about the run under the cursor: the whole outcome, and what would be executed.
-    pub fn about(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
+    pub fn detail_lines(&self, width: u16, painter: &Painter<'_>, clock: i64) -> Vec<RichLine> {
         let Some(row) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
         let mut out = Vec::new();
         let said = match (&row.outcome, &row.blocked) {

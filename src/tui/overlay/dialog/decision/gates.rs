@@ -213,7 +213,7 @@ impl Gates {
         };
         let send = |one: &mut PendingGate| {
             one.send_state = SendState::Sent;
-            let order = RunCommand::Decide {
+            let command = RunCommand::Decide {
                 verdict,
                 step: Some(one.sheet.step.clone()),
                 inputs_digest: Some(one.sheet.inputs_digest.clone()),
@@ -222,7 +222,7 @@ impl Gates {
                 choice,
                 result: None,
             };
-            (one.sheet.run.clone(), order)
+            (one.sheet.run.clone(), command)
         };
         self.all.iter_mut().filter(taken).map(send).collect()
     }
@@ -242,10 +242,10 @@ impl Gates {
     pub fn answered(&mut self, run: &RunId, answer: Result<&CommandResult, &Error>) -> Option<Notice> {
         let one = self.all.iter_mut().find(|one| one.sheet.run == *run)?;
         match answer {
-            Ok(ordered) if ordered.repeated => {
+            Ok(result) if result.repeated => {
                 // The other decision is final, and the later user must know it: the dialog stays until it is closed.
-                one.was_decided_before(ordered.run.approval_progress().is_some());
-                Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&ordered.note))))
+                one.was_decided_before(result.run.approval_progress().is_some());
+                Some(Notice::at_top(format!("Already decided: {} {}", one.name(), shown(&result.note))))
             }
             Ok(_) => {
                 one.send_state = SendState::Done;

@@ -49,7 +49,8 @@ impl Fields {
             }
             RunCommandKind::Resume { changed, fields: declared } => {
                 let inputs = run.inputs.as_object().cloned().unwrap_or_default();
-                let declared = if declared.is_empty() { guessed(&inputs) } else { declared.clone() };
+                let declared =
+                    if declared.is_empty() { fields_from_inputs(&inputs) } else { declared.clone() };
                 fields.form = Form::new(&declared, &inputs);
                 fields.despite = changed.then_some(false);
             }
@@ -115,7 +116,7 @@ impl Fields {
     }
 
     /// Returns the command from the fields; `None` if a field is invalid, which is then focused.
-    pub fn order(&mut self, kind: &RunCommandKind, run: &RunRecord) -> Option<RunCommand> {
+    pub fn build_command(&mut self, kind: &RunCommandKind, run: &RunRecord) -> Option<RunCommand> {
         self.check(kind);
         if !self.form.check() {
             return None;
@@ -221,7 +222,7 @@ fn signal_form(name: &str) -> Form {
 }
 
 /// Infers fields from the values of inputs whose contract declares none.
-fn guessed(inputs: &Map<String, Value>) -> InputFields {
+fn fields_from_inputs(inputs: &Map<String, Value>) -> InputFields {
     let kind = |value: &Value| match value {
         Value::String(_) => FieldType::String,
         Value::Number(_) => FieldType::Number,
