@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::analysis::MatchedField as TextPlace;
+use super::analysis::WordPosition;
 use super::answer::{Breakdown, Signal, TermKind};
 use super::index::Entry;
 use super::phrases::Lexicon;
@@ -58,7 +58,7 @@ pub(crate) fn reason(
     breakdown: &Breakdown,
     query: &QueryContext<'_>,
     entry: &Entry,
-    places: &[Vec<TextPlace>; 2],
+    places: &[Vec<WordPosition>; 2],
 ) -> String {
     let reading = query.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == TermKind::Exact) {
@@ -245,7 +245,7 @@ fn find_word(
     word: usize,
     query: &QueryContext<'_>,
     entry: &Entry,
-    texts: [(&str, &[TextPlace]); 2],
+    texts: [(&str, &[WordPosition]); 2],
     tags: &[(StemId, &str)],
     excluded: &[(String, String)],
 ) -> Option<MatchedWord> {
