@@ -29,11 +29,29 @@ pub struct LanguageWords {
 pub struct ExclusionPhrases {
     /// Phrases at the start of a segment.
     pub openings: Vec<String>,
+    /// Phrases at the start of a segment, also behind one of `subjects`.
+    #[serde(default)]
+    pub statements: Vec<String>,
+    /// Phrases at the start of a segment that count only behind one of `subjects`.
+    #[serde(default)]
+    pub limits: Vec<String>,
+    /// Names for the skill as the subject of a sentence.
+    #[serde(default)]
+    pub subjects: Vec<String>,
+    /// Phrases behind a subject that the skill does not cover.
+    #[serde(default)]
+    pub declarations: Vec<String>,
     /// Phrases inside a segment.
     pub inside: Vec<String>,
     /// Phrases inside a segment that count after a comma, after a word of `joins`, or with a capitalized “NOT”.
     #[serde(default)]
     pub negations: Vec<String>,
+    /// Words behind “not” that make it no exclusion in brackets or behind a comma.
+    #[serde(default, deserialize_with = "word_list")]
+    pub qualifiers: Vec<String>,
+    /// Words before “, not X” that make it a statement about something else.
+    #[serde(default, deserialize_with = "word_list")]
+    pub definitions: Vec<String>,
     /// Words that join a phrase of `negations` to the text before it.
     #[serde(default, deserialize_with = "word_list")]
     pub joins: Vec<String>,
@@ -161,8 +179,14 @@ pub(crate) struct Lexicon {
     pub head_phrases: Vec<Pattern>,
     pub trigger_cues: Vec<Pattern>,
     pub exclusion_openings: Vec<Pattern>,
+    pub exclusion_statements: Vec<Pattern>,
+    pub exclusion_limits: Vec<Pattern>,
+    pub exclusion_subjects: Vec<Pattern>,
+    pub exclusion_declarations: Vec<Pattern>,
     pub exclusion_inside: Vec<Pattern>,
     pub exclusion_negations: Vec<Pattern>,
+    pub exclusion_qualifiers: FastSet<String>,
+    pub exclusion_definitions: FastSet<String>,
     pub exclusion_joins: FastSet<String>,
     pub exclusion_compounds: Vec<Pattern>,
     pub exclusion_ends: Vec<Pattern>,
@@ -199,8 +223,14 @@ impl Lexicon {
             head_phrases: patterns(&phrases.head_phrases),
             trigger_cues: patterns(&phrases.trigger_cues),
             exclusion_openings: patterns(&phrases.exclusions.openings),
+            exclusion_statements: patterns(&phrases.exclusions.statements),
+            exclusion_limits: patterns(&phrases.exclusions.limits),
+            exclusion_subjects: patterns(&phrases.exclusions.subjects),
+            exclusion_declarations: patterns(&phrases.exclusions.declarations),
             exclusion_inside: patterns(&phrases.exclusions.inside),
             exclusion_negations: patterns(&phrases.exclusions.negations),
+            exclusion_qualifiers: set(&phrases.exclusions.qualifiers),
+            exclusion_definitions: set(&phrases.exclusions.definitions),
             exclusion_joins: set(&phrases.exclusions.joins),
             exclusion_compounds: patterns(&phrases.exclusions.compounds),
             exclusion_ends: patterns(&phrases.exclusions.ends),

@@ -14,6 +14,11 @@ const HEAD_WORDS: usize = 2;
 const VERB_WITHIN: usize = 4;
 /// Maximum number of words between the cue of an exclusion and the colon before its list.
 const MAX_HEADING_WORDS: usize = 3;
+/// Maximum number of words that a "not" in brackets or behind the last comma of a sentence excludes.
+const MAX_CONTRAST_WORDS: usize = 10;
+/// Maximum number of words that "is not supported" excludes, and of each of them but the last if they are a list.
+const MAX_DECLARED_WORDS: usize = 12;
+const MAX_LISTED_WORDS: usize = 3;
 /// Maximum number of stems of a clause.
 const CLAUSE_STEMS: usize = 6;
 
@@ -317,18 +322,23 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
             continue;
         }
         let mut done = sentence.start;
+        let mut is_conditional = false;
         for segment in segments(description, sentence.clone()) {
             let all = tokens(slice(description, segment.clone()), segment.start);
-            if let Some(subject) = excluded_subject(description, &segment).filter(|_| done <= segment.start)
+            if let Some(declared) =
+                excluded_subject(description, &segment, lexicon).filter(|_| done <= segment.start)
                 && !is_quoted(slice(description, sentence.start..segment.start))
             {
                 done = segment.end;
-                out.push(ExclusionClause { clause: segment, subject });
+                out.push(declared);
                 continue;
             }
             loop {
                 let tokens = &all[all.partition_point(|token| token.start < done)..];
-                let Some(cue) = exclusion_cue(description, tokens, lexicon) else { break };
+                let Some(cue) = exclusion_cue(description, tokens, is_conditional, sentence.end, lexicon)
+                else {
+                    break;
+                };
                 let (start, end) = (tokens[cue.start].start, tokens[cue.end - 1].end);
                 if is_quoted(slice(description, sentence.start..start)) {
                     break;
@@ -337,6 +347,7 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
                 let from = if is_first { segment.start } else { start };
                 done = exclude(description, from, end..sentence.end, lexicon, &mut out);
             }
+            is_conditional |= all.iter().any(|token| lexicon.exclusion_conditions.contains(&token.text));
         }
     }
     out
@@ -396,7 +407,7 @@ fn exclude(
         let stop = (0..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, tokens, *at).is_some());
         let to = stop.map_or(end, |at| tokens[at].start);
         out.push(ExclusionClause { clause: from..to, subject: subject..to.min(subject_end).max(subject) });
-        if let Some(next) = stop.filter(|at| tokens[*at].text == "without")
+        if let Some(next) = stop.filter(|at| matches!(&*tokens[*at].text, "without" | "unrelated"))
             && let Some(at) = next_item(description, subject..to, tokens[next].end..subject_end)
         {
             (from, subject) = (at, at);
@@ -425,8 +436,9 @@ fn redirect_end(text: &str, rest: Range<usize>, lexicon: &Lexicon) -> Option<usi
     (!purposes.into_iter().any(is_purpose)).then_some(end)
 }
 
-/// Returns where a list of excluded things continues behind "without …", which takes the rest of its item out of the
-/// exclusion: at a colon, or at a comma if that item is not the last one. `item` ends before "without", `rest` is behind it.
+/// Returns where a list of excluded things continues behind "without …" or "unrelated to …", which takes the rest of
+/// its item out of the exclusion: at a colon, or at a comma if that item is not the last one. `item` ends before that
+/// word, `rest` is behind it.
 fn next_item(text: &str, item: Range<usize>, rest: Range<usize>) -> Option<usize> {
     let last = slice(text, item).rsplit_once(',').map(|(_, last)| last.trim_start());
     let is_open = last.is_some_and(|last| !last.starts_with("or ") && !last.starts_with("and "));
@@ -483,8 +495,15 @@ fn continues_list(text: &str, line: &Range<usize>, last: Option<&ExclusionClause
         })
 }
 
-/// Returns the tokens with which a segment begins to state what the skill is not for.
-fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> Option<Range<usize>> {
+/// Returns the tokens with which a segment begins to state what the skill is not for; `follows_condition` states whether
+/// its sentence, which ends at `sentence_end`, contains a condition before it.
+fn exclusion_cue(
+    description: &str,
+    tokens: &[Token<'_>],
+    follows_condition: bool,
+    sentence_end: usize,
+    lexicon: &Lexicon,
+) -> Option<Range<usize>> {
     // `not-for-profit` is one word, and "not for profit" the same with spaces.
     let matches = |patterns: &[Pattern], at: usize| {
         longest(patterns, tokens, at).is_some_and(|length| {
@@ -495,7 +514,13 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
         })
     };
     let cue = |from: usize, at: usize| {
-        let patterns = [&lexicon.exclusion_openings, &lexicon.exclusion_inside, &lexicon.exclusion_negations];
+        let patterns = [
+            &lexicon.exclusion_openings,
+            &lexicon.exclusion_statements,
+            &lexicon.exclusion_limits,
+            &lexicon.exclusion_inside,
+            &lexicon.exclusion_negations,
+        ];
         let length = patterns.into_iter().filter_map(|patterns| longest(patterns, tokens, at)).max();
         Some(from..at + length?)
     };
@@ -504,10 +529,35 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
     let is_purpose = |first: &Token<'_>| match &*first.text {
         "never" => has("again"),
         "excludes" => has("from"),
+        "no" => has("required") || has("needed"),
+        // "Use when the user says: not a good idea; …".
+        "not" => follows_condition && tokens.get(1).is_some_and(|next| matches!(&*next.text, "a" | "an")),
         _ => false,
     };
-    if matches(&lexicon.exclusion_openings, 0) && !tokens.first().is_some_and(is_purpose) {
+    if [&lexicon.exclusion_openings, &lexicon.exclusion_statements].into_iter().any(|list| matches(list, 0))
+        && !tokens.first().is_some_and(is_purpose)
+    {
         return cue(0, 0);
+    }
+    // "Use when a build fails; it does not compile" describes the build.
+    let is_skill = |subject: &usize| !follows_condition || *subject > 1;
+    if let Some(subject) = longest(&lexicon.exclusion_subjects, tokens, 0).filter(is_skill)
+        && [&lexicon.exclusion_statements, &lexicon.exclusion_limits]
+            .into_iter()
+            .any(|list| matches(list, subject))
+    {
+        return cue(0, subject);
+    }
+    let negated = |at: &usize| {
+        tokens.get(*at).is_some_and(|token| token.text == "not")
+            && contrasts(description, tokens, *at, sentence_end, lexicon)
+    };
+    if let Some(at) = [0, usize::from(tokens.first().is_some_and(|token| token.text == "but"))]
+        .into_iter()
+        .find(negated)
+        .filter(|_| is_in_brackets(description, tokens))
+    {
+        return Some(0..at + 1);
     }
     let mut is_conditional = false;
     for (at, token) in tokens.iter().enumerate().skip(1) {
@@ -517,7 +567,7 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
         if !is_conditional && !is_relative && matches(&lexicon.exclusion_inside, at) {
             return cue(at, at);
         }
-        if matches(&lexicon.exclusion_negations, at) {
+        if matches(&lexicon.exclusion_negations, at) && (token.text == "not" || !is_purpose(token)) {
             let joins = tokens[1..at].iter().rev().take_while(|t| lexicon.exclusion_joins.contains(&t.text));
             let from = at - joins.count();
             let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
@@ -526,8 +576,47 @@ fn exclusion_cue(description: &str, tokens: &[Token<'_>], lexicon: &Lexicon) -> 
                 return cue(from, at);
             }
         }
+        let is_defined = || tokens[..at].iter().any(|t| lexicon.exclusion_definitions.contains(&t.text));
+        if !is_conditional
+            && slice(description, tokens[at - 1].end..token.start).contains(',')
+            && negated(&at)
+            && !is_defined()
+        {
+            return Some(at..at + 1);
+        }
     }
     None
+}
+
+/// Returns whether the segment of some tokens is in brackets.
+fn is_in_brackets(description: &str, tokens: &[Token<'_>]) -> bool {
+    tokens.first().zip(tokens.last()).is_some_and(|(first, last)| {
+        slice(description, ..first.start).trim_end().ends_with(['(', '['])
+            && slice(description, last.end..).trim_start_matches(['.', '"', '`', '*']).starts_with([')', ']'])
+    })
+}
+
+/// Returns whether a "not" excludes the few words behind it: "(not maps)", or "charts, not maps" at the end of a sentence.
+fn contrasts(
+    description: &str,
+    tokens: &[Token<'_>],
+    at: usize,
+    sentence_end: usize,
+    lexicon: &Lexicon,
+) -> bool {
+    let behind = tokens.get(at + 1..).unwrap_or_default();
+    let Some((first, last)) = behind.first().zip(behind.last()) else { return false };
+    // `not-for-profit` is a compound.
+    if slice(description, tokens[at].end..first.start).contains('-')
+        || longest(&lexicon.exclusion_compounds, tokens, at).is_some()
+    {
+        return false;
+    }
+    let after = slice(description, last.end..sentence_end).trim();
+    behind.len() <= MAX_CONTRAST_WORDS
+        && !lexicon.exclusion_qualifiers.contains(&first.text)
+        && (is_in_brackets(description, tokens)
+            || (matches!(after, "" | "." | "!") && !slice(description, first.start..last.end).contains(',')))
 }
 
 /// Returns whether a text ends inside quotes or inline code.
@@ -551,20 +640,44 @@ fn is_quoted(before: &str) -> bool {
     straight || code || single || curly > 0
 }
 
-/// Returns the byte range of the subject that a sentence excludes before its cue.
-fn excluded_subject(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
-    refers_elsewhere(text, sentence).or_else(|| out_of_scope(text, sentence))
+/// Returns the clause of a segment that excludes the subject before its cue.
+fn excluded_subject(text: &str, segment: &Range<usize>, lexicon: &Lexicon) -> Option<ExclusionClause> {
+    let elsewhere =
+        refers_elsewhere(text, segment).map(|subject| ExclusionClause { clause: segment.clone(), subject });
+    elsewhere.or_else(|| declared_subject(text, segment, lexicon))
 }
 
-/// Returns the byte range of what a sentence declares out of scope: `X is out of scope.`
-fn out_of_scope(text: &str, sentence: &Range<usize>) -> Option<Range<usize>> {
-    let tokens = tokens(slice(text, sentence.clone()), sentence.start);
-    let words = |four: &[Token<'_>]| {
-        matches!(&*four[0].text, "is" | "are")
-            && four[1..].iter().map(|t| &*t.text).eq(["out", "of", "scope"])
-    };
-    let at = tokens.windows(4).position(words).filter(|at| *at > 0)?;
-    Some(tokens[0].start..tokens[at].start)
+/// Returns the clause of a segment that declares its subject to be out of scope or not supported.
+fn declared_subject(text: &str, segment: &Range<usize>, lexicon: &Lexicon) -> Option<ExclusionClause> {
+    let tokens = tokens(slice(text, segment.clone()), segment.start);
+    let declares = |at: &usize| longest(&lexicon.exclusion_declarations, &tokens, *at).is_some();
+    let at = (1..tokens.len()).find(declares)?;
+    let length = longest(&lexicon.exclusion_declarations, &tokens, at)?;
+    // "Draws charts, but maps are not supported".
+    let contrast =
+        tokens[..at].iter().rposition(|token| matches!(&*token.text, "but" | "although" | "though"));
+    let from = contrast.map_or(0, |contrast| contrast + 1);
+    let subject = tokens.get(from..at).filter(|subject| !subject.is_empty())?;
+    let stop =
+        (at + length..tokens.len()).find(|at| longest(&lexicon.exclusion_ends, &tokens, *at).is_some());
+    let start = contrast.map_or(segment.start, |contrast| tokens[contrast].start);
+    let end = stop.map_or(segment.end, |stop| tokens[stop].start);
+    let found = ExclusionClause { clause: start..end, subject: subject[0].start..tokens[at].start };
+    if tokens[at + length - 1].text == "scope" {
+        return Some(found);
+    }
+    // "If maps are not supported", "claims that are not supported by data".
+    let is_open = tokens[..at].iter().any(|token| {
+        lexicon.exclusion_conditions.contains(&token.text)
+            || matches!(&*token.text, "that" | "which" | "who" | "what" | "where")
+    });
+    let is_passive = tokens.get(at + length).is_some_and(|token| token.text == "by");
+    // "Converts pages of a book to text, scans are not supported" has another verb.
+    let stated = slice(text, found.subject.clone());
+    let is_list = stated.rsplit_once(',').is_none_or(|(items, _)| {
+        items.split(',').all(|item| item.split_whitespace().count() <= MAX_LISTED_WORDS)
+    });
+    (!is_open && !is_passive && is_list && subject.len() <= MAX_DECLARED_WORDS).then_some(found)
 }
 
 /// Returns the byte range of the subject for which a sentence refers to another skill: `For X, see Y.`
@@ -872,6 +985,148 @@ mod tests {
             ["For hotels, see hotel-finder.", "For sheets, use xlsx.", "For maps, use the skill atlas."]
         {
             assert_eq!(excluded(text), [text], "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_of_a_skill_leave_the_index() {
+        let (_, lexicon) = tools();
+        for (text, expected) in [
+            ("Merges PDFs. Should not be used to split PDFs.", "Should not be used to split PDFs."),
+            ("Merges PDFs. Should not be used for signatures.", "Should not be used for signatures."),
+            ("Merges PDFs. It shouldn't be used to sign them.", "It shouldn't be used to sign them."),
+            ("Merges PDFs. Shouldn't be used with scans.", "Shouldn't be used with scans."),
+            ("Plans diets. Must not be used as medical advice.", "Must not be used as medical advice."),
+            (
+                "Reads logs. This skill should not be used to delete logs.",
+                "This skill should not be used to delete logs.",
+            ),
+            (
+                "Tests pages. This tool may not be used on production sites.",
+                "This tool may not be used on production sites.",
+            ),
+            ("Resizes images. It cannot remove backgrounds.", "It cannot remove backgrounds."),
+            ("Resizes images; it can't upscale photos.", "it can't upscale photos."),
+            ("Resizes images. It can not add text.", "It can not add text."),
+            ("Resizes images. This skill cannot edit videos.", "This skill cannot edit videos."),
+            ("Reads CSV files. This tool can't open workbooks.", "This tool can't open workbooks."),
+            ("Reads CSV files (it cannot write them).", "it cannot write them"),
+            ("Reviews plans — it cannot approve them.", "it cannot approve them."),
+            ("The skill cannot send mail.", "The skill cannot send mail."),
+            ("Resizes images. Does not edit videos.", "Does not edit videos."),
+            ("Resizes images. It does not edit videos.", "It does not edit videos."),
+            ("Resizes images. It doesn't crop them.", "It doesn't crop them."),
+            ("Writes posts. This skill does not publish posts.", "This skill does not publish posts."),
+            ("Writes posts. The tool doesn't schedule them.", "The tool doesn't schedule them."),
+            ("Surfaces analysis only — does not recommend a price.", "does not recommend a price."),
+            (
+                "Shows margins. It does not recommend a price, but compares costs.",
+                "It does not recommend a price,",
+            ),
+            ("Reads PDFs. Scanned pages are not supported.", "Scanned pages are not supported."),
+            (
+                "Reads PDFs. Passwords, forms and scans are not supported.",
+                "Passwords, forms and scans are not supported.",
+            ),
+            ("Reads PDFs; OCR is not supported.", "OCR is not supported."),
+            ("Reads PDFs. OCR is not yet supported.", "OCR is not yet supported."),
+            ("Reads PDFs. OCR is currently not supported.", "OCR is currently not supported."),
+            ("Deploys to clusters. Windows nodes are unsupported.", "Windows nodes are unsupported."),
+            ("Deploys to clusters (Windows nodes aren't supported).", "Windows nodes aren't supported"),
+            ("Draws charts, but maps are not supported.", "but maps are not supported."),
+            ("Draws charts. Maps are not supported, but towns are.", "Maps are not supported, "),
+            ("Backs up folders. No support for Windows.", "No support for Windows."),
+            ("Backs up folders; no support for cloud buckets.", "no support for cloud buckets."),
+            ("Backs up folders, no support for databases.", "no support for databases."),
+            ("Backs up folders, but no support for databases.", "but no support for databases."),
+            ("Writes tests. Only for pytest, not unittest or doctest.", "not unittest or doctest."),
+            ("Explains methods. Teaches thinking, not commands.", "not commands."),
+            ("Builds engines, not the outreach on top of them.", "not the outreach on top of them."),
+            ("Summarizes rulings, not legal advice!", "not legal advice!"),
+            ("Plans work, not deciding what to build.\nFast.", "not deciding what to build."),
+            ("Use for invoices (not quotes) of customers.", "not quotes"),
+            ("Assesses risks (not a maturity score) of a firm.", "not a maturity score"),
+            ("Use for invoices (but not receipts, orders).", "but not receipts, orders"),
+            ("Captures leads [not accounts].", "not accounts"),
+            ("Finds intruders; not a substitute for hosts.", "not a substitute for hosts."),
+            ("Draws a list. NOT a virtualized list.", "NOT a virtualized list."),
+            ("Tunes SQL. Is not for MongoDB.", "Is not for MongoDB."),
+            ("Tunes SQL. This tool isn't suitable for Redis.", "This tool isn't suitable for Redis."),
+        ] {
+            let clauses = exclusion_ranges(text, &lexicon).into_iter();
+            let found: Vec<&str> = clauses.map(|range| text[range].trim()).collect();
+            assert_eq!(found, [expected.trim()], "{text}");
+        }
+        let text = "Do not use for Xamarin apps, crashes unrelated to the setup, or store publishing.";
+        let left = without(text, &exclusion_ranges(text, &lexicon));
+        assert_eq!(left.trim(), "unrelated to the setup");
+    }
+
+    #[test]
+    fn negations_about_other_things_stay_in_the_index() {
+        let (_, lexicon) = tools();
+        for text in [
+            "Sends mail. It does not require an API key.",
+            "Runs offline. This skill doesn't need a server.",
+            "Formats code. It does not change its meaning.",
+            "Compresses images. This tool does not affect quality.",
+            "Shares sessions. It does not break scrollback.",
+            "Blocks orders. Does not allow negative stock.",
+            "Reads feeds. It doesn't depend on a browser.",
+            "Explains art. It does not just list painters.",
+            "Never write boilerplate again: generates forms and tests.",
+            "Never lose a note.",
+            "Not a problem: restores deleted files.",
+            "Use when the user says things like: no thanks; not a good idea; never mind that again.",
+            "Not a developer? Explains errors in plain words.",
+            "Not only draws charts but animates them.",
+            "Writes mails, not just for customers.",
+            "Commits changes with the reason, not just the files.",
+            "Makes pages feel like stories, not only pages.",
+            "Builds no code automations.",
+            "Creates no-code tables and forms.",
+            "Use when tests do not pass.",
+            "Use if the build doesn't compile.",
+            "Use when a page cannot load.",
+            "Use when the user can't log in to a cluster.",
+            "Use when the build fails; it does not compile.",
+            "Use when an app crashes - it cannot open a window.",
+            "Debugs clusters that cannot pull images.",
+            "Finds anti-patterns that regular expressions cannot match.",
+            "Turns a decision you can't answer into a questionnaire.",
+            "Cannot connect to a database: finds the reason.",
+            "Can't decide between two databases? Compares them.",
+            "It cannot be undone, so asks before deleting branches.",
+            "Explains to people what they should not do with secrets.",
+            "Finds secrets that should not be committed.",
+            "Blocks claims that are not supported by evidence.",
+            "Use when a browser version is not supported.",
+            "Explains why a codec is not supported.",
+            "Converts the pages of a book to text, old fonts are not supported.",
+            "Written by volunteers and is not supported by the vendor.",
+            "Finds features which are unsupported in Safari.",
+            "Adds a migration, no support for it required.",
+            "No support for old parsers is needed.",
+            "Those are other tasks, not prompt optimization.",
+            "SHA3 of the standard is not Keccak, not the hash of Ethereum.",
+            "Use when checking whether a model acts, not comprehends.",
+            "NIST SHA3, not Ethereum Keccak, breaks selectors and storage slots.",
+            "Works for JSON (but not limited to it).",
+            "Collects helpers (not only for tests).",
+            "Notes the proposed changes (not yet final).",
+            "Keeps books (not-for-profit) of clubs.",
+            "Serves cities, not-for-profit hospitals and schools.",
+            "Answers \"done, not tested.\" to reviews.",
+            "Creates an archive, excluding files that match a pattern.",
+            "Bans all modules except the allowed ones.",
+            "Unlike and like posts of other users.",
+            "Unlike Selenium, waits for elements.",
+            "Explains what it does when tests do not fail.",
+            "Asks whether this should not be used to test.",
+        ] {
+            let found = exclusion_clauses(text, &lexicon);
+            let found: Vec<&str> = found.into_iter().map(|one| &text[one.clause]).collect();
+            assert_eq!(found, Vec::<&str>::new(), "{text}");
         }
     }
 
