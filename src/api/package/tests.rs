@@ -256,7 +256,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn archives_that_programs_may_unpack_differently_are_rejected() {
-    let place = Place::new();
+    let place = TestHome::new();
     prepare(&place.job("good.tar.gz")).unwrap();
     let good = fs::read(place.at("good.tar.gz")).unwrap();
     let mut raw = Vec::new();
