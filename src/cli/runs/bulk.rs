@@ -30,7 +30,7 @@ const MAX_RUNS: usize = 10_000;
 struct RunOutcome {
     run: String,
     title: String,
-    /// `done`, `repeated`, `skipped` or `refused`.
+    /// `done`, `repeated`, `skipped`, `refused`, or `failed` if the service or its store failed.
     outcome: &'static str,
     note: String,
 }
@@ -202,8 +202,12 @@ async fn send(
         let (outcome, note) = match client.send_command(&run.id.0, command).await {
             Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
             Err(error) => {
-                let skipped = matches!(error.code, Code::SkillChanged | Code::InvalidTransition);
-                (if skipped { "skipped" } else { "refused" }, with_option(error).message)
+                let outcome = match error.code {
+                    Code::SkillChanged | Code::InvalidTransition => "skipped",
+                    code if code.status() >= 500 => "failed",
+                    _ => "refused",
+                };
+                (outcome, with_option(error).message)
             }
         };
         let sent =
@@ -215,11 +219,11 @@ async fn send(
         report.runs.push(sent);
     }
     let of = |outcome: &str| report.runs.iter().filter(|sent| sent.outcome == outcome).count();
-    let all_done = of("skipped") + of("refused") == 0;
+    let all_done = of("skipped") + of("refused") + of("failed") == 0;
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let parts: Vec<String> = ["done", "repeated", "skipped", "refused"]
+        let parts: Vec<String> = ["done", "repeated", "skipped", "refused", "failed"]
             .into_iter()
             .filter_map(|outcome| Some((of(outcome), outcome)).filter(|(count, _)| *count > 0))
             .map(|(count, outcome)| format!("{count} {outcome}"))
