@@ -449,7 +449,7 @@ impl AgentView {
         self.definition = None;
         if self.composed.is_empty() {
             self.problems = vec![format!(
-                "it is not a valid definition; `skills agents show {}` on the service's machine shows why",
+                "the definition is not valid; `skills agents show {}` on the service's machine shows why",
                 self.agent.id
             )];
         }

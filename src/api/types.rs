@@ -112,7 +112,7 @@ pub struct SkillSummary {
     pub name: String,
     /// Its description.
     pub description: String,
-    /// Role in an answer.
+    /// Role of the skill.
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,

@@ -147,7 +147,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     if !args.yes {
         let place = client.store().place()?;
         confirm(
-            &format!("Create an empty store at {place}? The existing files are kept under another name."),
+            &format!("Create an empty store at {place}? The existing files are renamed, not deleted."),
             "nothing was changed",
         )?;
     }
@@ -163,7 +163,7 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Exit, Failure> 
         let place = client.store().place()?;
         confirm(
             &format!(
-                "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
+                "Replace the store at {place} with a copy of {}? The existing files are renamed, not deleted.",
                 file.display()
             ),
             "nothing was changed",

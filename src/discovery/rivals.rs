@@ -159,7 +159,7 @@ pub struct PairReport {
     pub b: PairSide,
     /// Golden queries that expect one of them.
     pub golden: Vec<GoldenComparison>,
-    /// Cosine of the two meanings; not used for the advice.
+    /// Cosine of the two meanings; not used in advice.
     pub similarity: f64,
     /// Probe requests of both without a distinguishing term.
     pub shared: usize,

@@ -165,7 +165,7 @@ async fn session(
 /// Calls an operation of the table, with its scope checks and errors.
 async fn through(server: &Server, caller: &Caller, name: &str, arguments: Value) -> Result<Value, Error> {
     let found = operation(name)
-        .ok_or_else(|| Error::new(Code::InternalError, format!("there is no operation {name}")))?;
+        .ok_or_else(|| Error::new(Code::InternalError, format!("unknown operation `{name}`")))?;
     found.call(&server.inner().service, caller, arguments).await
 }
 

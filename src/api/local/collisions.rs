@@ -117,7 +117,7 @@ impl Collisions {
 
     fn start(&self, key: String, router: Router) -> Result<Job, Error> {
         let no_thread = |error: &dyn std::fmt::Display| {
-            Error::new(Code::InternalError, format!("no thread for the collision map: {error}"))
+            Error::new(Code::InternalError, format!("cannot start the collision map thread: {error}"))
         };
         // Threads of its own: rankings and the scan do not wait for a minute of probes.
         let pool = rayon::ThreadPoolBuilder::new()

@@ -63,7 +63,7 @@ rules! {
         example "a file saved as Latin-1 with `é`";
     /// The path of the bundle is not UTF-8.
     PATH_NOT_UTF8 = "path-not-utf8" Error: "Rename the folder so that its name is UTF-8."
-        why "JSON, the catalog and the ids of skills are text, which such a path cannot be part of."
+        why "JSON, the catalog and skill ids are UTF-8 text and cannot contain this path."
         example "a folder that an archive names in Latin-1 with `é`";
     /// The file cannot be read.
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
@@ -105,7 +105,7 @@ rules! {
     // The frontmatter itself.
     /// There is no frontmatter.
     NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
-        why "Without frontmatter there is no name and no description to select by."
+        why "Without frontmatter, the skill has no name or description by which it can be selected."
         example "# Tables\n\nExtract the tables of a PDF.\n";
     /// The opening fence is missing.
     NO_OPENING_FENCE = "no-opening-fence" Error fixable: "Put `---` on a line of its own before the first key."
@@ -212,7 +212,7 @@ rules! {
     /// `description` is so short that nothing can be matched to it.
     DESCRIPTION_SHORT = "description-short" Warning: "State what it does and when to use it, with words \
         of typical requests."
-        why "A few words leave nothing to match requests with."
+        why "A few words are not enough to match requests."
         example "---\nname: pdf-tables\ndescription: PDF tool\n---\n# Tables\n";
     /// `description` only repeats the name.
     DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not: \
@@ -247,7 +247,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: helper\n---\n# Tables\n";
     /// A sidecar that is invoked directly.
     SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`."
-        why "A sidecar acts on the output of another skill and has nothing to do alone."
+        why "A sidecar acts on the output of another skill and does nothing on its own."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: direct\n---\n# Tables\n";
     /// Attaching without anything to attach to.
     ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact."

@@ -370,7 +370,7 @@ fn changed(old: &StatedTexts, new: &StatedTexts) -> &'static str {
 }
 
 fn answer_note() -> Note {
-    let text = "Pasting replaces the description by the answer; Ctrl-_ restores it.";
+    let text = "Pasting replaces the description with the answer; Ctrl-_ restores it.";
     (text.to_owned(), Role::Info)
 }
 
@@ -420,7 +420,8 @@ impl DraftEditor {
     /// Returns the note that the figures count a change that is not written.
     fn unwritten_note(&self) -> Option<Note> {
         let what = self.unwritten()?;
-        let text = format!("Not written: {what}. The figures count the change; make it in the file.");
+        let text =
+            format!("Not written: {what}. The figures include this change; edit the file to apply it.");
         Some((text, Role::Warning))
     }
 

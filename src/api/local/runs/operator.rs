@@ -224,7 +224,8 @@ impl RunOverview {
                 return Err(Error::new(Code::NotFound, format!("worker `{wanted}` not found: {known}")));
             }
             _ => {
-                let message = format!("{} workers match {wanted:?}; name more of the id", found.len());
+                let message =
+                    format!("{} workers match {wanted:?}; use a longer part of the id", found.len());
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };

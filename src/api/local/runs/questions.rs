@@ -32,7 +32,7 @@ impl Approvals {
             let mut news = self.registry.events();
             let started = Instant::now();
             if let Err(error) = self.update_questions(&runtime).await {
-                tracing::warn!("looking for waiting runs whose scripts changed: {error}");
+                tracing::warn!("cannot check waiting runs for changed scripts: {error}");
             }
             let rest = started.elapsed() * REST;
             tokio::select! {
