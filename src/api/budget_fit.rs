@@ -1,4 +1,4 @@
-//! `budget fit`: a smallest change with which the lists of clients fit their budgets and no golden query is lost.
+//! `budget fit`: the smallest change that makes the lists of clients fit their budgets without losing a golden query.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! `skills budget fit`: a smallest change with which the lists of clients fit their budgets.
+//! `skills budget fit`: the smallest change that makes the lists of clients fit their budgets.
 
 use std::fmt::Write as _;
 

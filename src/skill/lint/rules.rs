@@ -103,7 +103,7 @@ rules! {
         example "\n\n---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
 
     // The frontmatter itself.
-    /// There is no frontmatter.
+    /// The frontmatter is missing.
     NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
         why "Without frontmatter, the skill has no name or description by which it can be selected."
         example "# Tables\n\nExtract the tables of a PDF.\n";
