@@ -93,7 +93,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
         } else {
-            "  restore a backup (skills db restore FILE), which keeps the damaged files under another name; this tool \
+            "  restore a backup (skills db restore FILE), which renames the damaged files; this tool \
                 cannot repair them\n"
         };
     }

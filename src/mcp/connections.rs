@@ -238,7 +238,7 @@ impl Connections {
 
     async fn close(&self, id: &str) {
         if let Err(error) = self.sessions.close_session(&id.into()).await {
-            tracing::debug!("the MCP session {id} has ended: {error}");
+            tracing::debug!("MCP session {id} ended: {error}");
         }
     }
 

@@ -169,7 +169,7 @@ impl Drop for Registry {
         match self.thread.take().map(JoinHandle::join) {
             // Freed meanwhile: a process that ends need not wait for it.
             Some(Ok(tree)) => drop(std::thread::spawn(move || drop(tree))),
-            Some(Err(_)) => tracing::error!("the registry's thread ended in a panic"),
+            Some(Err(_)) => tracing::error!("the registry thread panicked"),
             None => {}
         }
     }

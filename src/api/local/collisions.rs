@@ -146,7 +146,7 @@ impl Collisions {
                     if let Some(cache) = cache {
                         let keyed = serde_json::json!({ "key": key, "map": &*map });
                         if let Err(error) = cache.write(keyed.to_string().as_bytes()) {
-                            tracing::warn!(%error, "the collision map cannot be cached");
+                            tracing::warn!(%error, "cannot cache the collision map");
                         }
                     }
                 }

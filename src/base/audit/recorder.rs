@@ -178,7 +178,7 @@ impl Recorder {
         }
         let mut thread = self.thread.locked();
         if thread.as_ref().is_some_and(|(_, handle)| handle.is_finished()) {
-            tracing::error!("the writer of the audit log panicked; starting it again");
+            tracing::error!("the audit log writer panicked; restarting it");
             *thread = None;
         }
         if thread.is_none() {
@@ -217,7 +217,7 @@ impl Recorder {
             self.note(entry.with_detail(json!({ "text": text })).durably());
             let wrote = private_files::replace(&digest_file, format!("{now}\n").as_bytes());
             if let Err(error) = wrote {
-                tracing::warn!("remembering the policy in {}: {error}", digest_file.display());
+                tracing::warn!("cannot store the policy in {}: {error}", digest_file.display());
             }
         }
         *seen = Some(now);
@@ -230,7 +230,7 @@ impl Drop for Recorder {
         if let Some((jobs, handle)) = thread {
             drop(jobs);
             if handle.join().is_err() {
-                tracing::error!("the audit log's writer panicked");
+                tracing::error!("the audit log writer panicked");
             }
         }
     }

@@ -67,7 +67,7 @@ rules! {
         example "a folder that an archive names in Latin-1 with `é`";
     /// The file cannot be read.
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
-        why "A skill that cannot be read is listed by no client."
+        why "Clients do not list a skill that they cannot read."
         example "a SKILL.md with mode 000";
     /// A link points outside the root.
     LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or add its target \
@@ -78,7 +78,7 @@ rules! {
     SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is not \
         a skill."
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
-        example "~/.claude/skills/pdf-tables/README.md without a SKILL.md beside it";
+        example "~/.claude/skills/pdf-tables/README.md without a SKILL.md next to it";
     /// The file's name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system \
         most clients accept only that name."
@@ -140,7 +140,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
-        why "The YAML standard forbids it, and parsers disagree about which value counts."
+        why "The YAML standard forbids it, and parsers disagree about which value applies."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has another type than its field.
     WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires."
@@ -186,7 +186,7 @@ rules! {
         example "---\nname: tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `description` is absent.
     DESCRIPTION_MISSING = "description-missing" Error: "Add a `description:` that states what the skill \
-        does and when to use it; a model selects by it alone."
+        does and when to use it; a model selects the skill by it alone."
         why "A model selects a skill by its description alone."
         example "---\nname: pdf-tables\n---\n# Tables\n";
     /// `description` is longer than 1,024 characters.
@@ -215,13 +215,13 @@ rules! {
         why "A few words are not enough to match requests."
         example "---\nname: pdf-tables\ndescription: PDF tool\n---\n# Tables\n";
     /// `description` only repeats the name.
-    DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not: \
+    DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not say: \
         inputs, outputs, and when to use it."
-        why "The name is matched already; the repetition adds no term."
+        why "The name already matches; the repetition adds no term."
         example "---\nname: pdf-tables\ndescription: PDF tables\n---\n# Tables\n";
     /// `description` does not say when to use the skill.
     DESCRIPTION_NO_WHEN = "description-no-when" Info: "Add a sentence such as “Use when …”: a model \
-        selects by it."
+        selects the skill by it."
         why "A model needs the trigger, not only the function."
         example "---\nname: pdf-tables\ndescription: Extracts the tables of documents into spreadsheets with typed columns.\n---\n# Tables\n";
     /// `description` is written in the first person.
@@ -280,7 +280,7 @@ rules! {
         example "a body of 11,000 tokens";
     /// A broken relative link.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
-        why "The model tries to read a file that is not there."
+        why "The model tries to read a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
     /// Several broken relative links, and there is no other file at all.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
@@ -359,18 +359,18 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nhooks:\n  PostToolUse: []\n---\n# Tables\n";
     /// Tools that the skill grants itself without a limit.
     GRANTS_SHELL = "grants-shell" Warning: "List specific commands, such as `Bash(git status:*)`: this \
-        allows any command without asking."
-        why "The skill can run any command without a question."
+        allows any command without confirmation."
+        why "The skill can run any command without confirmation."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
     /// Tools that the skill grants itself.
-    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without asking while the skill is active."
+    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without confirmation while the skill is active."
         why "Installing the skill accepts these tools."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
 
     // What a body mentions.
     /// A file of the bundle that the body mentions is missing.
     FILE_MISSING = "file-missing" Warning: "Correct the path, or add the file to the bundle."
-        why "The model runs or reads a file that is not there."
+        why "The model runs or reads a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRun `scripts/extract.py` first.\n\n```bash\npython scripts/extract.py input.pdf\n```\n";
     /// The body mentions a tool that no client has.
     TOOL_UNKNOWN = "tool-unknown" Warning: "Correct the name: the model calls tools by their exact name."

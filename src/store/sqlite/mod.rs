@@ -360,7 +360,7 @@ impl Sqlite {
             })
         });
         if let Err(error) = result {
-            tracing::debug!("storing the anchor of the audit log: {error}");
+            tracing::debug!("cannot store the anchor of the audit log: {error}");
         }
     }
 }

@@ -533,7 +533,7 @@ impl DraftEditor {
         }
         // Blanks at the ends are not written.
         if self.merged().is_same(self.in_file()) {
-            let note = "nothing to write: only blanks at the ends differ";
+            let note = "nothing to write: only white space at the ends differs";
             return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
         if !self.confirming {

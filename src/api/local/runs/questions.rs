@@ -67,7 +67,7 @@ impl Approvals {
                     Err(error) => Err(error),
                 };
                 if let Err(error) = updated {
-                    tracing::warn!("what run {id} would execute: {error}");
+                    tracing::warn!("cannot determine what run {id} would execute: {error}");
                 }
             }
             match page.next {
