@@ -71,9 +71,9 @@ pub enum FitLevel {
 /// A description with fewer clauses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedDescription {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its file.
+    /// Path of the skill's file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The current description.
@@ -101,7 +101,7 @@ pub struct ClientOverrides {
 pub struct FittedClient {
     /// Id of its profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// The version that was measured; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

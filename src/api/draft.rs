@@ -83,7 +83,7 @@ pub struct DraftPlace {
 pub struct DraftShown {
     /// Id of the client's profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     #[serde(default)]
     pub name: String,
     /// The version that was measured; absent if it was not run.
@@ -118,7 +118,7 @@ impl DraftShown {
 /// Effects of a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftReport {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// The description of the draft.
     pub description: String,

@@ -97,11 +97,11 @@ pub fn lint_rules() -> Vec<LintRule> {
 /// How often a rule was violated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCount {
-    /// The rule.
+    /// Code of the rule.
     pub code: String,
     /// The highest severity of its findings.
     pub severity: Severity,
-    /// Its findings.
+    /// Number of findings of the rule.
     pub findings: usize,
     /// Skills with such a finding.
     pub skills: usize,

@@ -72,11 +72,11 @@ pub enum ProposedPart {
 /// A proposal in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalSummary {
-    /// Its id.
+    /// Id of the proposal.
     pub proposal_id: String,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its state.
+    /// State of the proposal.
     pub state: ProposalState,
     /// Who proposed it.
     pub proposed_by: String,

@@ -49,7 +49,6 @@ enum Detail {
     Names,
 }
 
-/// A tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tab {
     Board,
