@@ -16,7 +16,7 @@ use skills_base::files::{MAX_USER_FILE, read_regular_text};
 use skills_session::Unit;
 use skills_skill::SkillId;
 
-/// Which clients' lists are to fit.
+/// Clients whose lists must fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetFitRequest {
@@ -90,7 +90,7 @@ pub struct ClientOverrides {
     /// The client's settings file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
-    /// What is to be added to it.
+    /// What to add to it.
     pub text: String,
     /// Source of the setting.
     pub source: String,
@@ -133,7 +133,7 @@ pub struct FittedClient {
     pub overrides: Option<ClientOverrides>,
 }
 
-/// A change with which the lists of clients fit.
+/// A change that makes the lists of clients fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetFit {
     /// Whether every list fits and no golden query is lost.

@@ -93,7 +93,7 @@ pub struct DraftShown {
     pub characters: usize,
     /// Characters of the description, with `when_to_use` where the client appends it.
     pub of: usize,
-    /// What the client shows in place of the description, or why it does not list the skill with the draft.
+    /// What the client shows instead of the description, or why it does not list the skill with the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<String>,
     /// Whether the client does not search the skill's folder, and is shown as if it did.

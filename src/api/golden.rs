@@ -109,7 +109,7 @@ pub struct GoldenRequest {
 pub enum GoldenState {
     /// Another skill than the expected one is first.
     Lost,
-    /// A skill is first although none, or another one, should be.
+    /// A skill is first although none, or another skill, should be.
     FalseTrigger,
     /// An expected skill is first.
     Won,

@@ -97,7 +97,7 @@ pub struct Board {
     pub truncated: bool,
 }
 
-/// Whether a worker takes runs.
+/// Whether a worker claims runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -119,7 +119,7 @@ pub struct WorkerView {
     pub name: String,
     /// Version of the program; none for a worker of an earlier version.
     pub version: Option<String>,
-    /// Whether it takes runs.
+    /// Whether it claims runs.
     pub state: WorkerState,
     /// Runs it executes at a time.
     pub slots: Option<u32>,

@@ -102,7 +102,7 @@ pub struct ProposalList {
     pub proposals: Vec<ProposalSummary>,
     /// Proposals that match, on all pages.
     pub total: usize,
-    /// Proposals that wait for a decision, whatever the filter.
+    /// Proposals that wait for a decision, regardless of the filter.
     pub waiting: usize,
     /// Files in the folder of proposals that cannot be used, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -309,7 +309,7 @@ pub struct ComposedView {
     /// The client whose view of the catalog is listed; none for the complete catalog.
     #[serde(default)]
     pub client: Option<String>,
-    /// Where bodies of skills loaded from now on are placed.
+    /// Where the bodies of skills that are loaded later are placed.
     #[serde(default)]
     pub instructions: Instructions,
     /// Sizes.

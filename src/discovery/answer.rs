@@ -178,7 +178,7 @@ pub struct Hit {
     pub rank: Option<usize>,
 }
 
-/// A sidecar that can be attached; not a result of its own.
+/// A sidecar that can be attached; not a separate result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attachable {
     /// Id of the skill.

@@ -15,7 +15,7 @@ pub struct Document {
     pub name: String,
     /// The text by which a model selects it.
     pub description: String,
-    /// What the description says in a field of its own, `when_to_use`.
+    /// What the description says in a separate field, `when_to_use`.
     pub when_to_use: Option<String>,
     /// Tags.
     pub tags: Vec<String>,

@@ -67,7 +67,7 @@ pub struct GoldenFigures {
     pub p_at_1: f64,
     /// Mean reciprocal rank of the best expected skill.
     pub mrr_at_10: f64,
-    /// Queries for which a skill is first although none, or another one, should be.
+    /// Queries for which a skill is first although none, or another skill, should be.
     pub false_triggers: usize,
     /// Queries that no skill fits, or that one skill must not win.
     #[serde(default)]

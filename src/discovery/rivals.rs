@@ -101,7 +101,7 @@ pub struct PairSide {
     pub separable: usize,
     /// Those of them that it wins.
     pub separable_kept: usize,
-    /// The clause that separates it from the other side: the one with terms of its own whose requests it wins most.
+    /// The clause that separates it from the other side: the clause with unique terms whose requests it wins most.
     pub separating_clause: Option<String>,
     /// The clause whose requests it loses most.
     pub lost_clause: Option<String>,

@@ -145,7 +145,7 @@ impl Registry {
     }
 
     /// Blocks until the first scan is complete, for callers outside of a runtime; see [`Self::wait_scanned`].
-    #[allow(clippy::must_use_candidate, reason = "waiting is an effect of its own")]
+    #[allow(clippy::must_use_candidate, reason = "waiting is a separate effect")]
     pub fn wait_scanned_blocking(&self) -> Arc<Catalog> {
         futures::executor::block_on(self.wait_scanned())
     }

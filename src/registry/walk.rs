@@ -35,7 +35,7 @@ pub(super) enum WalkEntry {
     Leaves(PathBuf, PathBuf),
 }
 
-/// What is beside a main file and determines the kind of its bundle.
+/// What is next to a main file and determines the kind of its bundle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Siblings {
     pub scripts: bool,

@@ -91,7 +91,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl PlanError {
-    /// Returns whether the nesting is too deep, which has an error code of its own.
+    /// Returns whether the nesting is too deep, which has a separate error code.
     pub fn too_deep(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem, PlanProblem::TooDeep(_)))
     }

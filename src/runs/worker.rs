@@ -89,7 +89,7 @@ async fn execute_claimed(
     let cancel = stop.child_token();
     let keeper = renew_lease(store.clone(), run.clone(), fence, leases, cancel.clone());
     let keeper = tokio::spawn(keeper.in_current_span());
-    // In a task of its own, so that a panic ends this run's execution but never the worker.
+    // In a separate task, so that a panic ends this run's execution but never the worker.
     let execution = tokio::spawn({
         let execute = execute.clone();
         let cancel = cancel.clone();

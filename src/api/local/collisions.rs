@@ -119,7 +119,7 @@ impl Collisions {
         let no_thread = |error: &dyn std::fmt::Display| {
             Error::new(Code::InternalError, format!("cannot start the collision map thread: {error}"))
         };
-        // Threads of its own: rankings and the scan do not wait for a minute of probes.
+        // Separate threads: rankings and the scan do not wait for a minute of probes.
         let pool = rayon::ThreadPoolBuilder::new()
             .thread_name(|_| "collisions".to_owned())
             .build()

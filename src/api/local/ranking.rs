@@ -144,7 +144,7 @@ impl Ranking {
         }
     }
 
-    /// Keeps the index up to date with the registry, on a thread of its own.
+    /// Keeps the index up to date with the registry, on a separate thread.
     pub(super) fn follow(&self) -> Result<(), Error> {
         let indexer = self.indexer();
         let news = self.skills.registry.events();
