@@ -1,4 +1,4 @@
-//! `budget fit`: a smallest change with which the lists of clients fit their budgets and no golden query is lost.
+//! `budget fit`: the smallest change that makes the lists of clients fit their budgets without losing a golden query.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use skills_base::files::{MAX_USER_FILE, read_regular_text};
 use skills_session::Unit;
 use skills_skill::SkillId;
 
-/// Which clients' lists are to fit.
+/// Clients whose lists must fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetFitRequest {
@@ -71,9 +71,9 @@ pub enum FitLevel {
 /// A description with fewer clauses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedDescription {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its file.
+    /// Path of the skill's file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The current description.
@@ -90,7 +90,7 @@ pub struct ClientOverrides {
     /// The client's settings file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
-    /// What is to be added to it.
+    /// What to add to it.
     pub text: String,
     /// Source of the setting.
     pub source: String,
@@ -101,7 +101,7 @@ pub struct ClientOverrides {
 pub struct FittedClient {
     /// Id of its profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// The version that was measured; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ pub struct FittedClient {
     pub overrides: Option<ClientOverrides>,
 }
 
-/// A change with which the lists of clients fit.
+/// A change that makes the lists of clients fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetFit {
     /// Whether every list fits and no golden query is lost.

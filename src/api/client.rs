@@ -103,7 +103,7 @@ pub trait Client: Send + Sync + 'static {
 
     /// Explains why a query is answered as it is, with a measured change that wins it.
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
-    /// Finds a smallest change with which the lists of clients fit their budgets and no golden query is lost. Nothing
+    /// Finds the smallest change that makes the lists of clients fit their budgets without losing a golden query. Nothing
     /// is written.
     ///
     /// # Errors

@@ -217,7 +217,7 @@ impl ClientFolder {
         }
         if is_file && file.is_dir() {
             let why = format!("{SKILL_FILE} is a folder; {client} reads only a file of that name");
-            return because(why, "replace the folder by a file");
+            return because(why, "replace the folder with a file");
         }
         let mut above = file.ancestors().take_while(|path| path.starts_with(&self.path));
         if let Some(link) = above.find(|path| is_link(path)) {
@@ -240,11 +240,11 @@ impl ClientFolder {
                 }
                 Some(Links::Inside) => (
                     format!("behind a symbolic link out of its folder, which {client} does not follow"),
-                    "replace the link by a copy",
+                    "replace the link with a copy",
                 ),
                 Some(Links::Folders) => (
                     format!("{SKILL_FILE} is a symbolic link, which {client} does not follow"),
-                    "replace the link by a copy, or link the folder",
+                    "replace the link with a copy, or link the folder",
                 ),
                 Some(Links::All) => {
                     ("behind a broken symbolic link".to_owned(), "correct or remove the link")

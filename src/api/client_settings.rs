@@ -442,7 +442,7 @@ fn openclaw(text: &str) -> Result<Vec<Rule>, String> {
     if agent.any(|agent| agent.get("skills").is_some())
         || defaults.is_some_and(|defaults| defaults.get("skills").is_some())
     {
-        let what = "the skills of single agents are not read here: `agents`".to_owned();
+        let what = "per-agent skills (`agents`) are not read".to_owned();
         rules.push((Selector::All, Level::Unknown(what), "agents".to_owned()));
     }
     let skills = member(&settings, "skills")?;

@@ -322,7 +322,7 @@ fn error_in(one: &Candidate<'_>, places: &[ClientFolder]) -> (Option<Finding>, b
     }
 }
 
-/// Returns why a skill is not listed beside the other one at this path; `is_same` if both are the same file.
+/// Returns why a skill is not listed next to the other one at this path; `is_same` if both are the same file.
 pub fn shadowed_by(winner: &Path, is_same: bool) -> String {
     if is_same {
         let name = winner.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
@@ -331,7 +331,7 @@ pub fn shadowed_by(winner: &Path, is_same: bool) -> String {
     format!("shadowed by a skill with the same name: {}", winner.display())
 }
 
-/// Returns why the client finds no skill, for a folder of its own without a SKILL.md.
+/// Returns why the client finds no skill, for a folder that it searches without a SKILL.md.
 fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder]) -> Option<ClientBundle> {
     let place = places.iter().find(|place| refusal.location.starts_with(&place.path))?;
     let finding = refusal.findings.last().filter(|_| refusal.reason == RefusalReason::NoSkillFile)?;

@@ -11,7 +11,7 @@ use skills_skill::{Finding, SkillId};
 /// The contract of a skill, for Browse and forms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContractView {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// The contract.
     pub contract: Contract,
@@ -30,7 +30,7 @@ pub struct ContractView {
 /// A step of a contract with its capabilities and gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContractStep {
-    /// The step.
+    /// Id of the step.
     pub id: String,
     /// Steps that must complete first.
     pub after: Vec<String>,
@@ -57,9 +57,9 @@ pub type InputFields = BTreeMap<String, Field>;
 pub struct CapabilityExplanation {
     /// Its own description.
     pub description: String,
-    /// Its inputs.
+    /// Declared inputs by name.
     pub inputs: BTreeMap<String, Field>,
-    /// Its outputs.
+    /// Declared outputs by name.
     pub outputs: BTreeMap<String, Field>,
     /// Gates and confirmation, as text.
     pub gates: Vec<String>,

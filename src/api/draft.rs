@@ -83,7 +83,7 @@ pub struct DraftPlace {
 pub struct DraftShown {
     /// Id of the client's profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     #[serde(default)]
     pub name: String,
     /// The version that was measured; absent if it was not run.
@@ -93,7 +93,7 @@ pub struct DraftShown {
     pub characters: usize,
     /// Characters of the description, with `when_to_use` where the client appends it.
     pub of: usize,
-    /// What the client shows in place of the description, or why it does not list the skill with the draft.
+    /// What the client shows instead of the description, or why it does not list the skill with the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<String>,
     /// Whether the client does not search the skill's folder, and is shown as if it did.
@@ -118,7 +118,7 @@ impl DraftShown {
 /// Effects of a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftReport {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// The description of the draft.
     pub description: String,

@@ -177,7 +177,7 @@ impl Error {
         self.reason_member(REJECTED_SKILL)?.as_str()
     }
 
-    /// Notes that only shipped skills have the requested name, which are not used beside others.
+    /// Notes that only shipped skills have the requested name, which are not used next to others.
     pub(crate) fn of_shipped_skill(mut self) -> Self {
         self.reason.get_or_insert_with(|| serde_json::json!({}))[SHIPPED_SKILL] = true.into();
         self

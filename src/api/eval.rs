@@ -358,7 +358,7 @@ pub fn measure(
             let text = skills_base::files::read_user_text(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     let message = format!(
-                        "baseline {} does not exist; create one with `skills eval --json`",
+                        "baseline `{}` does not exist; create one with `skills eval --json`",
                         file.display()
                     );
                     Error::new(Code::NotFound, message)

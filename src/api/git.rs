@@ -182,7 +182,7 @@ impl GitRoot {
         command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
         command.arg(format!("{reference}^{{commit}}"));
         let unknown = || {
-            let message = format!("git knows no commit `{reference}` in {}", self.top.display());
+            let message = format!("commit `{reference}` not found in {}", self.top.display());
             Error::new(Code::NotFound, message)
         };
         let id = output(command, "rev-parse").map_err(|_| unknown())?.trim().to_owned();

@@ -19,7 +19,7 @@ use skills_skill::SkillId;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoldenQuery {
-    /// The query.
+    /// Text of the query.
     #[schemars(length(min = 1, max = 20_000))]
     pub query: String,
     /// Skills of which one should be first; empty if no skill fits, and with `not`.
@@ -109,7 +109,7 @@ pub struct GoldenRequest {
 pub enum GoldenState {
     /// Another skill than the expected one is first.
     Lost,
-    /// A skill is first although none, or another one, should be.
+    /// A skill is first although none, or another skill, should be.
     FalseTrigger,
     /// An expected skill is first.
     Won,
@@ -127,7 +127,7 @@ impl GoldenState {
 /// How a query is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenResult {
-    /// The query.
+    /// The query and the expected result.
     #[serde(flatten)]
     pub query: GoldenQuery,
     /// Whether it is answered as expected.
@@ -150,7 +150,7 @@ pub struct GoldenResult {
 /// A file with golden queries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenSource {
-    /// The file.
+    /// Path of the file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// Number of its queries.
@@ -175,7 +175,7 @@ pub struct Confusion {
 /// The queries of one skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillPrecision {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Queries that expect it.
     pub queries: usize,
@@ -221,7 +221,7 @@ pub struct GoldenExplainRequest {
 /// Why a query is answered as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenExplanation {
-    /// The query.
+    /// The query and the expected result.
     pub query: GoldenQuery,
     /// Words of the query as interpreted.
     pub words: Vec<QueryWord>,

@@ -139,7 +139,7 @@ impl Limiter {
                 share.used_up = allowance.granted < batch;
             }
             Err(error) => {
-                tracing::warn!("the shared rate limit: {error}; counting for this instance alone");
+                tracing::warn!("cannot read the shared rate limit: {error}; limiting this instance only");
                 let granted = batch.min(limit.saturating_sub(share.taken));
                 share.left = granted;
                 share.taken += granted;

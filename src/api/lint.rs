@@ -97,11 +97,11 @@ pub fn lint_rules() -> Vec<LintRule> {
 /// How often a rule was violated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCount {
-    /// The rule.
+    /// Code of the rule.
     pub code: String,
     /// The highest severity of its findings.
     pub severity: Severity,
-    /// Its findings.
+    /// Number of findings of the rule.
     pub findings: usize,
     /// Skills with such a finding.
     pub skills: usize,
@@ -120,9 +120,9 @@ pub struct IgnoredFinding {
 /// The findings compared with a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineChange {
-    /// Findings of the baseline that are still there, and not among `findings`.
+    /// Findings of the baseline that still exist; they are not part of `findings`.
     pub known: usize,
-    /// Findings of the baseline that are gone.
+    /// Findings of the baseline that no longer exist.
     pub resolved: usize,
 }
 
@@ -525,7 +525,7 @@ impl Neighbors {
             let read =
                 |(id, folder): &(String, PathBuf)| Some((id.clone(), Arc::new(contract_in(folder)?.0)));
             let mut all: KnownContracts = self.bundles.iter().filter_map(read).collect();
-            // Contracts have ids of their own, which may differ from those of their skills. The first root wins.
+            // Contracts have separate ids, which may differ from those of their skills. The first root wins.
             for (id, _) in &self.bundles {
                 if let Some(found) = all.get(id).cloned() {
                     all.entry(found.id.clone()).or_insert(found);

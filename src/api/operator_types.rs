@@ -12,16 +12,16 @@ use skills_store::{RunId, WorkerId};
 /// A run as the board shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BoardRun {
-    /// Its id.
+    /// Id of the run.
     pub run: RunId,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: String,
     /// Its title, else the skill.
     pub title: String,
     /// What distinguishes it from other runs on the board with the same title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub distinction: String,
-    /// Its state.
+    /// State of the run.
     pub state: RunState,
     /// The current step.
     pub step: Option<String>,
@@ -97,7 +97,7 @@ pub struct Board {
     pub truncated: bool,
 }
 
-/// Whether a worker takes runs.
+/// Whether a worker claims runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -113,13 +113,13 @@ pub enum WorkerState {
 /// A process that executes runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerView {
-    /// Its id.
+    /// Id of the worker.
     pub worker: String,
     /// Its id for display: `process 4711 on build-2`.
     pub name: String,
     /// Version of the program; none for a worker of an earlier version.
     pub version: Option<String>,
-    /// Whether it takes runs.
+    /// Whether it claims runs.
     pub state: WorkerState,
     /// Runs it executes at a time.
     pub slots: Option<u32>,
@@ -172,9 +172,9 @@ pub struct FacetList {
 /// A filter with a name, shared by all users of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedView {
-    /// Its name.
+    /// Name of the view.
     pub name: String,
-    /// The filter.
+    /// Filter of the view.
     pub r#where: String,
     /// Who saved it; none for one of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ pub struct LogLine {
     pub number: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// The step.
+    /// Id of the step.
     pub step: String,
     /// `stdout` or `stderr`.
     pub stream: String,

@@ -147,7 +147,7 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
 /// The policy's decision about one skill, and its effect on a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyExplanation {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// The verdict with the rules that led to it.
     #[serde(flatten)]

@@ -72,11 +72,11 @@ pub enum ProposedPart {
 /// A proposal in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalSummary {
-    /// Its id.
+    /// Id of the proposal.
     pub proposal_id: String,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its state.
+    /// State of the proposal.
     pub state: ProposalState,
     /// Who proposed it.
     pub proposed_by: String,
@@ -102,7 +102,7 @@ pub struct ProposalList {
     pub proposals: Vec<ProposalSummary>,
     /// Proposals that match, on all pages.
     pub total: usize,
-    /// Proposals that wait for a decision, whatever the filter.
+    /// Proposals that wait for a decision, regardless of the filter.
     pub waiting: usize,
     /// Files in the folder of proposals that cannot be used, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

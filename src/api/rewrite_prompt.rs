@@ -57,7 +57,7 @@ pub fn prompt(
     if let Some(text) = document.when_to_use.as_deref().filter(|text| !text.trim().is_empty()) {
         let _ = writeln!(
             out,
-            "\nClaude Code appends the field `when_to_use` ({} characters), which stays:\n\n> {}",
+            "\nClaude Code appends the field `when_to_use` ({} characters), which stays unchanged:\n\n> {}",
             text.chars().count(),
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         );
@@ -78,12 +78,12 @@ pub fn prompt(
     let first = |id: Option<&SkillId>| id.map_or_else(|| "nothing".to_owned(), |id| format!("`{id}`"));
     let missed =
         missed.into_iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(winner)));
-    list("Requests that must select this skill, and do not:", missed.collect());
+    list("Requests that must select this skill, but do not:", missed.collect());
     let wrong = wrong.into_iter().map(|(query, owner)| match owner {
         Some(owner) => format!("“{query}” (belongs to `{owner}`)"),
         None => format!("“{query}” (no skill fits)"),
     });
-    list("Requests that select this skill, and must not:", wrong.collect());
+    list("Requests that select this skill, but must not:", wrong.collect());
     list(
         "Requests that must keep selecting it:",
         winning.into_iter().map(|query| format!("“{query}”")).collect(),
@@ -100,7 +100,7 @@ pub fn prompt(
         };
         Some(format!("`{id}`: {text}{exclusions}"))
     });
-    list("Neighboring skills, whose scope stays theirs:", described.collect());
+    list("Neighboring skills, which keep their scope:", described.collect());
     let is_known =
         |shown: &&DraftShown| !shown.dropped.as_deref().is_some_and(|why| why.starts_with("unknown"));
     let limits = shown.iter().filter(|shown| shown.characters < shown.of).filter(is_known);
@@ -111,15 +111,12 @@ pub fn prompt(
             format!("{} shows the first {characters} of {} characters", shown.name, shown.of)
         }
     });
-    list(
-        "Clients that shorten the description (the most important words belong into its beginning):",
-        limits.collect(),
-    );
+    list("Clients that shorten the description (put the most important words first):", limits.collect());
     out += "\nRules:\n\n\
         - One paragraph of at most 1,024 characters; shorter is better.\n\
         - State what the skill does and when to use it with words that users write.\n\
-        - State with “Not for …” what belongs to a neighbor, where they are confused.\n\
-        - Promise nothing that the skill does not do, and do not list the requests above.\n\n\
+        - Where the skill is confused with a neighbor, state with “Not for …” what belongs to the neighbor.\n\
+        - Do not promise anything that the skill does not do, and do not list the requests above.\n\n\
         Answer with the new description only.\n";
     out
 }

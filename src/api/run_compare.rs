@@ -23,13 +23,13 @@ pub struct Change {
 /// One of two compared runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComparedRun {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// Its skill.
+    /// Id of the skill.
     pub skill_id: String,
     /// Version of its contract.
     pub contract_version: String,
-    /// Its state.
+    /// State of the run.
     pub state: RunState,
     /// Duration from its launch to its end in milliseconds; none until it has ended.
     pub took_ms: Option<i64>,
@@ -38,7 +38,7 @@ pub struct ComparedRun {
 /// One step in two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepComparison {
-    /// Its path.
+    /// Path of the step within the run.
     pub step: String,
     /// Its state in the first; none if the step does not occur there.
     pub left: Option<StepState>,

@@ -13,7 +13,7 @@ pub struct EarlierAttempt {
     pub failed_ms: Option<i64>,
     /// The step that failed, if any.
     pub step: Option<String>,
-    /// The error.
+    /// Why the attempt failed.
     pub error: Option<Value>,
     /// When the run was resumed, milliseconds since 1970-01-01 UTC.
     pub resumed_ms: i64,
@@ -26,7 +26,7 @@ pub struct EarlierAttempt {
 /// An input of a run that was corrected when the run was resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedInput {
-    /// Its name.
+    /// Name of the input.
     pub name: String,
     /// Its previous value, if any.
     pub before: Option<Value>,

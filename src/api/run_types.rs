@@ -54,7 +54,7 @@ pub struct ExecutionOptions {
 pub struct LaunchRequest {
     /// Id, unambiguous name, or location.
     pub skill: String,
-    /// Its inputs.
+    /// Values of the inputs by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// Execution options.
@@ -210,7 +210,7 @@ pub struct StepView {
     pub depth: u32,
     /// The capability, skill or signal that it uses.
     pub uses: String,
-    /// Its state.
+    /// State of the step.
     pub state: StepState,
     /// Milliseconds since 1970-01-01 UTC.
     pub started_ms: Option<i64>,
@@ -253,9 +253,9 @@ impl DecisionPreview {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "DecisionSheet")]
 pub struct DecisionPreview {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: String,
     /// What would happen, as text.
     pub headline: String,
@@ -356,7 +356,7 @@ pub struct AttachRequest {
     /// Reference to the target: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST`,
     /// `skill:ID/RELATIVE/PATH`; a path only with `local_files`.
     pub target_ref: String,
-    /// Its inputs.
+    /// Values of the inputs by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// Execution options.
@@ -470,7 +470,7 @@ pub struct AttachPreview {
 /// A finished (or waiting) attachment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attached {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// As given.
     pub target_type: AttachTarget,

@@ -77,7 +77,7 @@ pub struct AuditFilter {
 /// The result of an audit log check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
-    /// The file.
+    /// Path of the audit log.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub file: PathBuf,
     /// Whether it exists.
@@ -116,7 +116,7 @@ pub struct GovernanceFilter {
 /// A skill's quality state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GovernedSkill {
-    /// The skill.
+    /// Id of the skill.
     #[schemars(with = "String")]
     pub skill_id: SkillId,
     /// The highest state whose rules hold.
@@ -173,9 +173,9 @@ pub struct StoreReset {
 /// A store that was copied into another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreMigrated {
-    /// The source.
+    /// Address of the store that was copied.
     pub from: String,
-    /// The destination.
+    /// Address of the store that received the records.
     pub to: String,
     /// Rows of each table, equal in both.
     pub tables: Vec<TableRows>,

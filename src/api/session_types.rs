@@ -17,7 +17,7 @@ use skills_skill::tokens::TokenCount;
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionSummary {
-    /// Its id.
+    /// Id of the session.
     pub session_id: String,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
@@ -25,7 +25,7 @@ pub struct SessionSummary {
     pub changed_ms: i64,
     /// Names of its active skills, most recent last.
     pub active: Vec<String>,
-    /// The agent.
+    /// Id of the agent.
     pub agent: Option<String>,
     /// Entries of its transcript.
     pub entries: u64,
@@ -61,7 +61,7 @@ pub struct SettingsChange {
 /// A complete session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionView {
-    /// Its id.
+    /// Id of the session.
     pub session_id: String,
     /// Incremented with every change.
     pub version: u64,
@@ -184,7 +184,7 @@ pub struct CallSize {
 pub struct GivenBody {
     /// The entry of the transcript that has it.
     pub entry: u64,
-    /// The skill.
+    /// Id of the skill.
     pub skill: String,
     /// Its size there; included in L2.
     pub size: LevelSize,
@@ -309,7 +309,7 @@ pub struct ComposedView {
     /// The client whose view of the catalog is listed; none for the complete catalog.
     #[serde(default)]
     pub client: Option<String>,
-    /// Where bodies of skills loaded from now on are placed.
+    /// Where the bodies of skills that are loaded later are placed.
     #[serde(default)]
     pub instructions: Instructions,
     /// Sizes.
@@ -376,16 +376,16 @@ impl ComposedView {
 /// A skill at all three disclosure levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelsView {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// L1: its entry as the model sees it; none if it is not in the current roots.
     #[serde(default)]
     pub entry: Option<ListedEntry>,
-    /// Its size.
+    /// Size of the catalog entry.
     pub l1: LevelSize,
     /// L2: its body.
     pub body: String,
-    /// Its size.
+    /// Size of the body.
     pub l2: LevelSize,
     /// L3: its files.
     pub files: Vec<(String, LevelSize)>,
@@ -399,7 +399,7 @@ pub struct LevelsView {
 pub struct BudgetView {
     /// Id of the client profile; none for no budget.
     pub client: Option<String>,
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// Where the budget is published, with version and date.
     pub source: String,
@@ -449,7 +449,7 @@ impl AgentView {
         self.definition = None;
         if self.composed.is_empty() {
             self.problems = vec![format!(
-                "it is not a valid definition; `skills agents show {}` on the service's machine shows why",
+                "the definition is not valid; `skills agents show {}` on the service's machine shows why",
                 self.agent.id
             )];
         }

@@ -108,11 +108,11 @@ impl ListFilter {
 pub struct SkillSummary {
     /// The name to load it by.
     pub skill_id: SkillId,
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
     /// Its description.
     pub description: String,
-    /// Role in an answer.
+    /// Role of the skill.
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,
@@ -226,7 +226,7 @@ pub enum FileText {
 /// Token counts of one skill, by level of disclosure (o200k vocabulary).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelTokens {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// L1: its catalog entry (name, description, location).
     pub l1: u32,
@@ -299,7 +299,7 @@ pub enum ClientViewState {
 /// A bundle as a given client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientViewEntry {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// What happens to it.
     pub state: ClientViewState,

@@ -150,7 +150,7 @@ pub struct VisibilityCell {
 /// A skill in all requested clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VisibilityRow {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Its file in the catalog, or under the path of a link that only clients follow.
     #[serde(serialize_with = "skills_base::paths::serialize")]
@@ -207,7 +207,7 @@ impl VisibilityCell {
 pub struct VisibilityClient {
     /// Id of its profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// The version that was measured; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -128,7 +128,7 @@ pub struct CutDescription {
 pub struct ClientChecks {
     /// Id of its profile.
     pub client: String,
-    /// Its name.
+    /// Name of the client.
     pub name: String,
     /// Sources of the profile.
     pub source: String,
@@ -220,7 +220,7 @@ impl WhyTerm {
 /// A result with the texts that counted for its score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyHit {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Its rank, from 1.
     pub rank: usize,
@@ -283,9 +283,9 @@ pub struct WhyRanking {
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyReport {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its file.
+    /// Path of the skill's file.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The request.

@@ -10,7 +10,7 @@ use skills_skill::{frontmatter_range, parse};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The file has no frontmatter to which the field can be added, or a value that is not understood.
-    #[error("there is no frontmatter that can be read; add one with `description` manually")]
+    #[error("the frontmatter is missing or cannot be read; add frontmatter with a `description`")]
     NoField,
     /// The result would not parse to the intended text: the file with the line of the field, if it is found, and its key.
     #[error(

@@ -44,7 +44,7 @@ impl LockedFolder {
                 return Ok(Self { folder, _lock: lock });
             }
         }
-        Err(io::Error::other("each new folder was taken for a leftover"))
+        Err(io::Error::other("each new folder was deleted as stale"))
     }
 
     pub fn path(&self) -> &Path {

@@ -118,7 +118,7 @@ fn verified(report: &AuditReport, look: TerminalCaps) -> String {
     if let Some(why) = &report.unchecked {
         let _ = writeln!(
             out,
-            "  {} anchor in the store: not checked, a cut end of the log would go unnoticed: {}",
+            "  {} anchor in the store: not checked, truncation of the log would not be detected: {}",
             TextStyle::Bad.paint("incomplete:", look.color),
             safe_text::line(why)
         );

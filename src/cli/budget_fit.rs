@@ -1,4 +1,4 @@
-//! `skills budget fit`: a smallest change with which the lists of clients fit their budgets.
+//! `skills budget fit`: the smallest change that makes the lists of clients fit their budgets.
 
 use std::fmt::Write as _;
 
@@ -89,7 +89,7 @@ fn label(level: FitLevel) -> &'static str {
 fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     if !fit.fits {
-        let said = "no change found with which every list fits and no golden query is lost";
+        let said = "no change makes every list fit without losing a golden query";
         let _ = writeln!(out, "{}\n", TextStyle::Bad.paint(said, look.color));
     }
     for one in &fit.clients {

@@ -85,7 +85,7 @@ impl Context {
     pub fn config(&self) -> Result<Config, Failure> {
         let global = &self.global;
         if let Some(file) = global.config.as_ref().filter(|file| !file.exists()) {
-            let message = format!("configuration file {} does not exist (--config)", file.display());
+            let message = format!("configuration file `{}` does not exist (--config)", file.display());
             return Err(Error::new(Code::NotFound, message).into());
         }
         let arguments = Arguments {

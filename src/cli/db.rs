@@ -93,7 +93,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
         } else {
-            "  restore a backup (skills db restore FILE), which keeps the damaged files under another name; this tool \
+            "  restore a backup (skills db restore FILE), which renames the damaged files; this tool \
                 cannot repair them\n"
         };
     }
@@ -147,7 +147,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Exit, Failure> {
     if !args.yes {
         let place = client.store().place()?;
         confirm(
-            &format!("Create an empty store at {place}? The existing files are kept under another name."),
+            &format!("Create an empty store at {place}? The existing files are renamed, not deleted."),
             "nothing was changed",
         )?;
     }
@@ -163,7 +163,7 @@ async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Exit, Failure> 
         let place = client.store().place()?;
         confirm(
             &format!(
-                "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
+                "Replace the store at {place} with a copy of {}? The existing files are renamed, not deleted.",
                 file.display()
             ),
             "nothing was changed",

@@ -75,8 +75,10 @@ impl Failure {
 
 /// Returns the command that helps after an error of the core, which does not know how it was called.
 fn next_step(error: &Error, is_remote: bool) -> &'static str {
-    const STEPS: [(&str, &str); 4] = [
+    const STEPS: [(&str, &str); 6] = [
         ("skill `", "; `skills list` lists skills"),
+        ("proposal `", "; `skills proposals list` lists proposals"),
+        ("agent `", "; `skills agents list` lists agents"),
         ("run `", "; `skills runs list` lists runs"),
         ("session `", "; `skills session list` lists sessions"),
         ("view `", "; `skills runs views` lists views"),

@@ -264,7 +264,7 @@ fn explained(
                 let _ = writeln!(out, "\n{}", safe_text::line(why));
             }
         }
-        None if is_lost => out += "\nfound no words to add that win it without losing other queries\n",
+        None if is_lost => out += "\nno added words win this query without losing others\n",
         None => {}
     }
     out
@@ -330,7 +330,7 @@ async fn warn_of_unknown(cx: &mut Context, named: &[SkillId]) {
     let Ok(core) = cx.reach(CoreParts::Catalog).await else { return };
     let Ok(catalog) = core.catalog().await else { return };
     for id in named.iter().filter(|id| catalog.by_id(id.as_str()).is_none()) {
-        cx.reporter().warn(&format!("there is no skill `{}`", safe_text::line(id.as_str())));
+        cx.reporter().warn(&format!("skill `{}` not found", safe_text::line(id.as_str())));
     }
 }
 

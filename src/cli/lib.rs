@@ -96,7 +96,7 @@ pub fn main(adapters: Adapters) -> ExitCode {
         Ok(cli) => cli,
         Err(error) if json => return misunderstood(&error, json, no_color),
         Err(error) => {
-            // The message contains arguments, which must not act on the terminal, between escape sequences of its own.
+            // The message contains arguments, which must not act on the terminal, between the escape sequences of the error.
             let visible = |arg: &OsString| safe_text::line(&arg.to_string_lossy()).into_owned().into();
             let visible: Vec<OsString> = args.iter().map(visible).collect();
             return misunderstood(&parse(&visible).err().unwrap_or(error), json, no_color);

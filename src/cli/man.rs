@@ -38,7 +38,7 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
-    // The exit codes have a section of their own instead of being part of the extra text.
+    // The exit codes have a separate section instead of being part of the extra text.
     let extra = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(extra.replace(EXIT_CODES, "").trim().to_owned());
     let has_version = command.get_version().is_some();

@@ -389,7 +389,7 @@ fn pair_text(pair: &PairReport, plain: bool, look: TerminalCaps) -> String {
         let queries = counted(pair.golden.len(), "golden query");
         let _ = writeln!(out, "{queries}: A wins {}, B wins {}", won(&pair.a), won(&pair.b));
     }
-    let _ = writeln!(out, "similarity {:.2}, not used for the advice", pair.similarity);
+    let _ = writeln!(out, "similarity {:.2}, not used in advice", pair.similarity);
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let _ = writeln!(out, "\nclauses of {letter}");
         clauses(&mut out, &side.clauses, plain, look);

@@ -142,9 +142,9 @@ pub struct BodyLine {
 /// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hit {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
     /// The score; answers are sorted by it (under `strict` by rules first).
     pub score: f64,
@@ -178,12 +178,12 @@ pub struct Hit {
     pub rank: Option<usize>,
 }
 
-/// A sidecar that can be attached; not a result of its own.
+/// A sidecar that can be attached; not a separate result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attachable {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
     /// Its score for the request.
     pub score: f64,
@@ -215,7 +215,7 @@ pub enum ExcludedWhy {
 /// A skill that matches but was excluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Excluded {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Its score for the request.
     pub score: f64,

@@ -33,7 +33,7 @@ const MAP_VERSION: u32 = 3;
 /// A clause of a description, with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedClause {
-    /// The clause.
+    /// Text of the clause.
     pub clause: String,
     /// Probe requests made from it.
     pub made: usize,
@@ -45,7 +45,7 @@ pub struct ProbedClause {
 /// A probe request that its own skill does not win.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostProbe {
-    /// The request.
+    /// Text of the request.
     pub query: String,
     /// The skill that wins it; none if no skill is a result.
     pub won: Option<SkillId>,
@@ -54,7 +54,7 @@ pub struct LostProbe {
 /// A skill with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedSkill {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Probe requests made from its description.
     pub made: usize,

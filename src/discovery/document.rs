@@ -12,11 +12,10 @@ use skills_skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role
 pub struct Document {
     /// The id by which it is loaded.
     pub id: SkillId,
-    /// Its name.
     pub name: String,
     /// The text by which a model selects it.
     pub description: String,
-    /// What the description says in a field of its own, `when_to_use`.
+    /// What the description says in a separate field, `when_to_use`.
     pub when_to_use: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
@@ -27,9 +26,7 @@ pub struct Document {
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,
-    /// Its status.
     pub status: Status,
-    /// Its effects.
     pub effect_mode: EffectMode,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,

@@ -67,7 +67,7 @@ pub struct GoldenFigures {
     pub p_at_1: f64,
     /// Mean reciprocal rank of the best expected skill.
     pub mrr_at_10: f64,
-    /// Queries for which a skill is first although none, or another one, should be.
+    /// Queries for which a skill is first although none, or another skill, should be.
     pub false_triggers: usize,
     /// Queries that no skill fits, or that one skill must not win.
     #[serde(default)]
@@ -101,7 +101,7 @@ impl GoldenFigures {
 /// Contribution of a clause of the description: the metrics without it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClauseValue {
-    /// The clause.
+    /// Text of the clause.
     pub clause: String,
     /// Queries lost without it, minus those won.
     pub queries: i64,
@@ -127,7 +127,7 @@ pub struct AttractingWord {
 /// A change of the description that would win a missed query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// The query.
+    /// Text of the query.
     pub query: String,
     /// The word, or the two words, to add to the description.
     pub word: String,

@@ -363,7 +363,7 @@ fn latency(times: &mut [u64]) -> LatencyUs {
 /// A query whose first result changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedQuery {
-    /// The query.
+    /// Text of the query.
     pub query: String,
     /// The first result before.
     pub from: Option<SkillId>,

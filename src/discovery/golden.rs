@@ -60,7 +60,6 @@ pub enum GoldenError {
     Word {
         /// The request of the entry.
         query: String,
-        /// The word.
         word: String,
     },
     /// The list of expected skills is empty.

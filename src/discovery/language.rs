@@ -82,7 +82,6 @@ const NAME_PARTICLES: [&str; 26] = [
 const ARTICLES: [&str; 13] =
     ["das", "de", "der", "die", "el", "gli", "het", "il", "la", "las", "le", "les", "los"];
 
-/// A word of a text.
 struct TextWord<'a> {
     written: &'a str,
     lower: String,

@@ -17,7 +17,6 @@ use skills_skill::slice;
 /// A word piece of a request and the word it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadPiece {
-    /// The token.
     pub token: u16,
     /// Index into [`Reading::words`].
     pub word: usize,

@@ -30,7 +30,7 @@ const MAX_EXAMPLES: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GoldenDuel")]
 pub struct GoldenComparison {
-    /// The query.
+    /// Text of the query.
     pub query: String,
     /// The skill that wins it.
     pub won: SkillId,
@@ -39,7 +39,7 @@ pub struct GoldenComparison {
 /// A skill that competes with another one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rival {
-    /// The rival.
+    /// Id of the rival.
     pub skill_id: SkillId,
     /// Probe requests of the skill that the rival wins.
     pub lost: usize,
@@ -58,7 +58,7 @@ pub struct Rival {
 /// A skill among its rivals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RivalReport {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Why no request can find it, as a sidecar or a deprecated skill; then no probe requests are made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub struct RivalReport {
 /// One side of a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PairSide {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Probe requests made from its description.
     pub made: usize,
@@ -101,7 +101,7 @@ pub struct PairSide {
     pub separable: usize,
     /// Those of them that it wins.
     pub separable_kept: usize,
-    /// The clause that separates it from the other side: the one with terms of its own whose requests it wins most.
+    /// The clause that separates it from the other side: the clause with unique terms whose requests it wins most.
     pub separating_clause: Option<String>,
     /// The clause whose requests it loses most.
     pub lost_clause: Option<String>,
@@ -123,7 +123,7 @@ pub enum AdviceKind {
 /// A description that an option would write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AdvisedText {
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: SkillId,
     /// Its new description.
     pub description: String,
@@ -159,7 +159,7 @@ pub struct PairReport {
     pub b: PairSide,
     /// Golden queries that expect one of them.
     pub golden: Vec<GoldenComparison>,
-    /// Cosine of the two meanings; not used for the advice.
+    /// Cosine of the two meanings; not used in advice.
     pub similarity: f64,
     /// Probe requests of both without a distinguishing term.
     pub shared: usize,

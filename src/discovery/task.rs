@@ -299,7 +299,6 @@ pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Rang
 /// A clause that states what a skill is not for, as byte ranges of the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExclusionClause {
-    /// The clause.
     pub clause: Range<usize>,
     /// What it excludes: the text after its cue.
     pub subject: Range<usize>,

@@ -50,9 +50,7 @@ pub struct FieldWeight {
 pub struct Fields {
     /// The skill's name, as words.
     pub name: FieldWeight,
-    /// Its description.
     pub description: FieldWeight,
-    /// Its tags.
     pub tags: FieldWeight,
     /// Headings of its body.
     pub headings: FieldWeight,
@@ -227,11 +225,8 @@ pub struct Exact {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// A procedure.
     pub procedure: f64,
-    /// A utility.
     pub utility: f64,
-    /// A sidecar.
     pub sidecar: f64,
 }
 

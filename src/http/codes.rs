@@ -7,7 +7,7 @@ pub(super) fn meaning(code: Code) -> &'static str {
     match code {
         Code::InvalidRequest => "The request is invalid: the message names the argument or the location.",
         Code::AttachInvalid => {
-            "The skill cannot be attached to the target; `reason` has the check, the given value and the \
+            "The skill cannot be attached to the target; `reason` contains the check, the given value and the \
                 allowed ones."
         }
         Code::PathEscape => "A path points outside the skill's folder.",
@@ -16,13 +16,13 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::Forbidden => "The key lacks a scope, or a policy forbids it.",
         Code::Untrusted => "The skill is not trusted on the service's machine: run `skills trust` there.",
         Code::SafetyDenied => "A gate or a person denied it.",
-        Code::NotFound => "There is nothing with that name; `suggestions` has similar names.",
+        Code::NotFound => "Not found; `suggestions` lists similar names.",
         Code::TargetNotFound => "The target of the attachment does not exist.",
         Code::CheckpointNotFound => "The run has no such checkpoint.",
         Code::InvalidConfiguration => "The skill, its contract or the configuration is invalid.",
         Code::InvalidTransition => {
-            "The run does not accept this command in its state; the message lists the accepted ones. Or a \
-                script is not the one that was confirmed."
+            "The run does not accept this command in its state; the message lists the accepted ones. \
+                Also returned if a script differs from the confirmed one."
         }
         Code::IdempotencyConflict => "The idempotency key was used for another payload.",
         Code::SkillChanged => {
@@ -43,7 +43,9 @@ pub(super) fn meaning(code: Code) -> &'static str {
                 run, the pending decision, and in `send` the request that decides it; for a script of a \
                 session, what would run in `script`."
         }
-        Code::RateLimited => "Too many requests; `Retry-After` has the time until the next one is accepted.",
+        Code::RateLimited => {
+            "Too many requests; `Retry-After` gives the time until the next one is accepted."
+        }
         Code::RuntimeError => "The run failed; `reason` has its error.",
         Code::InternalError => "Internal error; see the log for the trace id.",
         Code::NotImplemented => {
@@ -52,11 +54,11 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::UpstreamFailure => "An upstream service failed.",
         Code::GateExecutionFailure => "A gate could not be evaluated.",
         Code::NotReady => {
-            "The service is starting and still loads its skills; `Retry-After` has the time to try again."
+            "The service is starting and still loads its skills; `Retry-After` gives the time to wait."
         }
         Code::StoreUnavailable => {
-            "The run store cannot be read or written; the request had no effect. `reason.cause` has the \
-                cause, `Retry-After` the time to try again."
+            "The run store cannot be read or written; the request had no effect. `reason.cause` gives the \
+                cause, `Retry-After` the time to wait."
         }
         Code::StepTimeout => "A step took longer than its contract allows.",
         Code::UpstreamTimeout => "An upstream service did not respond in time.",

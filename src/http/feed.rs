@@ -108,7 +108,7 @@ async fn read(
                 }
             }
             Err(error) => {
-                tracing::warn!("following runs for the service: {error}");
+                tracing::warn!("cannot follow runs: {error}");
                 tokio::select! {
                     () = end.cancelled() => return,
                     () = tokio::time::sleep(PAUSE) => {}

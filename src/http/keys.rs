@@ -131,7 +131,7 @@ impl ServiceKeys {
                     tracing::info!(keys = ring.len(), "read the key file again");
                     current.ring = Arc::new(ring);
                 }
-                Err(error) => tracing::error!("{}; the former keys stay in force", error.message),
+                Err(error) => tracing::error!("{}; keeping the previous keys", error.message),
             }
         }
         Arc::clone(&current.ring)

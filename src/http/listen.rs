@@ -255,7 +255,7 @@ impl Acceptor {
         }
         self.warn(|limits| {
             let limit = limits.connections;
-            format!("all {limit} connections are in use; others are closed for new ones (--max-connections)")
+            format!("all {limit} connections are in use; closing existing ones to accept new ones (--max-connections)")
         });
         loop {
             self.connections.evict_one(|_| true);

@@ -25,7 +25,7 @@ pub(super) async fn unknown(request: Request) -> Response {
     let shown: String = path.chars().take(MAX_PATH_LEN).collect();
     let suggestions = near_routes(request.method().as_str(), &shown);
     let message =
-        format!("there is no route {} {shown}; {DOCUMENT} and {PAGE} list all routes", request.method());
+        format!("route {} {shown} not found; {DOCUMENT} and {PAGE} list all routes", request.method());
     let error = Error { suggestions, ..Error::new(Code::NotFound, message) };
     ErrorResponse::from(error).answer(&trace_of(&request), path)
 }

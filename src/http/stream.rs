@@ -254,7 +254,7 @@ impl StreamState {
                 }
             }
             Err(error) => {
-                tracing::warn!("following runs for a caller: {error}");
+                tracing::warn!("cannot follow runs for a caller: {error}");
                 tokio::select! {
                     () = self.end.cancelled() => {}
                     () = tokio::time::sleep(PAUSE) => {}

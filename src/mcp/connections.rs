@@ -217,7 +217,7 @@ impl Connections {
     /// Ends a session whose caller has lost scopes, with its pending calls.
     async fn revoke(&self, id: &str) {
         self.with(|sessions| sessions.remove(id));
-        tracing::info!("the MCP session {id} ends: its API key has ended or has fewer scopes");
+        tracing::info!("closing MCP session {id}: its API key was removed or lost a scope");
         self.close(id).await;
     }
 
@@ -238,7 +238,7 @@ impl Connections {
 
     async fn close(&self, id: &str) {
         if let Err(error) = self.sessions.close_session(&id.into()).await {
-            tracing::debug!("the MCP session {id} has ended: {error}");
+            tracing::debug!("MCP session {id} ended: {error}");
         }
     }
 
@@ -483,7 +483,8 @@ fn duplicate_id() -> Response {
 }
 
 fn unknown() -> Response {
-    let mut response = Response::new(Body::from("there is no such session, or it has ended"));
+    let mut response =
+        Response::new(Body::from("session not found: the id is unknown, or the session has ended"));
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }

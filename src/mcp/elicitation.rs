@@ -223,7 +223,7 @@ async fn decide(
         Ok(_) => Ok(DecisionResult::Recorded),
         // Decided meanwhile by another user: the call itself returns the outcome.
         Err(error) if error.code == Code::InvalidTransition => {
-            tracing::info!("a decision was too late: {error}");
+            tracing::info!("a decision came too late: {error}");
             Ok(DecisionResult::Recorded)
         }
         Err(error) => Err(error),

@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for InspectedReader<R> {
                 if line.bytes > this.max_line_bytes {
                     // The receiver is gone when the connection ends.
                     if let Err(TrySendError::Full(_)) = this.found.try_send(line.request()) {
-                        tracing::warn!("too many messages that are too long; one is not answered");
+                        tracing::warn!("too many oversized messages; one was dropped without a response");
                     }
                 }
             }

@@ -104,7 +104,7 @@ async fn follow(
                     Ok(_) => {
                         others.insert(event.run.clone());
                     }
-                    Err(error) => tracing::debug!("a run that an event names: {error}"),
+                    Err(error) => tracing::debug!("cannot read the run of an event: {error}"),
                 }
             }
             if own.as_ref() == Some(&event.run) && !reported.report(&event).await {

@@ -171,7 +171,7 @@ async fn call_operation(
     arguments: Value,
 ) -> Result<Value, Error> {
     let found = operation(name)
-        .ok_or_else(|| Error::new(Code::InternalError, format!("there is no operation {name}")))?;
+        .ok_or_else(|| Error::new(Code::InternalError, format!("unknown operation `{name}`")))?;
     found.call(&server.inner().service, caller, arguments).await
 }
 

@@ -175,7 +175,7 @@ async fn wait_until_complete(core: &SharedClient, needs: CoreParts) {
             Ok(found) if found.scan.done && (needs == CoreParts::Catalog || found.index.done) => return,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!("asking how far the scan is: {error}");
+                tracing::warn!("cannot read the scan progress: {error}");
                 return;
             }
         }

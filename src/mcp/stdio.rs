@@ -46,7 +46,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
         oversized,
         started: false,
     };
-    let broken = |what: &str| Error::new(Code::InternalError, format!("the MCP connection was lost: {what}"));
+    let broken = |what: &str| Error::new(Code::InternalError, format!("MCP connection lost: {what}"));
     let running = tokio::select! {
         running = serve_server(server, transport) => running,
         () = leave.cancelled() => return Ok(()),

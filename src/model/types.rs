@@ -67,7 +67,7 @@ impl RunState {
 pub enum Gate {
     /// An approval or denial of one step with exactly these inputs.
     Human {
-        /// The step.
+        /// Id of the step.
         step: String,
         /// SHA-256 of what would be executed, in canonical JSON: the step with its occurrence, its
         /// capability and its inputs. An approval applies to exactly this, once.
@@ -80,7 +80,7 @@ pub enum Gate {
     },
     /// A signal with this name.
     Signal {
-        /// The step.
+        /// Id of the step.
         step: String,
         /// The name it waits for.
         name: String,

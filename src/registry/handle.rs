@@ -145,7 +145,7 @@ impl Registry {
     }
 
     /// Blocks until the first scan is complete, for callers outside of a runtime; see [`Self::wait_scanned`].
-    #[allow(clippy::must_use_candidate, reason = "waiting is an effect of its own")]
+    #[allow(clippy::must_use_candidate, reason = "waiting is a separate effect")]
     pub fn wait_scanned_blocking(&self) -> Arc<Catalog> {
         futures::executor::block_on(self.wait_scanned())
     }
@@ -169,7 +169,7 @@ impl Drop for Registry {
         match self.thread.take().map(JoinHandle::join) {
             // Freed meanwhile: a process that ends need not wait for it.
             Some(Ok(tree)) => drop(std::thread::spawn(move || drop(tree))),
-            Some(Err(_)) => tracing::error!("the registry's thread ended in a panic"),
+            Some(Err(_)) => tracing::error!("the registry thread panicked"),
             None => {}
         }
     }

@@ -35,7 +35,7 @@ pub(super) enum WalkEntry {
     Leaves(PathBuf, PathBuf),
 }
 
-/// What is beside a main file and determines the kind of its bundle.
+/// What is next to a main file and determines the kind of its bundle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Siblings {
     pub scripts: bool,
@@ -83,7 +83,7 @@ pub(super) fn walk(
         while let Some(mut reading) = queue.next(scan.stop) {
             let Folder { path, levels } = reading.folder.clone();
             if let Err(error) = read_folder(&path, levels, &base, &mut batch, &mut reading.found) {
-                tracing::warn!("the folder {} is skipped: {error}", path.display());
+                tracing::warn!("skipping folder {}: {error}", path.display());
                 batch.add(WalkEntry::Folder(path, None));
             }
         }

@@ -92,9 +92,9 @@ pub struct Reply {
 /// A binding that did not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FailedAttempt {
-    /// Its id.
+    /// Id of the binding.
     pub binding: String,
-    /// The reason.
+    /// Why the call failed.
     pub reason: String,
 }
 
@@ -311,7 +311,7 @@ pub trait Caller: Send + Sync + 'static {
 /// The complete decision for a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
-    /// The capability.
+    /// Id of the capability.
     pub capability: String,
     /// Minimum conformance level.
     pub conformance: Conformance,
@@ -346,7 +346,7 @@ impl Explanation {
 /// A binding in an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BindingChoice {
-    /// Its id.
+    /// Id of the binding.
     pub binding: String,
     /// How it reaches its service: `script`, `openapi`, `mcp`, `openrpc`, `builtin`.
     pub protocol: String,

@@ -613,7 +613,7 @@ async fn deliver(
         Ok(Some(event)) => event,
         Ok(None) => return None,
         Err(error) => {
-            tracing::warn!("reading the notification of run {run}, trying again: {error}");
+            tracing::warn!("cannot read the notification of run {run}, trying again: {error}");
             return again(delivery.own, TAKEOVER_DELAY);
         }
     };
@@ -624,7 +624,7 @@ async fn deliver(
         Ok(Claim::Over) => return None,
         Err(error) => {
             // Rather twice than not at all: a receiver can drop duplicates by their id.
-            tracing::warn!("claiming the notification of run {run}: {error}");
+            tracing::warn!("cannot claim the notification of run {run}: {error}");
             let failures = delivery.own.map_or(0, |own| own.failures);
             PendingDelivery { event: event.number, failures, due_ms: now_ms() }
         }
@@ -656,7 +656,7 @@ async fn deliver(
         ..sending
     });
     if let Err(error) = record_result(store, &event, sending, next).await {
-        tracing::warn!("recording the notification of run {run}: {error}");
+        tracing::warn!("cannot record the notification of run {run}: {error}");
     }
     again(next, pause?)
 }

@@ -35,7 +35,7 @@ pub struct Plan {
 #[serde(rename_all = "snake_case")]
 pub enum PlanProblem {
     /// The capability is not declared.
-    #[error("{used_by}: there is no capability {id:?}")]
+    #[error("{used_by}: capability {id:?} not found")]
     MissingCapability {
         /// The capability.
         id: String,
@@ -43,7 +43,7 @@ pub enum PlanProblem {
         used_by: String,
     },
     /// There is no such skill, or it has no contract.
-    #[error("{used_by}: there is no skill {id:?} with a contract")]
+    #[error("{used_by}: no skill {id:?} with a contract found")]
     MissingSkill { id: String, used_by: String },
     /// The contract has errors.
     #[error("the contract of {skill} has errors: {message}")]
@@ -91,7 +91,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl PlanError {
-    /// Returns whether the nesting is too deep, which has an error code of its own.
+    /// Returns whether the nesting is too deep, which has a separate error code.
     pub fn too_deep(&self) -> bool {
         self.problems.iter().any(|problem| matches!(problem, PlanProblem::TooDeep(_)))
     }

@@ -84,7 +84,7 @@ impl RunWriter {
                 Err(error) => return Err(error.into()),
             };
             if !std::mem::replace(&mut failing, true) {
-                tracing::warn!("writing run {}, trying again: {error}", self.run);
+                tracing::warn!("cannot write run {}, trying again: {error}", self.run);
             }
             tokio::select! {
                 () = tokio::time::sleep(STORE_RETRY) => {}
@@ -138,7 +138,7 @@ impl RunWriter {
         match written {
             Err(error @ StoreError::Refused(_)) => return Err(error.into()),
             Err(error) if is_temporary(&error) => {
-                tracing::warn!("writing output of run {}, trying again: {error}", self.run);
+                tracing::warn!("cannot write output of run {}, trying again: {error}", self.run);
                 self.flushed += STORE_RETRY;
                 return Ok(());
             }

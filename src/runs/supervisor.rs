@@ -220,7 +220,7 @@ async fn follow(shared: Arc<SupervisorState>, here: ProcessIdentity) {
         tokio::select! {
             () = shared.closing.cancelled() => return,
             looked = looked => if let Err(error) = looked {
-                tracing::error!("polling for work: {error}");
+                tracing::error!("cannot poll for work: {error}");
                 tokio::time::sleep(RETRY_DELAY).await;
             },
         }
@@ -232,7 +232,7 @@ async fn follow_drain(shared: &SupervisorState, process: &str) {
     let name = format!("{DRAIN_PREFIX}{process}");
     let is_requested = match shared.store.documents(&name).await {
         Ok(found) => found.iter().any(|document| document.name == name),
-        Err(error) => return tracing::warn!("looking for a request to drain: {error}"),
+        Err(error) => return tracing::warn!("cannot check for a drain request: {error}"),
     };
     if shared.draining.swap(is_requested, Ordering::SeqCst) != is_requested {
         tracing::info!(
@@ -279,12 +279,12 @@ pub async fn record_expired_waits(store: &dyn Store) -> Result<(), StoreError> {
 async fn take_over(shared: &SupervisorState, here: &ProcessIdentity) {
     let holders = match shared.store.leaseholders().await {
         Ok(holders) => holders,
-        Err(error) => return tracing::error!("looking for runs of dead workers: {error}"),
+        Err(error) => return tracing::error!("cannot look for runs of dead workers: {error}"),
     };
     for worker in holders.iter().filter(|worker| here.is_process_dead(worker)) {
         match shared.store.expire_leases(worker).await {
             Ok(runs) => tracing::warn!("worker {worker} has exited; claiming {runs} of its runs"),
-            Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
+            Err(error) => tracing::error!("cannot take over the runs of {worker}: {error}"),
         }
     }
 }
@@ -325,7 +325,7 @@ async fn heartbeat(shared: Arc<SupervisorState>, name: WorkerId, process: String
             tracing::warn!("sending heartbeats: {error}");
         }
         if let Err(error) = shared.store.put_document(&about, Some(about_worker), None).await {
-            tracing::warn!("describing the worker: {error}");
+            tracing::warn!("cannot store the description of the worker: {error}");
         }
         tokio::select! {
             () = tokio::time::sleep(HEARTBEAT_TIMEOUT / 3) => {}
@@ -348,15 +348,15 @@ async fn delete_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: 
         Ok(workers) => {
             for worker in workers.iter().filter(|worker| here.is_process_dead(worker)) {
                 if let Err(error) = store.deregister_worker(worker).await {
-                    tracing::warn!("forgetting a lost worker: {error}");
+                    tracing::warn!("cannot remove a lost worker: {error}");
                 }
             }
         }
-        Err(error) => tracing::warn!("looking for lost workers: {error}"),
+        Err(error) => tracing::warn!("cannot check for lost workers: {error}"),
     }
     let known = match store.documents(WORKER_PREFIX).await {
         Ok(known) => known,
-        Err(error) => return tracing::warn!("looking for lost workers: {error}"),
+        Err(error) => return tracing::warn!("cannot check for lost workers: {error}"),
     };
     for document in known {
         let seen_ms = document.value.get("seen_ms").and_then(Value::as_i64).unwrap_or(0);
@@ -367,7 +367,7 @@ async fn delete_lost_workers(store: &dyn Store, here: &ProcessIdentity, now_ms: 
         }
         for name in [format!("{DRAIN_PREFIX}{process}"), document.name.clone()] {
             if let Err(error) = store.put_document(&name, None, None).await {
-                tracing::warn!("forgetting a lost worker: {error}");
+                tracing::warn!("cannot remove a lost worker: {error}");
             }
         }
     }

@@ -89,7 +89,7 @@ async fn execute_claimed(
     let cancel = stop.child_token();
     let keeper = renew_lease(store.clone(), run.clone(), fence, leases, cancel.clone());
     let keeper = tokio::spawn(keeper.in_current_span());
-    // In a task of its own, so that a panic ends this run's execution but never the worker.
+    // In a separate task, so that a panic ends this run's execution but never the worker.
     let execution = tokio::spawn({
         let execute = execute.clone();
         let cancel = cancel.clone();
@@ -99,12 +99,12 @@ async fn execute_claimed(
         Ok(Ok(())) if stop.is_cancelled() => WorkerExit::Stopped,
         Ok(Ok(()) | Err(StoreError::Refused(_))) => WorkerExit::Settled,
         Ok(Err(error)) => {
-            tracing::error!("executing run {run} stopped: {error}");
+            tracing::error!("the execution of run {run} stopped: {error}");
             WorkerExit::StoreFailed
         }
         Err(panic) => {
             // The lease is left to expire: the next claim counts a loss, so that this cannot repeat forever.
-            tracing::error!("executing run {run} panicked: {panic}");
+            tracing::error!("the execution of run {run} panicked: {panic}");
             cancel.cancel();
             keeper.abort();
             return WorkerExit::Settled;
@@ -115,7 +115,7 @@ async fn execute_claimed(
         // Refused if the run ended or waits after all; on other errors, the lease expires by itself.
         match store.release_lease(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}
-            Err(error) => tracing::warn!("releasing run {run}: {error}"),
+            Err(error) => tracing::warn!("cannot release run {run}: {error}"),
         }
     }
     left
@@ -147,7 +147,7 @@ async fn renew_lease(
                     tracing::error!("the lease of run {run} expired, renewal failed: {error}");
                     return cancel.cancel();
                 }
-                Err(error) => tracing::warn!("renewing the lease of run {run}: {error}"),
+                Err(error) => tracing::warn!("cannot renew the lease of run {run}: {error}"),
             }
             continue;
         }
@@ -156,13 +156,13 @@ async fn renew_lease(
         match store.run_snapshot(&run).await {
             Ok(Some(now)) if now.fence == fence => {}
             Ok(_) => return cancel.cancel(),
-            Err(error) => tracing::warn!("monitoring run {run}: {error}"),
+            Err(error) => tracing::warn!("cannot monitor run {run}: {error}"),
         }
         let left = due.saturating_duration_since(Instant::now());
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let waiting = Instant::now();
         if let Err(error) = store.wait(newest, left).await {
-            tracing::warn!("waiting for events of run {run}: {error}");
+            tracing::warn!("cannot wait for events of run {run}: {error}");
         }
         // In a busy store nearly all events are those of other runs.
         let is_busy = waiting.elapsed() < MAX_CANCEL_POLL_INTERVAL;

@@ -393,7 +393,7 @@ mod tests {
             ("scripts", "below"),
             ("scripts/../lib.py", ".."),
             ("/etc/passwd", "absolute"),
-            ("scripts/none.py", "no script"),
+            ("scripts/none.py", "not found"),
             ("scripts/run.py\0", "not a valid path"),
             (&format!("scripts/{}", "n".repeat(300)), "not a valid path"),
             ("scripts/run.py/x", "not a folder"),

@@ -22,7 +22,7 @@ pub enum SandboxError {
         target: PathBuf,
     },
     /// The script does not exist.
-    #[error("there is no script `{}` in the bundle {}", script.display(), bundle.display())]
+    #[error("script `{}` not found in the bundle {}", script.display(), bundle.display())]
     Missing {
         /// The script, relative to its bundle.
         script: PathBuf,

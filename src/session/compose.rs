@@ -194,7 +194,7 @@ pub struct ComposeInput<'a> {
     pub agent: Option<&'a Agent>,
     /// Bodies of the agent's own skills, in its order.
     pub own: &'a [Active],
-    /// Where bodies of skills loaded from now on are placed.
+    /// Where the bodies of skills that are loaded later are placed.
     pub instructions: Instructions,
     /// Loaded skills whose body is already in the result of a call: see [`in_answers`](super::in_answers).
     pub in_answers: &'a BTreeSet<String>,

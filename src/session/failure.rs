@@ -63,7 +63,7 @@ pub struct ScriptPreview {
     pub bundle_digest: String,
     /// Arguments after the script's name.
     pub args: Vec<String>,
-    /// Environment variables beside the few that every script gets.
+    /// Environment variables in addition to the few that every script gets.
     pub env: BTreeMap<String, String>,
     /// Current directory, relative to the private work directory.
     pub workdir: Option<String>,

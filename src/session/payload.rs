@@ -31,7 +31,7 @@ pub enum Api {
 /// A request and notes about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Payload {
-    /// The body.
+    /// Body of the request.
     pub body: Value,
     /// Expected objections of the service, and what to do.
     pub notes: Vec<String>,

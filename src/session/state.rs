@@ -67,7 +67,7 @@ impl Default for Settings {
 /// The state of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Session {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,

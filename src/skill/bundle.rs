@@ -82,7 +82,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
             Err(error) if prefix.is_empty() => return Err(error.into()),
             Err(_) => continue,
         };
-        // A nested folder with a main file is a skill of its own.
+        // A nested folder with a main file is a separate skill.
         if !prefix.is_empty() && entries.iter().any(|entry| is_main_file(&entry.name)) {
             continue;
         }

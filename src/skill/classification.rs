@@ -144,7 +144,7 @@ impl<T> WithOrigin<T> {
 /// `metadata.classification`, with defaults for missing values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Classification {
-    /// Role in an answer; default procedure.
+    /// Role of the skill; default procedure.
     pub role: WithOrigin<Role>,
     /// Invocation; default direct.
     pub invocation: WithOrigin<Invocation>,

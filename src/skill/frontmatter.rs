@@ -153,7 +153,7 @@ form! {
     /// Classification of a skill. Defaults: procedure, direct, enrich.
     #[schemars(rename = "Classification")]
     ClassificationForm under "metadata.classification." {
-        /// Role in an answer.
+        /// Role of the skill.
         role: Role = "role",
         /// Invocation. A sidecar is never `direct`.
         invocation: Invocation = "invocation",

@@ -217,7 +217,7 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
                 &rules::NO_FRONTMATTER,
                 None,
                 at..at,
-                "there is no frontmatter; the folder name is used as `name`",
+                "the frontmatter is missing; the folder name is used as `name`",
             ),
             FenceDefect::NoOpening(at) => {
                 notes.add(&rules::NO_OPENING_FENCE, None, at..at, "the frontmatter has no opening `---`")

@@ -53,7 +53,7 @@ pub enum LeaseHolder {
     Here,
     /// A worker of another process, active as far as is known.
     Elsewhere,
-    /// Its process is gone.
+    /// Its process has ended.
     Dead,
     /// It has not renewed its lease in time.
     RunOut,

@@ -76,7 +76,7 @@ pub struct Idempotency {
 pub struct Launch {
     /// Its id, made by the caller.
     pub id: RunId,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: String,
     /// Digest of its contract: what was launched is what runs.
     pub contract_digest: String,
@@ -259,9 +259,9 @@ pub struct LaunchOutcome {
 pub struct RunRecord {
     /// Its id.
     pub id: RunId,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: String,
-    /// Its state.
+    /// State of the run.
     pub state: RunState,
     /// Pending until resumed.
     #[serde(rename = "held")]
@@ -330,7 +330,7 @@ pub struct Claimed {
 /// Records that a step is about to start; written before it has any external effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepIntent {
-    /// The step.
+    /// Id of the step.
     pub step: String,
     /// Attempt number, from 1.
     pub attempt: u32,
@@ -359,7 +359,7 @@ pub enum StepStatus {
 /// A finished step. Recorded once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepRecord {
-    /// The step.
+    /// Id of the step.
     pub step: String,
     /// How it ended.
     pub status: StepStatus,
@@ -407,7 +407,7 @@ pub struct NewEvent {
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunEvent {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
     /// Number within the run, from 1, without gaps.
     pub number: u64,
@@ -682,6 +682,6 @@ impl StoreError {
 pub struct TableRows {
     /// Name of the table.
     pub table: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }

@@ -24,7 +24,7 @@ const MAX_PENDING_EVENTS: usize = 4 * READ_SIZE;
 const FULL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// How long to wait for a thread that was requested to stop.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
-/// The first byte of escape sequences, and a key of its own.
+/// The first byte of escape sequences, and a key itself.
 const ESCAPE: u8 = 0x1b;
 
 /// A stream of terminal events. Dropping it releases the terminal to other readers.

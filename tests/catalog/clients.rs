@@ -1100,7 +1100,7 @@ async fn folder_as_skill_file_is_reported() {
     let (result, evidence, help) = check(&report, CheckKind::Folder);
     assert_eq!(result, CheckResult::Fail);
     assert_eq!(evidence, "SKILL.md is a folder; Claude Code reads only a file of that name");
-    assert_eq!(help, "replace the folder by a file");
+    assert_eq!(help, "replace the folder with a file");
 }
 
 #[tokio::test]

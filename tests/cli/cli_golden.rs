@@ -78,9 +78,9 @@ fn an_imported_evaluation_file_counts_once() {
 fn a_query_of_an_unknown_skill_is_added_with_a_warning() {
     let home = Home::with_skills();
     let known = home.run(&["golden", "add", "read a pdf", "--expect", "pdf-tables"]);
-    assert_eq!((known.code, known.stderr.contains("there is no skill")), (0, false), "{}", known.stderr);
+    assert_eq!((known.code, known.stderr.contains("not found")), (0, false), "{}", known.stderr);
     let unknown = home.run(&["golden", "add", "read a book", "--expect", "books"]);
-    assert_eq!((unknown.code, unknown.stderr.contains("there is no skill `books`")), (0, true));
+    assert_eq!((unknown.code, unknown.stderr.contains("skill `books` not found")), (0, true));
 }
 
 #[test]

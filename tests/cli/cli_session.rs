@@ -255,7 +255,7 @@ fn a_change_that_does_not_fit_is_not_shown() {
     assert_eq!(home.run_bare(&["golden", "add", "check a trebuchet", "--expect", "trebuchet-check"]).code, 0);
     let answer = home.run_bare(&["budget", "fit", "--client", "claude-code", "--window", "1"]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
-    assert!(answer.stdout.starts_with("no change found"), "{}", answer.stdout);
+    assert!(answer.stdout.starts_with("no change makes"), "{}", answer.stdout);
     assert!(
         !answer.stdout.contains("skillOverrides") && !answer.stdout.contains("SKILL.md"),
         "{}",

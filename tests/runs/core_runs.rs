@@ -207,7 +207,7 @@ async fn launch_errors_state_what_to_do() {
     let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(
-        message.contains("skill.yaml:6: step `a`, x: there is no input `nothing`"),
+        message.contains("skill.yaml:6: step `a`, x: unknown input `nothing`"),
         "the line is named: {message}"
     );
     let (code, message) = refused(launch(&core, "watch", json!({})).await.unwrap_err());

@@ -158,7 +158,7 @@ async fn script_that_cannot_run_is_rejected_before_confirmation() {
         (json!({"path": "scripts/../tool.py"}), ".."),
         (json!({"path": "/bin/true"}), "absolute"),
         (json!({"path": "scripts/out.sh"}), "outside its bundle"),
-        (json!({"path": "scripts/none.sh"}), "no script"),
+        (json!({"path": "scripts/none.sh"}), "not found"),
         (json!({"path": "scripts/notes.txt"}), "no interpreter for"),
         (json!({"path": "scripts/run.sh", "env": {"LD_PRELOAD": "x"}}), "LD_PRELOAD"),
         (json!({"path": "scripts/run.sh", "workdir": "../up"}), "workdir"),

@@ -164,7 +164,7 @@ fn attachment_is_sent_once_and_links_to_its_run() {
     composed(&mut fixture);
     fixture.harness.press("ctrl-s");
     let screen = fixture.harness.screen();
-    assert!(screen.contains("attached") && screen.contains("g goes to the run"), "{screen}");
+    assert!(screen.contains("attached") && screen.contains("g opens the run"), "{screen}");
     insta::assert_snapshot!("attach-done-120x36", screen);
     let sent = fixture.core.runs.attachments.lock().unwrap().clone();
     assert_eq!(sent.len(), 1);

@@ -292,7 +292,7 @@ fn marks_block_commands_for_one_run() {
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     harness.press("* p");
-    has(&harness, &["this command takes one run, and 3 are marked"]);
+    has(&harness, &["this command needs a single run; 3 are marked"]);
     harness.press("esc");
     assert!(!harness.screen().contains("3 marked"), "{}", harness.screen());
 }

@@ -385,10 +385,10 @@ fn a_skill_of_another_project_is_readable() {
     screen.pass(look).wait_for("changed on disk").wait_for("# Alpha once");
     std::fs::remove_file(theirs.join("alpha/SKILL.md")).unwrap();
     screen.pass(look).wait_for("file does not exist");
-    screen.press("e").wait_for("its SKILL.md no longer exists: the loaded");
+    screen.press("e").wait_for("its SKILL.md was deleted; using");
     std::fs::remove_dir_all(&theirs).unwrap();
     screen.pass(look).wait_for("folder does not exist").wait_for("not known");
-    screen.press("r").wait_for("its folder no longer exists: the");
+    screen.press("r").wait_for("its folder was deleted; using");
     assert!(screen.screen().contains("# Alpha once"), "{}", screen.screen());
     assert!(!screen.screen().contains("counting"), "{}", screen.screen());
 }

@@ -38,7 +38,7 @@ impl Measurements {
                 let lists = lists.collect::<Result<_, _>>()?;
                 let golden = cache.read(&catalog, own.as_deref(), true)?;
                 if golden.is_none() && extra.is_empty() {
-                    let message = "there are no golden queries that state what must be kept; add one with \
+                    let message = "no golden query defines what must be kept; add one with \
                         `skills golden add`";
                     return Err(Error::new(Code::InvalidRequest, message));
                 }

@@ -117,9 +117,9 @@ impl Collisions {
 
     fn start(&self, key: String, router: Router) -> Result<Job, Error> {
         let no_thread = |error: &dyn std::fmt::Display| {
-            Error::new(Code::InternalError, format!("no thread for the collision map: {error}"))
+            Error::new(Code::InternalError, format!("cannot start the collision map thread: {error}"))
         };
-        // Threads of its own: rankings and the scan do not wait for a minute of probes.
+        // Separate threads: rankings and the scan do not wait for a minute of probes.
         let pool = rayon::ThreadPoolBuilder::new()
             .thread_name(|_| "collisions".to_owned())
             .build()
@@ -146,7 +146,7 @@ impl Collisions {
                     if let Some(cache) = cache {
                         let keyed = serde_json::json!({ "key": key, "map": &*map });
                         if let Err(error) = cache.write(keyed.to_string().as_bytes()) {
-                            tracing::warn!(%error, "the collision map cannot be cached");
+                            tracing::warn!(%error, "cannot cache the collision map");
                         }
                     }
                 }

@@ -77,7 +77,7 @@ impl Counter {
             loop {
                 tokio::time::sleep(SAVE_INTERVAL).await;
                 if let Err(error) = put(&moving, &operations, &*counts).await {
-                    tracing::warn!("keeping the counts of operations: {error}");
+                    tracing::warn!("cannot store the counts of operations: {error}");
                 }
             }
         };
@@ -98,7 +98,7 @@ impl Counter {
             }
         };
         if let Err(error) = result.await {
-            tracing::warn!("keeping the counts of operations: {error}");
+            tracing::warn!("cannot store the counts of operations: {error}");
         }
     }
 

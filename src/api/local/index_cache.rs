@@ -89,7 +89,7 @@ impl IndexCache {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = result {
-            tracing::warn!(error, path = %file.path().display(), "the index is not kept for the next start");
+            tracing::warn!(error, path = %file.path().display(), "cannot save the index cache; the next start rebuilds the index");
         }
     }
 

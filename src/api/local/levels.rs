@@ -163,7 +163,7 @@ impl Levels {
         let written =
             postcard::to_stdvec(&counts).map_err(std::io::Error::other).and_then(|bytes| file.write(&bytes));
         if let Err(error) = written {
-            tracing::warn!(%error, path = %file.path().display(), "the token counts are not remembered");
+            tracing::warn!(%error, path = %file.path().display(), "cannot save the token counts");
         }
     }
 }

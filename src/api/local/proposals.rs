@@ -387,7 +387,7 @@ impl Proposals {
         let approves = matches!(action, ProposalAction::Approve { .. });
         if approves && by.by.as_ref() == Some(&facts.proposed_by) {
             let message = format!(
-                "{} was proposed by {}; it is approved by another person, or with the scope `{}`",
+                "{} was proposed by {}; another person, or a key with the scope `{}`, must approve it",
                 facts.proposal_id,
                 facts.proposed_by,
                 Scope::Admin
@@ -462,7 +462,7 @@ impl Proposals {
         for (name, named, present) in named {
             if let Some(named) = named.filter(|named| *named != present) {
                 let message = format!(
-                    "no decision made: `{name}` is not that of proposal {}; review it again",
+                    "no decision made: `{name}` does not match proposal {}; review it again",
                     facts.proposal_id
                 );
                 let reason = json!({ "named": named, "present": present });
@@ -486,7 +486,7 @@ impl Proposals {
         };
         if catalog.by_id(facts.skill_id.as_str()).is_some_and(|named| named.location != skill.location) {
             let message = format!(
-                "proposal {} is for {}, but states {}, the file of another skill; propose the change again",
+                "proposal {} is for {}, but names {}, the file of another skill; propose the change again",
                 facts.proposal_id,
                 facts.skill_id,
                 facts.location.display()
@@ -651,7 +651,7 @@ impl Evaluator {
         };
         let (result, evidence) = match present {
             _ if facts.real.as_deref().is_some_and(|stated| stated != skill.real_location()) => {
-                (CheckResult::Fail, "it states another file than that of the skill; propose the change again")
+                (CheckResult::Fail, "it names a different file than the skill's; propose the change again")
             }
             Some(digest) if digest == facts.base_digest && measured.is_none() => {
                 (CheckResult::Fail, "the diff does not apply; propose the change again")

@@ -113,7 +113,7 @@ impl TimeSlice {
     /// Returns the error of a measurement that was ended.
     fn error(&self) -> Option<Error> {
         let message = format!(
-            "the measurement was stopped after {} s, because others wait; send fewer queries, or repeat it later",
+            "measurement canceled after {} s to let other callers run; send fewer queries, or try again later",
             TIME_SLICE.as_secs()
         );
         self.was_ended.load(Ordering::Relaxed).then(|| Error::new(Code::RateLimited, message))
@@ -144,7 +144,7 @@ impl Ranking {
         }
     }
 
-    /// Keeps the index up to date with the registry, on a thread of its own.
+    /// Keeps the index up to date with the registry, on a separate thread.
     pub(super) fn follow(&self) -> Result<(), Error> {
         let indexer = self.indexer();
         let news = self.skills.registry.events();
@@ -161,7 +161,7 @@ impl Ranking {
             .name("indexer".to_owned())
             .spawn(follow)
             .map(drop)
-            .map_err(|e| Error::new(Code::InternalError, format!("no thread for the index: {e}")))
+            .map_err(|e| Error::new(Code::InternalError, format!("cannot start the index thread: {e}")))
     }
 
     fn catalog_timeout(&self) -> Duration {

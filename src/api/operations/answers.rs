@@ -46,7 +46,7 @@ pub struct LineList {
 /// A client profile by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientProfileName {
-    /// Its id.
+    /// Id of the client profile.
     pub id: String,
     /// Display name.
     pub name: String,
@@ -95,7 +95,7 @@ impl AsRef<RunRecord> for Executed {
 /// The checkpoints of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointList {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
     /// Number of the newest one, from which it continues.
     pub checkpoint_head: u64,
@@ -127,9 +127,9 @@ pub struct NewestEvent {
 /// A run in the legacy format, in which `canceled` is shown as `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LegacyStatus {
-    /// Its id.
+    /// Id of the run.
     pub run_id: RunId,
-    /// The skill.
+    /// Id of the skill.
     pub skill_id: String,
     /// Its state, `failed` for a canceled one.
     pub status: String,
@@ -139,7 +139,7 @@ pub struct LegacyStatus {
     pub outputs: Option<serde_json::Value>,
     /// Why it failed.
     pub error: Option<serde_json::Value>,
-    /// Its trace.
+    /// Trace id of the run.
     pub trace_id: String,
 }
 

@@ -124,13 +124,13 @@ arguments! {
 
     /// A capability.
     OneCapability {
-        /// Its id.
+        /// Id of the capability.
         capability_id: String,
     }
 
     /// A capability to execute through one binding.
     Activation {
-        /// Its id.
+        /// Id of the capability.
         capability_id: String,
         /// Id of the binding; null restores the default.
         #[serde(default)]
@@ -212,7 +212,7 @@ arguments! {
 
     /// Events of a run.
     RunEvents {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// Only those after this number of the run.
         #[serde(default)]
@@ -244,7 +244,7 @@ arguments! {
 
     /// An approval. Without step and digest, the response is 428 with the complete body to send.
     Approval {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// The step to approve: `sheet.step` of the run.
         #[schemars(required)]
@@ -266,7 +266,7 @@ arguments! {
 
     /// A denial. Without the step, the response is 428 with the complete body to send.
     Denial {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// The step to deny: `sheet.step` of the run.
         #[schemars(required)]
@@ -287,7 +287,7 @@ arguments! {
 
     /// A run to resume.
     Resumption {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
@@ -304,7 +304,7 @@ arguments! {
 
     /// A run to replay or fork.
     Branch {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
@@ -315,7 +315,7 @@ arguments! {
 
     /// A signal.
     SignalTo {
-        /// The run.
+        /// Id of the run.
         run_id: String,
         /// The signal's name.
         #[schemars(regex(pattern = r"\S"))]
@@ -397,7 +397,7 @@ arguments! {
 
     /// A view to save.
     ViewArguments {
-        /// Its name.
+        /// Name of the view.
         #[schemars(length(min = 1, max = 40))]
         name: String,
         /// The filter, as of `run.list`.
@@ -410,7 +410,7 @@ arguments! {
 
     /// A view to delete.
     ViewName {
-        /// Its name.
+        /// Name of the view.
         #[schemars(length(min = 1, max = 40))]
         name: String,
         /// Name of the caller, if authentication is disabled.
@@ -434,7 +434,7 @@ arguments! {
 
     /// Settings of a session to change.
     SessionChange {
-        /// The session.
+        /// Id of the session.
         session_id: String,
         /// What to change.
         #[serde(deserialize_with = "object")]
@@ -443,18 +443,18 @@ arguments! {
 
     /// A message.
     Message {
-        /// The session.
+        /// Id of the session.
         session_id: String,
         /// Role of the author.
         speaker: MessageRole,
-        /// The text.
+        /// Text of the message.
         #[schemars(regex(pattern = r"\S"))]
         text: String,
     }
 
     /// A call of a runtime tool.
     ToolCall {
-        /// The session.
+        /// Id of the session.
         session_id: String,
         /// `skills.list`, `skills.load`, `skills.unload`, `skills.read` or `skills.run_script`.
         tool: String,
@@ -473,7 +473,7 @@ arguments! {
 
     /// A call to compose.
     Composition {
-        /// The session.
+        /// Id of the session.
         session_id: String,
         /// Record it as the last call, for comparison.
         #[serde(default)]
@@ -482,7 +482,7 @@ arguments! {
 
     /// A request to export.
     Export {
-        /// The session.
+        /// Id of the session.
         session_id: String,
         /// The API of the format.
         api: Api,
@@ -537,7 +537,7 @@ macro_rules! launches {
             $(#[$doc])*
             $name {
                 $($(#[$field_meta])* $field: $kind,)*
-                /// Its inputs.
+                /// Values of the inputs by name.
                 #[serde(default)]
                 inputs: Map<String, Value>,
                 /// Execution options.

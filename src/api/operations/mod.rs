@@ -145,7 +145,7 @@ impl Caller {
         let Some(credentials) = &self.credentials else { return Ok(self.clone()) };
         let principal = credentials.principal().await?;
         if self.principal.as_ref().is_none_or(|known| known.name != principal.name) {
-            return Err(Error::new(Code::Unauthorized, "the API key has ended"));
+            return Err(Error::new(Code::Unauthorized, "the API key was removed"));
         }
         Ok(Self { principal: Some(principal), ..self.clone() })
     }

@@ -172,8 +172,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.budget.fit",
             Route::post("/v1/skills/budget/fit"),
             Scope::Read,
-            "Returns a smallest change of descriptions and client settings with which the lists of clients fit \
-                their budgets and no golden query is lost. Writes nothing.",
+            "Returns the smallest change of descriptions and client settings that makes the lists of clients fit \
+                their budgets without losing a golden query. Writes nothing.",
             |context: CallContext, request: BudgetFitRequest| async move {
                 context.service.core.budget_fit(request).await
             },

@@ -291,7 +291,7 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
     let mut sorted = manifest.files.clone();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
     if digest(&sorted) != manifest.digest {
-        let message = "the digest over all files is not that of the files it lists".to_owned();
+        let message = "the digest over all files does not match the listed files".to_owned();
         note("digest-mismatch", Some(MANIFEST), message);
     }
     found

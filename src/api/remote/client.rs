@@ -172,7 +172,7 @@ impl Client for Remote {
         self.inner.ask("skill.diagnostics", Arguments::new()).await
     }
 
-    /// Other failures are about the connection, which has a state of its own.
+    /// Other failures are about the connection, which has a separate state.
     async fn ensure_store(&self) -> Result<(), Error> {
         let wire = &self.inner.wire;
         match wire.ask::<Liveness>("runtime.health", Arguments::new(), wire.reading()).await {

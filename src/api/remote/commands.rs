@@ -91,7 +91,7 @@ impl CommandSender {
                 Ok(caller) => set_approver(sheet, caller),
                 // Failing to look up the owner of the key must not hide the sheet of the run.
                 Err(error) => {
-                    tracing::warn!("looking up the owner of the key: {error}");
+                    tracing::warn!("cannot look up the owner of the key: {error}");
                     sheet.approver = None;
                 }
             }

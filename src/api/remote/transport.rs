@@ -375,7 +375,7 @@ impl HttpTransport {
 
 fn find_operation(name: &'static str) -> Result<&'static Operation, TransportError> {
     operation(name).ok_or_else(|| {
-        TransportError::Answered(Error::new(Code::InternalError, format!("there is no operation {name}")))
+        TransportError::Answered(Error::new(Code::InternalError, format!("unknown operation `{name}`")))
     })
 }
 

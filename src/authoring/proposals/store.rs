@@ -58,7 +58,7 @@ pub enum ProposalError {
     Revised(String),
     /// The proposal states another file than that of the skill.
     #[error(
-        "proposal {id} states {} as the file of {}, which is {}; nothing was written. Propose the change again",
+        "proposal {id} names {}, but the file of {} is {}; nothing was written. Propose the change again",
         stated.display(),
         location.display(),
         real.display()

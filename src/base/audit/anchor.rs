@@ -19,7 +19,7 @@ use crate::private_files;
 /// A line that was on the disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Anchor {
-    /// Its number.
+    /// Number of the line.
     pub seq: u64,
     /// Its SHA-256, hexadecimal.
     pub head: String,

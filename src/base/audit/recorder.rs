@@ -101,7 +101,7 @@ impl Recorder {
                 drop(tokio::task::spawn_blocking(move || jobs.send(job)).await);
             }
             Err(TrySendError::Disconnected(_)) => {
-                tracing::error!("the writer of the audit log has ended: an entry is missing");
+                tracing::error!("the audit log writer has stopped; an entry was not written");
                 return false;
             }
         }
@@ -114,7 +114,7 @@ impl Recorder {
         let Some(jobs) = self.jobs() else { return self.log.mode() == Mode::Off };
         let (written, done) = oneshot::channel();
         if jobs.send(Job { entry, written: Some(written) }).is_err() {
-            tracing::error!("the writer of the audit log has ended: an entry is missing");
+            tracing::error!("the audit log writer has stopped; an entry was not written");
             return false;
         }
         done.blocking_recv().unwrap_or(false)
@@ -129,7 +129,7 @@ impl Recorder {
         match PendingOperation::begin(self.log.folder(), what) {
             Ok(pending) => Some(pending),
             Err(error) => {
-                tracing::warn!("an operation is not stored in {}: {error}", self.log.folder().display());
+                tracing::warn!("cannot store an operation in {}: {error}", self.log.folder().display());
                 None
             }
         }
@@ -167,7 +167,7 @@ impl Recorder {
         if let Some(jobs) = self.jobs()
             && jobs.send(Job { entry, written: None }).is_err()
         {
-            tracing::error!("the writer of the audit log has ended: an entry is missing");
+            tracing::error!("the audit log writer has stopped; an entry was not written");
         }
     }
 
@@ -178,7 +178,7 @@ impl Recorder {
         }
         let mut thread = self.thread.locked();
         if thread.as_ref().is_some_and(|(_, handle)| handle.is_finished()) {
-            tracing::error!("the writer of the audit log panicked; starting it again");
+            tracing::error!("the audit log writer panicked; restarting it");
             *thread = None;
         }
         if thread.is_none() {
@@ -189,7 +189,7 @@ impl Recorder {
                 .spawn(move || write(&log, &queue, &anchored));
             match started {
                 Ok(handle) => *thread = Some((jobs, handle)),
-                Err(error) => tracing::error!("no thread for the audit log: {error}"),
+                Err(error) => tracing::error!("cannot start the audit log thread: {error}"),
             }
         }
         thread.as_ref().map(|(jobs, _)| jobs.clone())
@@ -217,7 +217,7 @@ impl Recorder {
             self.note(entry.with_detail(json!({ "text": text })).durably());
             let wrote = private_files::replace(&digest_file, format!("{now}\n").as_bytes());
             if let Err(error) = wrote {
-                tracing::warn!("remembering the policy in {}: {error}", digest_file.display());
+                tracing::warn!("cannot store the policy in {}: {error}", digest_file.display());
             }
         }
         *seen = Some(now);
@@ -230,7 +230,7 @@ impl Drop for Recorder {
         if let Some((jobs, handle)) = thread {
             drop(jobs);
             if handle.join().is_err() {
-                tracing::error!("the audit log's writer panicked");
+                tracing::error!("the audit log writer panicked");
             }
         }
     }

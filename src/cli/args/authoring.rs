@@ -38,7 +38,7 @@ pub struct ScaffoldArgs {
     /// Kind of skill: reference knowledge, or a tool to operate [default: a tool if it has a script].
     #[arg(long, value_parser = parse_name::<Kind>(&["host-knowledge", "tool"]))]
     pub kind: Option<Kind>,
-    /// Role in an answer [default: procedure].
+    /// Role of the skill [default: procedure].
     #[arg(long, value_parser = parse_name::<Role>(&ROLES))]
     pub role: Option<Role>,
     /// How the skill is invoked [default: direct; attach for a sidecar].

@@ -28,7 +28,7 @@ pub struct InputArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecArgs {
-    /// Copy a file to the scripts' work directory under this name.
+    /// Copy PATH into the work directory of scripts as NAME.
     #[arg(long = "file", value_name = "NAME=PATH", value_parser = parse_file_arg)]
     pub files: Vec<InputFileArg>,
     /// Execute the run in this process until it ends or waits [default].

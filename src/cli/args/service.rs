@@ -17,7 +17,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
     /// Port; 0 uses a free port and prints it.
-    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    #[arg(long, value_name = "PORT", default_value_t = 8080, value_parser = super::value_parsers::port)]
     pub port: u16,
     /// API key with all scopes. It is visible in the process list; prefer `SKILLS_API_KEY` or --keys-file.
     #[arg(long, value_name = "KEY")]

@@ -230,8 +230,7 @@ pub enum AgentsAction {
 pub struct BudgetArgs {
     #[command(subcommand)]
     pub action: Option<BudgetAction>,
-    /// Client (e.g. codex, or claude-code@2.1.197 for that version); without one, shows one line per
-    /// client.
+    /// Client (e.g. codex, or claude-code@2.1.197 for that version) [default: one line per client].
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// Context window of the model in tokens.

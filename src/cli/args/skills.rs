@@ -202,7 +202,7 @@ pub enum Deny {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Probe requests are made from each clause of a description and ranked against all skills. \
-    Without SKILL, lists the skills that lose requests; a large collection takes up to a minute the first time."
+    Without SKILL, lists the skills that lose requests. The first run on a large collection can take a minute."
 )]
 pub struct RivalsArgs {
     /// Id, unambiguous name or location [default: all skills that lose requests].

@@ -32,9 +32,9 @@ pub enum DbAction {
     Backup(BackupArgs),
     /// Copy all records of another store into this one, which must be empty.
     Migrate(MigrateArgs),
-    /// Replace the store with a copy of a backup; the old files are kept under another name.
+    /// Replace the store with a copy of a backup; the old files are renamed, not deleted.
     Restore(RestoreArgs),
-    /// Replace the store with an empty one; the old files are kept under another name.
+    /// Replace the store with an empty one; the old files are renamed, not deleted.
     #[command(after_help = "Stop the processes that use the store first.")]
     Reset(ConfirmArgs),
     /// Accept the file at the store's path even though its id differs from the recorded one.

@@ -48,6 +48,11 @@ pub(super) fn expected_skill(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the number of a port; 0 is a free one.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    text.parse::<u16>().map_err(|_| "expected an integer from 0 to 65535".to_owned())
+}
+
 /// Parses a number from 0 to 1.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));

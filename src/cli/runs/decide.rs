@@ -171,7 +171,7 @@ impl DecisionPrompt<'_> {
             return Ok(self.said);
         }
         let question = format!(
-            "Outcome of {}: run it again, mark it completed, skip it, or fail it? (rerun, happened, \
+            "Outcome of {}: run it again, record that it happened, skip it, or fail it? (rerun, happened, \
                 skip, fail) [cancel]:",
             sheet.step
         );

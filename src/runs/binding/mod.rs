@@ -341,7 +341,7 @@ fn unconfigured(offered: &RegisteredBinding, catalog: &Capabilities) -> CallObst
             "; its registry uses the MCP server `{server}`: `{service}: {{command: …}}` or `{service}: \
                 {{url: …}}`"
         ),
-        (_, Some(url), _) => format!("; its registry has the address `{service}: {{url: {url}}}`"),
+        (_, Some(url), _) => format!("; its registry gives the address `{service}: {{url: {url}}}`"),
         _ => String::new(),
     };
     let hint = safe_text::line(&hint);

@@ -41,7 +41,7 @@ fn result(answer: &Value, id: &str, target: &str) -> Result<Value, BindingFailur
         return Err(failure(error, target));
     }
     if answer.get("id").and_then(Value::as_str) != Some(id) {
-        return Err(no_answer("its `id` is not that of the request"));
+        return Err(no_answer("its `id` does not match the request"));
     }
     answer.get("result").cloned().ok_or_else(|| no_answer("it has neither `result` nor `error`"))
 }

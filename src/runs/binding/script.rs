@@ -76,7 +76,7 @@ pub fn located(
                     "it calls `{}` of the Python module {module}, which is not part of the registry",
                     binding.operation
                 ),
-                None => format!("there is no {} in {}", script.display(), root.display()),
+                None => format!("{} not found in {}", script.display(), root.display()),
             };
             Err(CallObstruction::unconfigured(format!(
                 "{}: to use your own script, add `{}: {{script: …/scripts/NAME.py}}` under `services:` \

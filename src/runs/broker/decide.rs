@@ -79,7 +79,7 @@ pub fn decide(
     if all.is_empty() {
         let message = format!(
             "no binding implements `{capability}`; add a file in bindings/ with `capability: {capability}`, or \
-                run `skills lint` to find out why the one that is there is not used"
+                run `skills lint` to find out why an existing binding is ignored"
         );
         return Decision {
             chain: Vec::new(),

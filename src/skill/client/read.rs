@@ -86,7 +86,7 @@ impl Reader<'_> {
         let key = self.profile.settings_key.as_ref().and_then(Fact::value);
         self.read.settings_key = key.and_then(|path| self.file.text_at(path)).map(str::to_owned);
         if self.profile.file.paths.value() == Some(&true) && self.file.has("paths") {
-            self.read.waits = Some("`paths`: listed once a file that fits is used".to_owned());
+            self.read.waits = Some("`paths`: listed after a matching file is used".to_owned());
         }
         Ok(())
     }

@@ -102,8 +102,8 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             let Some(unresolved) = facts.unresolved(reference, false) else { continue };
             let name = reference.join(".");
             let problem = match unresolved {
-                Unresolved::NoInput(input) => format!("there is no input `{input}`"),
-                Unresolved::NoFrame => format!("`{name}` is always null, because runs have no frame"),
+                Unresolved::NoInput(input) => format!("unknown input `{input}`"),
+                Unresolved::NoFrame => format!("`{name}` is always null, because runs do not set `frame`"),
                 Unresolved::NoWriter => format!("no step writes `{name}`"),
                 Unresolved::Later(writer) => format!("`{name}` is written only later, by step `{writer}`"),
                 Unresolved::Itself => format!("`{name}` is written only by this step"),
@@ -203,7 +203,7 @@ fn check_expression(
         let Some(unresolved) = facts.unresolved(reference, key.contains(&"while")) else { continue };
         let problem = match unresolved {
             Unresolved::NoInput(_) => "which is not an input".to_owned(),
-            Unresolved::NoFrame => "which is always null, because runs have no frame".to_owned(),
+            Unresolved::NoFrame => "which is always null, because runs do not set `frame`".to_owned(),
             Unresolved::NoWriter => "which no step writes".to_owned(),
             Unresolved::Later(writer) => format!("which is written only later, by step `{writer}`"),
             Unresolved::Itself => "which is written only by this step".to_owned(),
@@ -233,7 +233,7 @@ fn title(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract) {
         match input {
             Some(input) if contract.inputs.contains_key(input) => {}
             Some(input) => {
-                let message = format!("`title`: there is no input `{input}`");
+                let message = format!("`title`: unknown input `{input}`");
                 let finding = reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
                 suggest(finding, input, contract.inputs.keys().map(String::as_str));
             }

@@ -225,9 +225,9 @@ pub struct Contract {
     /// What its gates require, in addition to the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ContractApprovals>,
-    /// Its inputs.
+    /// Declared inputs by name.
     pub inputs: BTreeMap<String, Field>,
-    /// Its outputs.
+    /// Declared outputs by name.
     pub outputs: BTreeMap<String, Field>,
     /// In file order.
     pub steps: Vec<Step>,
@@ -328,9 +328,9 @@ pub struct Capability {
     pub version: String,
     /// Description for users.
     pub description: String,
-    /// Its inputs.
+    /// Declared inputs by name.
     pub inputs: BTreeMap<String, Field>,
-    /// Its outputs.
+    /// Declared outputs by name.
     pub outputs: BTreeMap<String, Field>,
     /// The effects of repeating it.
     pub properties: Properties,

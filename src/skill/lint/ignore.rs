@@ -62,7 +62,7 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
         let known = rules::by_code(comment.rule);
         match known {
             None => {
-                let message = format!("there is no rule `{}`", comment.rule);
+                let message = format!("unknown rule `{}`", comment.rule);
                 notes.add(&rules::IGNORE_INVALID, None, at, message);
             }
             Some(rule) if !rule.can_be_ignored() => {

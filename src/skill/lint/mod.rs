@@ -159,7 +159,7 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
     // The names are plain words, so the first occurrence after the key is the value.
     let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(wanted)?)));
     let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + wanted.len());
-    let message = format!("`requires` lists `{wanted}`, but there is no such skill");
+    let message = format!("`requires` lists `{wanted}`, which is not a known skill");
     let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
     if !near.is_empty() {
         finding.help = format!("Did you mean {}?", near.join(", "));
@@ -189,7 +189,7 @@ pub fn mentions(
         let name = &reference.name;
         let at = body.start + reference.at.start..body.start + reference.at.end;
         let (rule, message) = match reference.kind {
-            ReferenceKind::Skill => (&rules::SKILL_UNKNOWN, format!("there is no skill `{name}`")),
+            ReferenceKind::Skill => (&rules::SKILL_UNKNOWN, format!("skill `{name}` not found")),
             ReferenceKind::Command => {
                 (&rules::COMMAND_MISSING, format!("this machine has no command `{name}`"))
             }

@@ -572,7 +572,7 @@ pub(super) fn check(
         others.clear();
     }
     for reference in ignored.into_iter().chain(others) {
-        let message = format!("there is no file `{}` in the bundle", reference.name);
+        let message = format!("file `{}` not found in the bundle", reference.name);
         notes.add(&rules::FILE_MISSING, None, place(reference), message);
     }
 }

@@ -63,11 +63,11 @@ rules! {
         example "a file saved as Latin-1 with `é`";
     /// The path of the bundle is not UTF-8.
     PATH_NOT_UTF8 = "path-not-utf8" Error: "Rename the folder so that its name is UTF-8."
-        why "JSON, the catalog and the ids of skills are text, which such a path cannot be part of."
+        why "JSON, the catalog and skill ids are UTF-8 text and cannot contain this path."
         example "a folder that an archive names in Latin-1 with `é`";
     /// The file cannot be read.
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
-        why "A skill that cannot be read is listed by no client."
+        why "Clients do not list a skill that they cannot read."
         example "a SKILL.md with mode 000";
     /// A link points outside the root.
     LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or add its target \
@@ -78,7 +78,7 @@ rules! {
     SKILL_FILE_MISSING = "skill-file-missing" Warning: "Add a SKILL.md to the folder, or move it elsewhere if it is not \
         a skill."
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
-        example "~/.claude/skills/pdf-tables/README.md without a SKILL.md beside it";
+        example "~/.claude/skills/pdf-tables/README.md without a SKILL.md next to it";
     /// The file's name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system \
         most clients accept only that name."
@@ -103,9 +103,9 @@ rules! {
         example "\n\n---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
 
     // The frontmatter itself.
-    /// There is no frontmatter.
+    /// The frontmatter is missing.
     NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
-        why "Without frontmatter there is no name and no description to select by."
+        why "Without frontmatter, the skill has no name or description by which it can be selected."
         example "# Tables\n\nExtract the tables of a PDF.\n";
     /// The opening fence is missing.
     NO_OPENING_FENCE = "no-opening-fence" Error fixable: "Put `---` on a line of its own before the first key."
@@ -140,7 +140,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A duplicate key.
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
-        why "The YAML standard forbids it, and parsers disagree about which value counts."
+        why "The YAML standard forbids it, and parsers disagree about which value applies."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has another type than its field.
     WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires."
@@ -186,7 +186,7 @@ rules! {
         example "---\nname: tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `description` is absent.
     DESCRIPTION_MISSING = "description-missing" Error: "Add a `description:` that states what the skill \
-        does and when to use it; a model selects by it alone."
+        does and when to use it; a model selects the skill by it alone."
         why "A model selects a skill by its description alone."
         example "---\nname: pdf-tables\n---\n# Tables\n";
     /// `description` is longer than 1,024 characters.
@@ -212,16 +212,16 @@ rules! {
     /// `description` is so short that nothing can be matched to it.
     DESCRIPTION_SHORT = "description-short" Warning: "State what it does and when to use it, with words \
         of typical requests."
-        why "A few words leave nothing to match requests with."
+        why "A few words are not enough to match requests."
         example "---\nname: pdf-tables\ndescription: PDF tool\n---\n# Tables\n";
     /// `description` only repeats the name.
-    DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not: \
+    DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not say: \
         inputs, outputs, and when to use it."
-        why "The name is matched already; the repetition adds no term."
+        why "The name already matches; the repetition adds no term."
         example "---\nname: pdf-tables\ndescription: PDF tables\n---\n# Tables\n";
     /// `description` does not say when to use the skill.
     DESCRIPTION_NO_WHEN = "description-no-when" Info: "Add a sentence such as “Use when …”: a model \
-        selects by it."
+        selects the skill by it."
         why "A model needs the trigger, not only the function."
         example "---\nname: pdf-tables\ndescription: Extracts the tables of documents into spreadsheets with typed columns.\n---\n# Tables\n";
     /// `description` is written in the first person.
@@ -247,7 +247,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: helper\n---\n# Tables\n";
     /// A sidecar that is invoked directly.
     SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`."
-        why "A sidecar acts on the output of another skill and has nothing to do alone."
+        why "A sidecar acts on the output of another skill and does nothing on its own."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: direct\n---\n# Tables\n";
     /// Attaching without anything to attach to.
     ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact."
@@ -280,7 +280,7 @@ rules! {
         example "a body of 11,000 tokens";
     /// A broken relative link.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
-        why "The model tries to read a file that is not there."
+        why "The model tries to read a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
     /// Several broken relative links, and there is no other file at all.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
@@ -359,18 +359,18 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nhooks:\n  PostToolUse: []\n---\n# Tables\n";
     /// Tools that the skill grants itself without a limit.
     GRANTS_SHELL = "grants-shell" Warning: "List specific commands, such as `Bash(git status:*)`: this \
-        allows any command without asking."
-        why "The skill can run any command without a question."
+        allows any command without confirmation."
+        why "The skill can run any command without confirmation."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
     /// Tools that the skill grants itself.
-    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without asking while the skill is active."
+    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without confirmation while the skill is active."
         why "Installing the skill accepts these tools."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
 
     // What a body mentions.
     /// A file of the bundle that the body mentions is missing.
     FILE_MISSING = "file-missing" Warning: "Correct the path, or add the file to the bundle."
-        why "The model runs or reads a file that is not there."
+        why "The model runs or reads a file that does not exist."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRun `scripts/extract.py` first.\n\n```bash\npython scripts/extract.py input.pdf\n```\n";
     /// The body mentions a tool that no client has.
     TOOL_UNKNOWN = "tool-unknown" Warning: "Correct the name: the model calls tools by their exact name."

@@ -223,7 +223,7 @@ pub(super) fn grants(subject: &LintInput<'_>, notes: &mut Notes<'_>) {
     let at = subject.value("allowed-tools");
     let field = Some("allowed-tools");
     if let Some(shell) = tools.iter().find(|tool| grants_any_command(tool)) {
-        let message = format!("`{shell}` allows any command without asking");
+        let message = format!("`{shell}` allows any command without confirmation");
         let at = subject.entry("allowed-tools").map(|entry| item(&entry.value, shell, subject, notes.source));
         notes.add(&rules::GRANTS_SHELL, field, at, message);
         return;

@@ -59,7 +59,7 @@ async fn follow(channel: Channel, announce: Arc<Notify>) {
     loop {
         match connected(&channel, &announce).await {
             Ok(()) => failures = 0,
-            Err(error) => tracing::debug!("listening for commits: {error}"),
+            Err(error) => tracing::debug!("cannot listen for commits: {error}"),
         }
         // Waiting callers check what was committed meanwhile.
         channel.commits.send_modify(|n| *n = n.wrapping_add(1));

@@ -305,7 +305,7 @@ impl Postgres {
                 }
             };
             if let Err(error) = outcome.await {
-                tracing::debug!("storing the anchor of the audit log: {error}");
+                tracing::debug!("cannot store the anchor of the audit log: {error}");
             }
         });
     }

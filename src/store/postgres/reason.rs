@@ -83,7 +83,7 @@ pub(super) fn failed(action: &str, error: &tokio_postgres::Error) -> StoreError 
                 Unavailability::Damaged => {
                     "the database is damaged; see the log of the server, restore a backup"
                 }
-                Unavailability::Io => "the database failed to read or write; see the log of the server",
+                Unavailability::Io => "a read or write of the database failed; see the server log",
                 _ => "the database cannot be opened; check user, password, database and schema",
             },
         ),

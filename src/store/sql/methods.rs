@@ -94,7 +94,7 @@ macro_rules! implement_store {
                 let run = run.clone();
                 let appended = $write!(self, tx => claims::note(tx, &run, fence, batch, &events).await);
                 fail_point!("append-answer-lost", |_| {
-                    let (action, reason) = ("append".to_owned(), "the answer was lost".to_owned());
+                    let (action, reason) = ("append".to_owned(), "the response was lost".to_owned());
                     Err(StoreError::Unavailable { cause: crate::Unavailability::Io, action, reason })
                 });
                 appended

@@ -37,7 +37,7 @@ impl ChangeWatch {
                 std::thread::sleep(BATCH_INTERVAL);
             }
             Ok(_) => {}
-            Err(e) => tracing::warn!("watching the store's log: {e}"),
+            Err(e) => tracing::warn!("cannot watch the log of the store: {e}"),
         };
         let watcher = notify::recommended_watcher(written).and_then(|mut watcher| {
             watcher.watch(Path::new(&log), RecursiveMode::NonRecursive).map(|()| watcher)

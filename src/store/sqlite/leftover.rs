@@ -182,7 +182,7 @@ fn mismatch(path: &Path, place: &str, found: &str) -> StoreError {
         reason: format!(
             "the file and the write-ahead log next to it, which a killed process left, do not match ({found}); \
                 neither was modified. If the file is a backup that was copied there, move {} and {} away. Otherwise \
-                restore a backup: `skills db restore FILE` keeps the old files under another name",
+                restore a backup: `skills db restore FILE` renames the old files",
             log.display(),
             index.display()
         ),

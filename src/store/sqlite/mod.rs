@@ -289,7 +289,7 @@ impl Sqlite {
         write_tx!(self, tx => crate::sql::maintenance::probe(tx).await).and(looked)
     }
 
-    /// Reads on a connection of its own, so that a long read does not block others.
+    /// Reads on a separate connection, so that a long read does not block others.
     async fn read_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -321,7 +321,7 @@ impl Sqlite {
         self.writer()?.alone(storage::compact).await
     }
 
-    /// Reads a page on a connection of its own and with a time limit, so that it does not block other reads.
+    /// Reads a page on a separate connection and with a time limit, so that it does not block other reads.
     async fn search_runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
         let permit = self.searches.permit(&filter).await?;
         let now = self.clocks.now();
@@ -360,7 +360,7 @@ impl Sqlite {
             })
         });
         if let Err(error) = result {
-            tracing::debug!("storing the anchor of the audit log: {error}");
+            tracing::debug!("cannot store the anchor of the audit log: {error}");
         }
     }
 }

@@ -392,12 +392,11 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
         }
         (_, None) if options.must_exist => {
             let what = match path.parent().filter(|folder| !folder.exists()) {
-                Some(folder) => format!("missing, and so is its folder `{}`", folder.display()),
-                None if bytes.is_some() => "empty".to_owned(),
-                None => "missing".to_owned(),
+                Some(folder) => format!("the file and its folder `{}` do not exist", folder.display()),
+                None if bytes.is_some() => "the file is empty".to_owned(),
+                None => "the file does not exist".to_owned(),
             };
-            let reason =
-                format!("the file is {what}; check the path, or create a store with `skills db create`");
+            let reason = format!("{what}; check the path, or create a store with `skills db create`");
             return refused(Unavailability::Missing, reason);
         }
         (Some(_), None) => {}

@@ -37,9 +37,9 @@ impl Reason for rusqlite::Error {
             }
             Some(Unavailability::Damaged) => {
                 "it is damaged; `skills db check` shows where. `skills db restore FILE` restores a \
-                    backup, `skills db reset` creates an empty store; both keep the old files under another name"
+                    backup, `skills db reset` creates an empty store; both rename the old files"
             }
-            Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",
+            Some(Unavailability::Io) => "a disk read or write failed; see the system log",
             Some(Unavailability::Missing | Unavailability::Replaced | Unavailability::Newer) | None => {
                 return self.to_string();
             }

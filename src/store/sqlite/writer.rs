@@ -112,7 +112,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || write(&connection, &mut queue, &target, &committed, &observer))
-            .map_err(|e| failed("start the store's writer".into(), &e))?;
+            .map_err(|e| failed("start the store writer".into(), &e))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
@@ -180,7 +180,7 @@ impl Drop for Writer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the store's writer panicked");
+            tracing::error!("the store writer panicked");
         }
     }
 }
@@ -336,7 +336,7 @@ fn together(
         && !connection.is_autocommit()
         && let Err(e) = connection.execute_batch("ROLLBACK")
     {
-        tracing::warn!("rolling back after a failed commit: {e}");
+        tracing::warn!("cannot roll back after a failed commit: {e}");
     }
     if let Some(observer) = observer.filter(|_| outcome.is_ok()) {
         observer(jobs.len(), began.elapsed());

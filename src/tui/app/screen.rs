@@ -266,7 +266,7 @@ impl ScreenState {
         let spinner = spin(glyphs, self.clock.elapsed(now));
         let is_busy = self.core.progress.busy();
         let awaited: Vec<usize> = self.panes.iter().map(Pane::pending_decisions).collect();
-        // Only Browse uses the client's view: a session has a client of its own.
+        // Only Browse uses the client's view: a session has its own client.
         let browsing = self.panes.active_id() == Some(PaneId::Browse);
         let client = self.core.client.as_ref().filter(|_| browsing).map(|name| format!("as {name}"));
         // For a remote core the location is shown separately and in more detail.

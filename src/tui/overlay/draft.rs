@@ -370,7 +370,7 @@ fn changed(old: &StatedTexts, new: &StatedTexts) -> &'static str {
 }
 
 fn answer_note() -> Note {
-    let text = "Pasting replaces the description by the answer; Ctrl-_ restores it.";
+    let text = "Pasting replaces the description with the answer; Ctrl-_ restores it.";
     (text.to_owned(), Role::Info)
 }
 
@@ -420,7 +420,8 @@ impl DraftEditor {
     /// Returns the note that the figures count a change that is not written.
     fn unwritten_note(&self) -> Option<Note> {
         let what = self.unwritable_change()?;
-        let text = format!("Not written: {what}. The figures count the change; make it in the file.");
+        let text =
+            format!("Not written: {what}. The figures include this change; edit the file to apply it.");
         Some((text, Role::Warning))
     }
 
@@ -532,7 +533,7 @@ impl DraftEditor {
         }
         // Blanks at the ends are not written.
         if self.merged().is_same(self.in_file()) {
-            let note = "nothing to write: only blanks at the ends differ";
+            let note = "nothing to write: only white space at the ends differs";
             return Outcome::Request(self.pane, vec![Effect::Toast(note.to_owned())]);
         }
         if !self.confirming {

@@ -260,7 +260,7 @@ fn golden_items(
     let split = &golden.split;
     if split.prompt.queries > 0 && split.held_out.queries > 0 {
         out.extend([Item::Gap, Item::Title("Held-out check", "60/40 split".to_owned())]);
-        for (name, half) in [("in the prompt", split.prompt), ("held out", split.held_out)] {
+        for (name, half) in [("training", split.prompt), ("held-out", split.held_out)] {
             out.push(row(
                 &format!("{name} {}", half.queries),
                 half.before,
@@ -296,11 +296,11 @@ fn held_out_result(split: &Split) -> Option<(&'static str, Role)> {
             ("the gain holds for held-out queries, unless their words were used", Role::Muted)
         }
         (Ordering::Greater, Ordering::Equal) => ("held-out queries gain nothing", Role::Muted),
-        (Ordering::Greater, Ordering::Less) => ("a gain for queries of the prompt only", Role::Warning),
-        (_, Ordering::Greater) => ("a gain for held-out queries only", Role::Muted),
-        (Ordering::Equal, Ordering::Less) => ("a loss for held-out queries", Role::Warning),
-        (Ordering::Less, Ordering::Equal) => ("a loss for queries of the prompt", Role::Warning),
-        (Ordering::Less, Ordering::Less) => ("a loss in both halves", Role::Warning),
+        (Ordering::Greater, Ordering::Less) => ("gain only for queries in the rewrite prompt", Role::Warning),
+        (_, Ordering::Greater) => ("gain only for held-out queries", Role::Muted),
+        (Ordering::Equal, Ordering::Less) => ("loss for held-out queries", Role::Warning),
+        (Ordering::Less, Ordering::Equal) => ("loss for queries in the rewrite prompt", Role::Warning),
+        (Ordering::Less, Ordering::Less) => ("loss in both halves", Role::Warning),
     })
 }
 
@@ -415,10 +415,10 @@ mod tests {
     #[test]
     fn a_loss_is_never_called_a_gain() {
         assert_eq!(result(0.0, 0.0), None);
-        assert_eq!(result(-0.010, -0.011), Some("a loss in both halves"));
-        assert_eq!(result(-0.007, 0.0), Some("a loss for queries of the prompt"));
-        assert_eq!(result(0.0, -0.01), Some("a loss for held-out queries"));
-        assert_eq!(result(0.01, -0.01), Some("a gain for queries of the prompt only"));
+        assert_eq!(result(-0.010, -0.011), Some("loss in both halves"));
+        assert_eq!(result(-0.007, 0.0), Some("loss for queries in the rewrite prompt"));
+        assert_eq!(result(0.0, -0.01), Some("loss for held-out queries"));
+        assert_eq!(result(0.01, -0.01), Some("gain only for queries in the rewrite prompt"));
         assert_eq!(result(0.02, 0.0), Some("held-out queries gain nothing"));
         assert!(result(0.03, 0.02).unwrap().starts_with("the gain holds"));
         assert!(result(0.2, -0.01).unwrap().starts_with("overlapping scope"));

@@ -28,7 +28,10 @@ fn assert_contrast(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) 
     let theme = theme(name);
     for (role, ground, least) in floors {
         let found = on(&theme, *role, *ground);
-        assert!(found + 0.051 >= *least, "{name}: {role} on {ground} has {found:.2}, not {least}");
+        assert!(
+            found + 0.051 >= *least,
+            "{name}: the contrast of {role} on {ground} is {found:.2}; the minimum is {least}"
+        );
     }
     for role in FILLS {
         let (page, selected) = (on(&theme, role, Role::Base), on(&theme, role, Role::Selection));

@@ -24,7 +24,7 @@ pub fn word_diff(old: &str, new: &str, label: &str, width: u16, ellipsis: &str) 
         let is_end = last.old_range().end == last_old && last.new_range().end == last_new;
         let sides = [(ChangeTag::Delete, "- ", Role::DiffDel), (ChangeTag::Insert, "+ ", Role::DiffAdd)];
         let changes = || group.iter().flat_map(|op| diff.iter_changes(op));
-        // Next to a changed word, white space is not a change of its own.
+        // Next to a changed word, white space is not a separate change.
         let is_blank = |op: &DiffOp| {
             let mut changed = diff.iter_changes(op).filter(|change| change.tag() != ChangeTag::Equal);
             changed.all(|change| change.value().trim().is_empty())

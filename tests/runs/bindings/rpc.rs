@@ -25,7 +25,7 @@ async fn error_objects_and_invalid_responses_are_distinguished() {
         ("invalid", CallFailure::InvalidRequest, "error -32602: no such text ({\"field\":\"text\"})"),
         ("busy", CallFailure::UpstreamFailure, "error -32000: busy"),
         ("unheard-of", CallFailure::InvalidConfiguration, "correct the `operation`"),
-        ("other-id", CallFailure::RuntimeError, "its `id` is not that of the request"),
+        ("other-id", CallFailure::RuntimeError, "its `id` does not match the request"),
         ("neither", CallFailure::RuntimeError, "neither `result` nor `error`"),
         ("no-json", CallFailure::RuntimeError, "not JSON"),
     ] {

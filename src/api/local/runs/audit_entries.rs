@@ -220,7 +220,7 @@ pub(super) async fn complete(audit: &Arc<Recorder>, store: &dyn Store) -> Result
             }
         });
         if let Err(error) = completed.await {
-            tracing::error!("recording an interrupted command: {error}");
+            tracing::error!("cannot record an interrupted command: {error}");
         }
     }
     Ok(())

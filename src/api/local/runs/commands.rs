@@ -294,7 +294,7 @@ impl Commands {
             ),
         };
         if other_step.is_none() && (missing.contains(&"step") || missing.contains(&"inputs_digest")) {
-            message += &format!("; to {word} it, pass {wants} of what was reviewed");
+            message += &format!("; to {word} it, pass the {wants} that was reviewed");
         }
         let mut reason = json!({
             "run_id": run.id,

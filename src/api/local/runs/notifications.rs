@@ -32,7 +32,7 @@ pub(super) fn start(notify: &Notify, notices: &Arc<Notices>, runtime: &RunRuntim
     let (store, until) = (Arc::clone(&runtime.store), stop.clone());
     tokio::spawn(async move {
         if let Err(error) = remind(store, tell, webhook, until).await {
-            tracing::error!("reminders of waiting runs end here: {error}");
+            tracing::error!("stopped sending reminders for waiting runs: {error}");
         }
     });
     let shared = Arc::clone(&notices.shared);

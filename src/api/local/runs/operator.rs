@@ -224,7 +224,8 @@ impl RunOverview {
                 return Err(Error::new(Code::NotFound, format!("worker `{wanted}` not found: {known}")));
             }
             _ => {
-                let message = format!("{} workers match {wanted:?}; name more of the id", found.len());
+                let message =
+                    format!("{} workers match {wanted:?}; use a longer part of the id", found.len());
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };
@@ -389,10 +390,10 @@ impl Maintenance {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
                 purged = Some(Instant::now());
                 if let Err(error) = self.purge_by_retention(&runtime, ClockReading::now().wall_ms).await {
-                    tracing::warn!("deleting ended runs: {error}");
+                    tracing::warn!("cannot delete ended runs: {error}");
                 }
                 if let Err(error) = self.uploads.expire_uploads(&runtime, UPLOADS_KEPT_FOR).await {
-                    tracing::warn!("deleting uploaded artifacts: {error}");
+                    tracing::warn!("cannot delete uploaded artifacts: {error}");
                 }
             }
             if let Err(error) = self.escalate(&runtime, ClockReading::now().wall_ms).await {

@@ -32,7 +32,7 @@ impl Approvals {
             let mut news = self.registry.events();
             let started = Instant::now();
             if let Err(error) = self.update_questions(&runtime).await {
-                tracing::warn!("looking for waiting runs whose scripts changed: {error}");
+                tracing::warn!("cannot check waiting runs for changed scripts: {error}");
             }
             let rest = started.elapsed() * PAUSE_FACTOR;
             tokio::select! {
@@ -67,7 +67,7 @@ impl Approvals {
                     Err(error) => Err(error),
                 };
                 if let Err(error) = updated {
-                    tracing::warn!("what run {id} would execute: {error}");
+                    tracing::warn!("cannot determine what run {id} would execute: {error}");
                 }
             }
             match page.next {

@@ -443,7 +443,7 @@ impl RunStore {
         let file = self.store_on_disk()?;
         if !skills_store::has_existed(&file, &store_options(&self.config, &file))? {
             let message = format!(
-                "there is no store at {}; check the path, or create a store with `skills db create`",
+                "store not found at {}; check the path, or create a store with `skills db create`",
                 file.display()
             );
             return Err(Error::new(Code::NotFound, message));
@@ -610,7 +610,7 @@ impl LaunchPlaces {
                 Audience::Service => String::new(),
             };
             format!(
-                "it was launched from {skills}, which are not loaded: {own}leave it to a worker that loads them"
+                "it was launched from {skills}, which are not loaded: {own}let a worker execute it that has them loaded"
             )
         })
     }

@@ -57,7 +57,7 @@ impl OwnWorkers {
         let drained = match runtime.store.documents(DRAIN_PREFIX).await {
             Ok(drained) => drained,
             Err(error) => {
-                tracing::warn!("listing workers that drain: {error}");
+                tracing::warn!("cannot list draining workers: {error}");
                 Vec::new()
             }
         };
@@ -238,7 +238,7 @@ async fn follow_sidecars(runtime: Arc<RunRuntime>) {
                 steered(&runtime, run).await;
             }
         }
-        Err(error) => tracing::warn!("looking for sidecars that ended: {error}"),
+        Err(error) => tracing::warn!("cannot check for ended sidecars: {error}"),
     }
     loop {
         let events = match runtime.store.events(None, seen, PAGE).await {

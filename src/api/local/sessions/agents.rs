@@ -139,10 +139,7 @@ fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
 
 /// Returns the error for a file that does not define an agent, without an excerpt: a caller of a service may not see it.
 fn wrong(location: &Path, id: &str) -> Error {
-    let message = format!(
-        "the agent {}: it is not a valid definition; `skills agents show {}` shows why",
-        location.display(),
-        quoted(id)
-    );
+    let message =
+        format!("agent {} is not valid; `skills agents show {}` shows why", location.display(), quoted(id));
     Error::new(Code::InvalidConfiguration, message)
 }

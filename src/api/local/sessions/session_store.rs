@@ -200,7 +200,7 @@ pub(in crate::local) async fn find(
         [] => Err(Error::new(Code::NotFound, format!("session `{wanted}` not found"))),
         several => Err(Error::new(
             Code::InvalidRequest,
-            format!("{wanted} matches several sessions: {}; use more of the id", several.join(", ")),
+            format!("{wanted} matches several sessions: {}; use a longer part of the id", several.join(", ")),
         )),
     }
 }

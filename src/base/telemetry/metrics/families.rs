@@ -17,7 +17,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 const PREFIX: &str = "agent_skills";
 /// Maximum length of a label value in bytes: some values come from bundles.
 const MAX_LABEL_BYTES: usize = 200;
-/// Maximum number of values of a label of runs that have series of their own.
+/// Maximum number of values of a label of runs that have separate series.
 pub(super) const MAX_LABEL_VALUES: usize = 100;
 /// Upper bounds of the latency buckets, in seconds.
 const SECONDS: [f64; 17] = [
@@ -99,7 +99,7 @@ pub(super) struct Families {
     pub labeled_runs: Counters,
     pub uploads: Counters,
     pub uploaded_bytes: Counter,
-    /// The values of each label of runs that have series of their own.
+    /// The values of each label of runs that have separate series.
     label_values: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 

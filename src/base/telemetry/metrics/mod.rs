@@ -212,7 +212,7 @@ impl Metrics {
     }
 
     /// Counts the launch or the end of a run with a label. Callers choose the value, so only the first
-    /// 100 of each label have series of their own; the others share the value `other`.
+    /// 100 of each label have separate series; the others share the value `other`.
     pub fn labeled_run(&self, state: &str, label: &str, value: &str) {
         let families = self.families();
         let value = families.bounded_value(label, value);

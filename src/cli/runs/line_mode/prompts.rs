@@ -21,7 +21,7 @@ pub fn decision<R: BufRead, W: Write>(
     let (mut choice, mut result) = (None, None);
     if sheet.outcome_unknown && verdict == Verdict::Approve {
         let typed = dialog.ask(
-            "The outcome of this step is unknown. Type rerun to run it again, happened to state its result, \
+            "The outcome of this step is unknown. Type rerun to run it again, happened to enter its result, \
              skip to continue without it, fail to fail the run, or press Enter to go back.",
         )?;
         let Some(Ok(chosen)) = typed.map(|typed| typed.parse::<Choice>()) else { return Ok(None) };

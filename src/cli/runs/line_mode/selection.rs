@@ -82,21 +82,21 @@ impl<'r> Selection<'r> {
     /// Returns the prompt.
     pub fn question(&self) -> String {
         let word = self.confirmation();
-        format!("Type {word} to confirm, a number to leave one out, or press Enter to abort:")
+        format!("Type {word} to confirm, a number to exclude a run, or press Enter to abort:")
     }
 
     /// Excludes the run with the typed number, and returns the reply; `None` if it is not a number.
     pub fn leave_out(&mut self, typed: &str) -> Option<String> {
         let number = typed.parse::<usize>().ok()?;
         let Some(at) = self.runs.iter().position(|one| one.number == number) else {
-            return Some(format!("There is no run {number} in the list, or it was left out."));
+            return Some(format!("Run {number} is not in the list, or was excluded."));
         };
         if self.runs.len() == 1 {
             return Some("It is the only run left; press Enter to send nothing.".to_owned());
         }
         self.runs.remove(at);
         let left = inflected(self.runs.len(), "run remains", "runs remain");
-        Some(format!("Left out: {number}. {left}."))
+        Some(format!("Excluded: {number}. {left}."))
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
             assert!(row.contains(&format!("n={n}. Run ")), "{row}");
             assert!(row.ends_with(" From checkpoint 3."), "{row}");
         }
-        assert_eq!(selection.leave_out("1").as_deref(), Some("Left out: 1. 2 runs remain."));
+        assert_eq!(selection.leave_out("1").as_deref(), Some("Excluded: 1. 2 runs remain."));
         assert!(selection.leave_out("1").unwrap().contains("no run 1"));
-        assert_eq!(selection.leave_out("3").as_deref(), Some("Left out: 3. 1 run remains."));
+        assert_eq!(selection.leave_out("3").as_deref(), Some("Excluded: 3. 1 run remains."));
         assert_eq!((selection.runs[0].number, selection.confirmation().as_str()), (2, "resume 1"));
         assert!(selection.leave_out("2").unwrap().contains("only run"), "one run stays");
         assert_eq!(selection.leave_out("resume 3"), None);

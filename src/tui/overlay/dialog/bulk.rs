@@ -67,7 +67,7 @@ impl Phase {
             }
             Self::Counting(_) if runs.is_loading() => {
                 let text = format!(
-                    "Loading what the run under the cursor would execute. Nothing is sent before. {} cancels.",
+                    "Loading what the run under the cursor would execute. Nothing is sent until then. {} cancels.",
                     key(Action::Undo)
                 );
                 (text, Role::Waiting)

@@ -261,7 +261,7 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
         Seg::new(format!("{state} "), Role::Text),
         Seg::new(format!(" {at} "), Role::Muted),
         Seg::new(" g", Role::Key),
-        Seg::new(" goes to the run", Role::Muted),
+        Seg::new(" opens the run", Role::Muted),
     ];
     out.extend(wrap_to(&end, width, 2, ellipsis));
     out

@@ -16,7 +16,7 @@ use crate::widgets::json_text::{self, Layout};
 use crate::widgets::{
     Painter, RichLine, Scroll, Seg, Title, break_code, byte_size, cells, counted, shown, wrap, wrap_to,
 };
-use skills_api::{AttachCheckResult, AttachPreview, AttachRequest, Error};
+use skills_api::{AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Error};
 use skills_skill::EffectMode;
 
 /// Minimum height for blank rows between parts.
@@ -289,8 +289,15 @@ impl Preview {
             return vec![Row::Line(RichLine::of("select a skill for a preview", Role::Muted))];
         };
         let mut head: Vec<Row> = Vec::new();
+        // Without a reference nothing was checked yet: that is not a failure.
+        let needs_reference =
+            |reason: &AttachReason| reason.check == AttachCheck::Target && reason.value.trim().is_empty();
+        let is_open = preview.reason.as_ref().is_some_and(needs_reference);
         for check in &preview.checks {
-            head.extend(check_lines(check, (width, roomy), cx).into_iter().map(Row::Line));
+            let is_open = is_open && check.check == AttachCheck::Target;
+            let passed = check.passed.filter(|_| !is_open);
+            let check = AttachCheckResult { passed, ..check.clone() };
+            head.extend(check_lines(&check, (width, roomy), cx).into_iter().map(Row::Line));
         }
         let mut foot: Vec<Row> = Vec::new();
         foot.extend(blank());

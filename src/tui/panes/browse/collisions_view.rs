@@ -98,7 +98,7 @@ fn draw_matrix_part(map: &mut Map, area: Rect, buf: &mut Buffer, cx: &Draw<'_>, 
         return;
     };
     if report.map.clusters.is_empty() {
-        let text = "no skill loses requests to another one";
+        let text = "no skill loses requests to another skill";
         painter.put(body.x + 2, body.y + 1, painter.glyphs.ok, Role::Success, 1);
         painter.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
     }

@@ -284,7 +284,7 @@ fn correction(word: &QueryWord) -> Option<String> {
             let more = if words.len() > 3 { " …" } else { "" };
             Some(format!("read as {}{more}", first.join(", ")))
         }
-        Correction::Dropped => Some("last word ignored until it is longer".to_owned()),
+        Correction::Dropped => Some("last word is too short to match".to_owned()),
     }
 }
 

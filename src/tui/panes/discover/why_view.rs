@@ -48,6 +48,11 @@ pub(super) fn draw(
     let title = why_title(list, asking, look, area.width, cx);
     title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     if asking.shown().is_none() {
+        let text = "select a result to see its score breakdown";
+        if area.height > 2 {
+            let available = area.width.saturating_sub(3);
+            Painter::new(buf, cx).put(area.x + 2, area.y + 2, text, Role::Muted, available);
+        }
         return;
     }
     let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };

@@ -296,7 +296,7 @@ fn draw_reasons(
             painter.line(area.x, y, line, area.width);
         }
     } else if result.state == GoldenState::Lost && bottom > y && (unknown.is_none() || expected.is_some()) {
-        let text = "found no words to add that win it without losing other queries";
+        let text = "no added words win this query without losing others";
         let lines = wrap_to(&[Seg::new(text, Role::Muted)], area.width, 2, painter.glyphs.ellipsis);
         for (line, y) in lines.iter().zip(area.bottom().saturating_sub(lines.len() as u16)..) {
             painter.line(area.x, y, line, area.width);

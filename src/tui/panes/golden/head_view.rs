@@ -45,7 +45,7 @@ const FIGURES: [Figure; 4] = [
     },
     Figure {
         label: "false triggers",
-        short: "false",
+        short: "false trig.",
         value: |figures| (figures.out_of_scope > 0).then_some(figures.false_triggers as f64),
         decimals: 0,
         is_higher_better: false,

@@ -20,7 +20,6 @@ const HOURS: u32 = 8;
 /// Why a lost worker is not drained.
 pub(super) const LOST: &str = "the worker is lost: it claims no runs";
 
-/// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CursorPosition {
     Run(RunId),
@@ -34,7 +33,6 @@ pub(super) fn failures_filter(reason: &str) -> String {
     format!("state:failed {}", skills_api::term("error", reason))
 }
 
-/// The state of the board.
 #[derive(Debug, Default)]
 pub(super) struct BoardState {
     pub hours: u32,

@@ -133,7 +133,7 @@ fn on_run(list: &RunList, detail: &DetailState, in_list: bool) -> Vec<Command> {
 fn one_run_only(list: &RunList) -> String {
     let marked = list.marked.len();
     let are = if marked == 1 { "is" } else { "are" };
-    format!("this command takes one run, and {} {are} marked: Esc unmarks", count(marked))
+    format!("this command needs a single run; {} {are} marked (Esc unmarks)", count(marked))
 }
 
 /// Returns the commands of the board. They apply to the run under its cursor; those of the list, which is not shown, are

@@ -36,7 +36,6 @@ pub enum DetailCursor {
 /// The content of the right part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DetailView {
-    /// The run.
     #[default]
     Run,
     /// The state at a checkpoint, as a tree.
@@ -69,7 +68,6 @@ pub(super) struct DetailState {
     since: Vec<RunEvent>,
     /// The content.
     pub showing: DetailView,
-    /// The cursor.
     pub stop: Option<DetailCursor>,
     /// Whether the window follows the cursor.
     pub follow: bool,

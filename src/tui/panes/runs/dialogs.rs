@@ -256,8 +256,8 @@ impl Dialogs {
         let more = names.len() - 1;
         let rest = match more {
             0 => String::new(),
-            1 => " and the input of 1 more dialog".to_owned(),
-            more => format!(" and the input of {more} more dialogs"),
+            1 => " and the input in 1 other dialog".to_owned(),
+            more => format!(" and the input in {more} other dialogs"),
         };
         Some(format!("{first}{rest} would be lost."))
     }

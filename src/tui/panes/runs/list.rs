@@ -47,11 +47,9 @@ impl Group {
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// The heading of a group.
     Heading(Group),
     /// A blank row between groups.
     Blank,
-    /// A run.
     Run(RunId),
     /// The number of runs that are not loaded yet.
     Older(u64),

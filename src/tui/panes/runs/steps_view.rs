@@ -121,10 +121,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
         row("started", &format!("{}, {summary}", time_of_day(started)));
     }
     if let Some(usual) = step.p95_ms {
-        row(
-            "usual",
-            &format!("at most {} in 95 of 100 runs", duration(i64::try_from(usual).unwrap_or(i64::MAX))),
-        );
+        row("usual", &format!("p95 {}", duration(i64::try_from(usual).unwrap_or(i64::MAX))));
     }
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());

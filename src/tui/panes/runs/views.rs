@@ -47,7 +47,6 @@ enum Detail {
     Short,
 }
 
-/// A tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tab {
     Board,

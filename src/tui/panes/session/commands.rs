@@ -9,9 +9,8 @@ pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec
     let none = || state.selected().is_none().then(|| "no skills loaded: l loads one".to_owned());
     let closed = || state.session.is_none().then(|| "no session is open".to_owned());
     let on_skill = |command: Command| Command { blocked: none(), ..command };
-    let gone = |there: bool, what: &str| {
-        (!there).then(|| format!("{what} no longer exists: the loaded version is kept"))
-    };
+    let gone =
+        |there: bool, what: &str| (!there).then(|| format!("{what} was deleted; using the loaded version"));
     let drift = state.selected_drift();
     let folder = || none().or_else(|| gone(drift.has_folder(), "its folder"));
     let file = || folder().or_else(|| gone(drift.has_file(), "its SKILL.md"));
