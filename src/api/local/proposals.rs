@@ -29,7 +29,7 @@ use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, PROJECT_FILE};
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange, Router};
 use skills_registry::{Catalog, RootOrigin, Trust, TrustState};
-use skills_skill::{Digest, Finding, Severity, Skill};
+use skills_skill::{Digest, Finding, RefusalReason, Severity, Skill};
 
 /// Maximum number of characters of a justification or evidence.
 const MAX_TEXT: usize = 20_000;
@@ -232,14 +232,18 @@ impl Proposals {
         let view = move |router: Router| {
             let facts = &proposal.facts;
             let skill = evaluator.catalog.by_location(&facts.location).cloned();
-            let present = match &skill {
-                Some(skill) => skill.read().ok().map(|bytes| Digest::of(&bytes)),
-                // A file that has never been a skill's is not read: anyone who edits the proposal could name it.
-                None if evaluator.catalog.refused.iter().any(|one| one.location == facts.location) => {
-                    present_digest(facts)
-                }
-                None => None,
-            };
+            let present =
+                match &skill {
+                    Some(skill) => skill.read().ok().map(|bytes| Digest::of(&bytes)),
+                    // A file that has never been a skill's is not read: anyone who edits the proposal could name it.
+                    None if evaluator.catalog.refused.iter().any(|one| {
+                        one.location == facts.location && one.reason != RefusalReason::LeavesRoot
+                    }) =>
+                    {
+                        present_digest(facts)
+                    }
+                    None => None,
+                };
             let waits = facts.state == ProposalState::Waiting;
             let base = match (&skill, present == Some(facts.base_digest)) {
                 (Some(skill), true) => base_of(skill).ok(),
