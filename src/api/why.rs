@@ -23,7 +23,7 @@ use skills_session::{ListedEntry, Shown, without_description};
 use skills_skill::client::one_blank;
 use skills_skill::client::{profile, profiles, with_when_to_use};
 use skills_skill::lint::rules;
-use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
+use skills_skill::{Finding, RefusalReason, RejectedBundle, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -602,7 +602,10 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 location: refusal.location.clone(),
                 description: String::new(),
                 when_to_use: None,
-                repair: parse.help.clone(),
+                repair: match refusal.reason {
+                    RefusalReason::LeavesRoot => Some(CORRECT_LINKED_FILE.to_owned()),
+                    _ => parse.help.clone(),
+                },
                 parse,
                 shadowed_by: None,
                 parsed: false,
@@ -665,7 +668,7 @@ fn as_clients_read(
         id: link.id.clone(),
         location: file.to_owned(),
         description: description.to_owned(),
-        repair: parse.help.clone(),
+        repair: Some(CORRECT_LINKED_FILE.to_owned()),
         parse,
         ..subject
     }
@@ -1202,6 +1205,9 @@ fn client_checks(
         description,
     }
 }
+
+/// What to do about a file that a client drops and to which a link leads that the catalog does not follow.
+const CORRECT_LINKED_FILE: &str = "correct the file to which the link leads";
 
 /// Returns what to do about a file that a client drops. The rule's own help also covers other clients.
 fn repair_help(subject: &ExaminedSkill) -> String {

@@ -168,10 +168,17 @@ impl Engine {
             }
         }
         let run = Arc::new(run);
-        let progress = match Progress::restore(plan, Arc::clone(&run), checkpoint, unfinished, steps) {
+        let mut progress = match Progress::restore(plan, Arc::clone(&run), checkpoint, unfinished, steps) {
             Ok(progress) => progress,
             Err(message) => return Ok(Err(message)),
         };
+        // What was approved is executed once: calls that come after an earlier checkpoint are approved again.
+        if progress.has_passed() {
+            let last = self.store.checkpoints(&run.id).await?.iter().map(|point| point.number).max();
+            if last > Some(checkpoint.number) {
+                progress.forget_passed();
+            }
+        }
         let changed = self.changed(&progress).await;
         Ok(Ok(Scheduler { progress, approvals: Approvals { run, grants, changed } }))
     }

@@ -25,8 +25,13 @@ pub(super) enum Gates {
     Degraded(NewEvent),
 }
 
-fn gate_path(step: &str, gate: &str) -> String {
-    format!("{step}~gate:{gate}")
+/// Returns the path of the call of a gate. It names the guarded capability if the step can call several.
+fn gate_path(turn: Turn<'_>, gate: &str, guarded: &str) -> String {
+    let path = turn.path;
+    if turn.step.scatter.is_some() || turn.step.router.is_some() {
+        return format!("{path}~gate:{gate}({guarded})");
+    }
+    format!("{path}~gate:{gate}")
 }
 
 /// Returns whether a gate allows the step, or why not. A missing answer counts as a refusal.
@@ -57,7 +62,8 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     gate.inputs.keys().filter_map(|name| Some((name.clone(), input_value(name)?))).collect()
 }
 
-/// Returns the state of the gates of a step's capability; each is called once before the step starts, sequentially.
+/// Returns the state of the gates of a step's capability; each is called before the step starts, sequentially, and again
+/// for other inputs.
 ///
 /// # Errors
 /// Returns a failure of the step if a gate blocks it.
@@ -70,22 +76,23 @@ pub(super) fn gates(
 ) -> Result<Gates, Failure> {
     let mut warnings = Vec::new();
     for gate in &capability.safety.mandatory_pre_gates {
-        let path = gate_path(turn.path, &gate.capability);
-        let Some(part) = completed.parts.get(&path) else {
-            if turn.running.contains(&path) {
-                return Ok(Gates::Running);
-            }
-            let Some(gate_capability) = plan.capability(&gate.capability) else {
-                let message = format!("the gate {} is not in the plan of this run", gate.capability);
-                return Err(turn.failure(CallFailure::InvalidConfiguration, message));
-            };
-            let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
-            let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
-                Ok(gate_inputs) => (gate_inputs, None),
-                Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
-            };
-            let mut call = ScheduledCall::unchecked(plan, path, Role::Gate, gate_capability, gate_inputs);
-            call.obstacle = obstacle;
+        let path = gate_path(turn, &gate.capability, &capability.id);
+        if turn.running.contains(&path) {
+            return Ok(Gates::Running);
+        }
+        let Some(gate_capability) = plan.capability(&gate.capability) else {
+            let message = format!("the gate {} is not in the plan of this run", gate.capability);
+            return Err(turn.failure(CallFailure::InvalidConfiguration, message));
+        };
+        let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
+        let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
+            Ok(gate_inputs) => (gate_inputs, None),
+            Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
+        };
+        let mut call = ScheduledCall::unchecked(plan, path, Role::Gate, gate_capability, gate_inputs);
+        call.obstacle = obstacle;
+        // An answer holds for the inputs that were checked, and until the run is continued, possibly with others.
+        let Some(part) = completed.parts.get(&call.path).filter(|part| part.digest == call.digest) else {
             return Ok(Gates::Call(Box::new(call)));
         };
         let Err(reason) = answer(part) else { continue };
@@ -110,7 +117,7 @@ pub(super) fn gates(
 /// Returns why a capability requires approval for a step whose gates were called.
 pub(super) fn approval_reason(
     completed: &CompletedPaths,
-    step: &str,
+    turn: Turn<'_>,
     capability: &Capability,
 ) -> Option<ApprovalReason> {
     let refused = capability
@@ -119,7 +126,8 @@ pub(super) fn approval_reason(
         .iter()
         .filter(|gate| gate.on_fail == GateFailure::RequireHuman)
         .find_map(|gate| {
-            let reason = answer(completed.parts.get(&gate_path(step, &gate.capability))?).err()?;
+            let path = gate_path(turn, &gate.capability, &capability.id);
+            let reason = answer(completed.parts.get(&path)?).err()?;
             Some(ApprovalReason::Gate { capability: gate.capability.clone(), reason })
         });
     refused.or_else(|| capability.safety.requires_confirmation.then_some(ApprovalReason::Confirmation))

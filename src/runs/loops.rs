@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use super::gates::approval_reason;
+use super::gates::{Gates, approval_reason, gates};
 use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Expansion, Scheduler, Turn, engine_log, part_path};
 use skills_skill::contract::Capability;
@@ -68,8 +68,23 @@ impl Scheduler {
         }
         let capability = turn.capability(&self.progress.plan, capability)?;
         let inputs = self.progress.frames.inputs(turn, &Map::new())?;
-        let human = approval_reason(&self.progress.completed, turn.path, &capability);
-        let call = ScheduledCall::checked(&self.progress.plan, path, Role::Round, &capability, inputs)?;
+        let mut warnings = Vec::new();
+        // Those of the first round were called before the step started.
+        if rounds > 0 {
+            match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
+                Gates::Call(call) => return self.prompt(*call, None, turn, out),
+                Gates::Running => return Ok(false),
+                Gates::Degraded(event) => {
+                    out.events.push(event);
+                    let last = self.progress.completed.produced(turn.path, rounds - 1).cloned();
+                    return self.progress.finish(turn, &last.unwrap_or_default(), false, out);
+                }
+                Gates::Passed(more) => warnings = more,
+            }
+        }
+        let human = approval_reason(&self.progress.completed, turn, &capability);
+        let mut call = ScheduledCall::checked(&self.progress.plan, path, Role::Round, &capability, inputs)?;
+        call.notes = warnings;
         self.prompt(call, human, turn, out)
     }
 

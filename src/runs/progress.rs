@@ -16,7 +16,7 @@ use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Expansion, Running, Turn};
 use super::scope::Namespaces;
 use skills_base::canonical::digest_of;
-use skills_store::{AuditMode, Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
+use skills_store::{AuditMode, Checkpoint, RunId, RunRecord, StepIntent, StepRecord, StepStatus};
 
 /// A step of several calls that is in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) struct OpenStep {
     pub kind: CompositeKind,
     /// Whether its gates have passed and its calls are known; after a failure the gates are called again.
     pub open: bool,
-    /// Digest of all its calls, as approved by its gates.
+    /// Digest of this run and of all its calls, as approved by its gates.
     #[serde(default)]
     pub passed: Option<String>,
     /// When it started, in milliseconds since 1970-01-01 UTC.
@@ -62,6 +62,12 @@ struct Inner {
     inputs: String,
     active: BTreeMap<String, OpenStep>,
     frames: BTreeMap<String, Namespaces>,
+}
+
+/// Returns the digest of calls for which the gates of a step passed in a run. Another run that continues from its
+/// checkpoint does not use it.
+pub(super) fn passed_in(run: &RunId, calls: &str) -> String {
+    digest_of(&json!({"run": run, "calls": calls}))
 }
 
 /// The state of a run that is executed.
@@ -154,6 +160,18 @@ impl Progress {
         Checkpoint { number, done: self.completed.paths().to_vec(), state, at_ms }
     }
 
+    /// Forgets which gates and approvals of open steps have passed, for a run that continues from an earlier checkpoint.
+    pub fn forget_passed(&mut self) {
+        for active in self.active.values_mut() {
+            active.passed = None;
+        }
+    }
+
+    /// Returns whether gates or approvals of an open step have passed.
+    pub fn has_passed(&self) -> bool {
+        self.active.values().any(|active| active.passed.is_some())
+    }
+
     /// Returns whether any part of a step was executed, so that its condition has been evaluated.
     pub fn has_begun(&self, turn: Turn<'_>) -> bool {
         self.active.contains_key(turn.path)
@@ -164,7 +182,8 @@ impl Progress {
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.
     pub fn reopen(&mut self, path: &str, work: &StepCalls, digest: Option<&str>) -> bool {
         let Some(active) = self.active.get_mut(path) else { return false };
-        if digest.is_none() || active.passed.as_deref() != digest {
+        let passed = digest.map(|calls| passed_in(&self.run.id, calls));
+        if passed.is_none() || active.passed != passed {
             return false;
         }
         active.kind = match work {
@@ -218,7 +237,7 @@ impl Progress {
         if call.role == Role::Call {
             self.close(&call.path);
         } else {
-            self.completed.pass_part(&call.path, SubCall { status, result });
+            self.completed.pass_part(&call.path, SubCall { status, result, digest: call.digest.clone() });
         }
     }
 

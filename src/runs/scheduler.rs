@@ -17,7 +17,7 @@ use super::fields::check_outputs;
 use super::gates::{Gates, approval_reason, gates};
 use super::loops::no_items;
 use super::plan::Plan;
-use super::progress::{CompositeKind, OpenStep, Progress, join};
+use super::progress::{CompositeKind, OpenStep, Progress, join, passed_in};
 use super::schedule;
 use super::scheduled_call::{Role, ScheduledCall, gate_digest, sentence};
 use skills_model::ApprovalReason;
@@ -152,6 +152,7 @@ impl Scheduler {
     ) {
         let active = &mut self.progress.active;
         let started_ms = active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        let passed = passed.map(|calls| passed_in(&self.progress.run.id, &calls));
         active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
         self.start(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
@@ -193,7 +194,7 @@ impl Scheduler {
                 let (plan, path) = (&self.progress.plan, turn.path.to_owned());
                 let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
                 call.notes = warnings;
-                let human = approval_reason(completed, turn.path, &capability);
+                let human = approval_reason(completed, turn, &capability);
                 return self.prompt(call, human, turn, out);
             }
             StepCalls::Foreach { capability, calls } => {
@@ -205,7 +206,7 @@ impl Scheduler {
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
-                let human = approval_reason(completed, turn.path, &capability);
+                let human = approval_reason(completed, turn, &capability);
                 let lost = self.progress.unfinished.get(turn.path);
                 if let Some(ask) =
                     self.approvals.question(lost, turn.path, &capability, &inputs, &digest, human)
@@ -228,7 +229,7 @@ impl Scheduler {
                         continue;
                     }
                     let path = part_path(turn.path, index);
-                    let human = approval_reason(completed, turn.path, capability);
+                    let human = approval_reason(completed, turn, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     let lost = unfinished.get(&path);

@@ -151,7 +151,12 @@ fn markdown(
             ),
             None => format!("`description` is {defect}, and the body has no paragraph to use instead"),
         };
-        notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
+        let misspelled = |entry: &&Entry| lint::near_key(&entry.key) == Some("description");
+        let misspelled = root.entries().iter().find(misspelled).filter(|_| root.get("description").is_none());
+        let finding = notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
+        if let Some(entry) = misspelled {
+            finding.help = format!("Rename the key `{}` to `description`.", entry.key);
+        }
         paragraph
     });
     let Some(description) = description else {

@@ -138,7 +138,7 @@ fn list(keys: &[(&str, std::ops::Range<usize>)]) -> String {
 }
 
 /// Returns the known key that a key probably misspells.
-fn near_key(key: &str) -> Option<&'static str> {
+pub(in super::super) fn near_key(key: &str) -> Option<&'static str> {
     let normalized = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
     let wanted = normalized(key);
     let allowed = match wanted.len() {

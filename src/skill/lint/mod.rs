@@ -19,6 +19,7 @@ use super::yaml::{Entry, Node};
 use super::{Finding, Skill, fence};
 use skills_base::files::OpenError;
 
+pub(super) use fields::near_key;
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};

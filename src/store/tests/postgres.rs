@@ -397,7 +397,8 @@ async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     );
     store.launch(store_kit::launch(1)).await.unwrap();
     let lock = format!(
-        "BEGIN; LOCK TABLE {schema}.runs; DO $$ BEGIN WHILE to_regclass('{schema}.released') IS NULL
+        "BEGIN; LOCK TABLE {schema}.runs; DO $$ BEGIN
+            WHILE NOT EXISTS (SELECT FROM pg_tables WHERE schemaname = '{schema}' AND tablename = 'released')
             LOOP PERFORM pg_sleep(0.05); END LOOP; END $$"
     );
     std::thread::scope(|scope| {

@@ -242,3 +242,87 @@ steps:
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.steps(), ["free", "one", "two"]);
 }
+
+#[tokio::test]
+async fn answer_of_a_gate_holds_for_its_inputs_only() {
+    let bench = gated("block");
+    bench.fake.on("pii.detect", |made| Ok(json!({"allowed": made.inputs["to"] == "ana"})));
+    bench.fake.on("mail.send", |_| failing("down"));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    assert_eq!(failed(&executed).1, "down");
+    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let is_after_gate = |done: &[String]| done.last().is_some_and(|path| path == "send~gate:pii.detect");
+    let after_gate = checkpoints.iter().find(|point| is_after_gate(&point.done)).unwrap().number;
+    for checkpoint in [Some(after_gate), None] {
+        bench.resume(&run, checkpoint, Some(json!({"to": "mallory"}))).await;
+        assert_eq!(failed(&bench.work(&run).await).0, "safety_denied");
+    }
+    assert_eq!(bench.fake.count("send"), 1, "nothing is sent to others");
+    bench.resume(&run, Some(after_gate), Some(json!({"to": "ana"}))).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "down");
+}
+
+#[tokio::test]
+async fn gates_check_each_capability_of_a_scatter_and_each_round() {
+    let mut bench = gated("block");
+    bench.declare(
+        "x.pay",
+        json!({"safety": {"mandatory_pre_gates": [{"capability": "pii.detect", "on_fail": "block"}]}}),
+    );
+    let fan = "
+id: demo.fan
+steps:
+  - { id: fan, uses: _, input: { to: ana }, config: { scatter: { capabilities: [mail.send, x.pay], merge: collect } } }
+";
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
+    let (_, executed) = bench.run(fan, json!({})).await;
+    completed(&executed);
+    let gates: Vec<String> = bench.fake.steps().into_iter().filter(|step| step.contains('~')).collect();
+    assert_eq!(gates, ["fan~gate:pii.detect(mail.send)", "fan~gate:pii.detect(x.pay)"]);
+
+    let bench = gated("block");
+    let rounds = "
+id: demo.rounds
+inputs: { amount: { type: integer } }
+steps:
+  - { id: send, uses: mail.send, input: { amount: inputs.amount, sum: vars.sum }, output: { sum: vars.sum },
+      config: { while: { condition: vars.sum < 100, max_iterations: 9 } } }
+";
+    bench.fake.on("mail.send", |made| Ok(json!({"sum": made.inputs["sum"].as_i64().unwrap_or(0) + 7})));
+    bench.fake.on("pii.detect", |made| Ok(json!({"allowed": made.inputs["sum"].as_i64().unwrap_or(0) < 10})));
+    let (_, executed) = bench.run(rounds, json!({"amount": 5})).await;
+    assert_eq!(failed(&executed).0, "safety_denied");
+    assert_eq!(
+        bench.fake.count("send[1]") + bench.fake.count("send[2]"),
+        1,
+        "the round that the gate rejects"
+    );
+}
+
+#[tokio::test]
+async fn what_was_approved_is_not_executed_again_from_a_checkpoint() {
+    let bench = confirmed();
+    let text = "
+id: demo.letters
+inputs: { people: { type: array } }
+steps:
+  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
+  - { id: log, uses: x.log }
+";
+    bench.fake.on("x.log", |_| failing("full"));
+    let (run, _) = bench.run(text, json!({"people": ["ana", "ben"]})).await;
+    bench.approve(&run).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "full");
+    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let within = checkpoints.iter().find(|point| point.done.last().is_some_and(|path| path == "send[0]"));
+    let within = within.map(|point| point.number);
+    assert!(within.is_some(), "{checkpoints:?}");
+    bench.resume(&run, within, None).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+    assert_eq!(bench.fake.count("send[1]"), 1, "it is executed again only after another approval");
+    let fork = skills_store::RunId("fork".into());
+    bench.store.fork(&run, within, fork.clone(), true, None).await.unwrap();
+    bench.resume(&fork, None, None).await;
+    assert_eq!(pending_step(&bench.work(&fork).await).0, "send");
+    assert_eq!(bench.fake.count("send[1]"), 1);
+}
