@@ -300,7 +300,7 @@ steps:
 }
 
 #[tokio::test]
-async fn what_was_approved_is_not_executed_again_from_a_checkpoint() {
+async fn approved_calls_are_executed_once_despite_resumes_and_forks() {
     let bench = confirmed();
     let text = "
 id: demo.letters
