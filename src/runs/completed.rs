@@ -18,8 +18,6 @@ pub(super) struct SubCall {
     pub status: StepStatus,
     /// Its outputs, or the error.
     pub result: Value,
-    /// Digest of its inputs; empty for one that was restored, so that gates are called again.
-    pub digest: String,
 }
 
 impl SubCall {
@@ -62,7 +60,7 @@ impl CompletedPaths {
             if through.insert(step.clone()) {
                 done.push(step.clone());
             }
-            parts.insert(step, SubCall { status, result, digest: String::new() });
+            parts.insert(step, SubCall { status, result });
         }
         Self { done, through, leading: HashMap::new(), parts }
     }

@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::plan::Plan;
 use super::scheduled_call::{Role, ScheduledCall, checked};
 use super::scheduler::Turn;
+use skills_base::canonical::digest_of;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, GateFailure};
 use skills_store::{EventKind, NewEvent};
@@ -19,19 +20,20 @@ pub(super) enum Gates {
     Call(Box<ScheduledCall>),
     /// A gate call is in progress.
     Running,
-    /// All gates were called; warnings to record when the step starts.
-    Passed(Vec<NewEvent>),
+    /// All gates were called; warnings to record when the step starts, and why one of them requires approval.
+    Passed(Vec<NewEvent>, Option<ApprovalReason>),
     /// The step is to be skipped.
     Degraded(NewEvent),
 }
 
-/// Returns the path of the call of a gate. It names the guarded capability if the step can call several.
-fn gate_path(turn: Turn<'_>, gate: &str, guarded: &str) -> String {
-    let path = turn.path;
-    if turn.step.scatter.is_some() || turn.step.router.is_some() {
-        return format!("{path}~gate:{gate}({guarded})");
-    }
-    format!("{path}~gate:{gate}")
+/// Number of digits of the digest in the path of a gate.
+const DIGEST_DIGITS: usize = 32;
+
+/// Returns the path of the call of a gate, which contains a digest of what it checks: an answer holds for other inputs
+/// neither in this run nor in one that continues from its checkpoint.
+fn gate_path(step: &str, gate: &str, guarded: &str, inputs: &Map<String, Value>) -> String {
+    let digest = digest_of(&json!({"capability": guarded, "inputs": inputs}));
+    format!("{step}~gate:{gate}#{}", skills_skill::prefix(&digest, DIGEST_DIGITS))
 }
 
 /// Returns whether a gate allows the step, or why not. A missing answer counts as a refusal.
@@ -74,32 +76,34 @@ pub(super) fn gates(
     capability: &Capability,
     inputs: &Map<String, Value>,
 ) -> Result<Gates, Failure> {
-    let mut warnings = Vec::new();
+    let (mut warnings, mut refused) = (Vec::new(), None);
     for gate in &capability.safety.mandatory_pre_gates {
-        let path = gate_path(turn, &gate.capability, &capability.id);
-        if turn.running.contains(&path) {
-            return Ok(Gates::Running);
-        }
         let Some(gate_capability) = plan.capability(&gate.capability) else {
             let message = format!("the gate {} is not in the plan of this run", gate.capability);
             return Err(turn.failure(CallFailure::InvalidConfiguration, message));
         };
         let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
-        let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
-            Ok(gate_inputs) => (gate_inputs, None),
-            Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
-        };
-        let mut call = ScheduledCall::unchecked(plan, path, Role::Gate, gate_capability, gate_inputs);
-        call.obstacle = obstacle;
-        // An answer holds for the inputs that were checked, and until the run is continued, possibly with others.
-        let Some(part) = completed.parts.get(&call.path).filter(|part| part.digest == call.digest) else {
+        let path = gate_path(turn.path, &gate.capability, &capability.id, &gate_inputs);
+        if turn.running.contains(&path) {
+            return Ok(Gates::Running);
+        }
+        let Some(part) = completed.parts.get(&path) else {
+            let (gate_inputs, obstacle) = match checked(gate_capability, gate_inputs.clone()) {
+                Ok(gate_inputs) => (gate_inputs, None),
+                Err(message) => (gate_inputs, Some(CallError::new(CallFailure::InvalidRequest, message))),
+            };
+            let mut call = ScheduledCall::unchecked(plan, path, Role::Gate, gate_capability, gate_inputs);
+            call.obstacle = obstacle;
             return Ok(Gates::Call(Box::new(call)));
         };
         let Err(reason) = answer(part) else { continue };
         let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});
         let event = |kind: EventKind| NewEvent { kind, step: Some(turn.path.to_owned()), data };
         match gate.on_fail {
-            GateFailure::RequireHuman => {}
+            GateFailure::RequireHuman => {
+                let capability = gate.capability.clone();
+                refused.get_or_insert(ApprovalReason::Gate { capability, reason });
+            }
             GateFailure::Warn => warnings.push(event(EventKind::GateWarned)),
             GateFailure::Degrade => return Ok(Gates::Degraded(event(EventKind::GateDegraded))),
             GateFailure::Block => {
@@ -111,24 +115,13 @@ pub(super) fn gates(
             }
         }
     }
-    Ok(Gates::Passed(warnings))
+    Ok(Gates::Passed(warnings, refused))
 }
 
-/// Returns why a capability requires approval for a step whose gates were called.
+/// Returns why a capability requires approval: a gate rejected it, or it always does.
 pub(super) fn approval_reason(
-    completed: &CompletedPaths,
-    turn: Turn<'_>,
+    refused: Option<ApprovalReason>,
     capability: &Capability,
 ) -> Option<ApprovalReason> {
-    let refused = capability
-        .safety
-        .mandatory_pre_gates
-        .iter()
-        .filter(|gate| gate.on_fail == GateFailure::RequireHuman)
-        .find_map(|gate| {
-            let path = gate_path(turn, &gate.capability, &capability.id);
-            let reason = answer(completed.parts.get(&path)?).err()?;
-            Some(ApprovalReason::Gate { capability: gate.capability.clone(), reason })
-        });
     refused.or_else(|| capability.safety.requires_confirmation.then_some(ApprovalReason::Confirmation))
 }

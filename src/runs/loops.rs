@@ -68,23 +68,25 @@ impl Scheduler {
         }
         let capability = turn.capability(&self.progress.plan, capability)?;
         let inputs = self.progress.frames.inputs(turn, &Map::new())?;
-        let mut warnings = Vec::new();
-        // Those of the first round were called before the step started.
-        if rounds > 0 {
+        let (warnings, refused) =
             match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
                 Gates::Call(call) => return self.prompt(*call, None, turn, out),
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
                     out.events.push(event);
-                    let last = self.progress.completed.produced(turn.path, rounds - 1).cloned();
-                    return self.progress.finish(turn, &last.unwrap_or_default(), false, out);
+                    let last = rounds.checked_sub(1);
+                    let last = last.and_then(|last| self.progress.completed.produced(turn.path, last));
+                    let last = last.cloned().unwrap_or_default();
+                    return self.progress.finish(turn, &last, false, out);
                 }
-                Gates::Passed(more) => warnings = more,
-            }
-        }
-        let human = approval_reason(&self.progress.completed, turn, &capability);
+                Gates::Passed(warnings, refused) => (warnings, refused),
+            };
+        let human = approval_reason(refused, &capability);
         let mut call = ScheduledCall::checked(&self.progress.plan, path, Role::Round, &capability, inputs)?;
-        call.notes = warnings;
+        // Those of the first round were recorded when the step started.
+        if rounds > 0 {
+            call.notes = warnings;
+        }
         self.prompt(call, human, turn, out)
     }
 

@@ -237,7 +237,7 @@ impl Progress {
         if call.role == Role::Call {
             self.close(&call.path);
         } else {
-            self.completed.pass_part(&call.path, SubCall { status, result, digest: call.digest.clone() });
+            self.completed.pass_part(&call.path, SubCall { status, result });
         }
     }
 

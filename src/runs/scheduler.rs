@@ -4,7 +4,7 @@
 //! The control flow is the public registry's (its `docs/STEP_CONTROL_FLOW.md`): condition, then router, then gates,
 //! then foreach, while or scatter, with retry around each call.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ impl Scheduler {
         if progress.reopen(turn.path, &work, work_digest.as_deref()) {
             return Ok(true);
         }
-        let mut warnings = Vec::new();
+        let (mut warnings, mut refusals) = (Vec::new(), BTreeMap::new());
         let is_through = |index| self.progress.completed.contains(&part_path(turn.path, index));
         for (capability, inputs) in work.gated(is_through) {
             match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
@@ -185,16 +185,21 @@ impl Scheduler {
                     self.progress.skip(turn, json!({"reason": "rejected by a gate"}), out);
                     return Ok(true);
                 }
-                Gates::Passed(more) => warnings.extend(more),
+                Gates::Passed(more, refused) => {
+                    warnings.extend(more);
+                    refusals.insert(capability.id.clone(), refused);
+                }
             }
         }
-        let completed = &self.progress.completed;
+        let human = |capability: &Capability| {
+            approval_reason(refusals.get(&capability.id).cloned().flatten(), capability)
+        };
         let (kind, digest) = match work {
             StepCalls::Single { capability, inputs } => {
                 let (plan, path) = (&self.progress.plan, turn.path.to_owned());
                 let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
                 call.notes = warnings;
-                let human = approval_reason(completed, turn, &capability);
+                let human = human(&capability);
                 return self.prompt(call, human, turn, out);
             }
             StepCalls::Foreach { capability, calls } => {
@@ -206,7 +211,7 @@ impl Scheduler {
                     .collect();
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
-                let human = approval_reason(completed, turn, &capability);
+                let human = human(&capability);
                 let lost = self.progress.unfinished.get(turn.path);
                 if let Some(ask) =
                     self.approvals.question(lost, turn.path, &capability, &inputs, &digest, human)
@@ -229,7 +234,7 @@ impl Scheduler {
                         continue;
                     }
                     let path = part_path(turn.path, index);
-                    let human = approval_reason(completed, turn, capability);
+                    let human = human(capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     let lost = unfinished.get(&path);

@@ -118,6 +118,8 @@ impl ViewBuilder<'_> {
         for known in self.known.keys() {
             let Some(rest) = known.strip_prefix(path) else { continue };
             if let Some(gate) = rest.strip_prefix("~gate:") {
+                // Without the digest of what it checked.
+                let gate = gate.split_once('#').map_or(gate, |(gate, _)| gate);
                 gates.push(((*known).to_owned(), format!("gate {gate}")));
             } else if let Some(inside) = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'))
                 && !inside.contains(['[', '/', '~'])
