@@ -805,7 +805,7 @@ async fn openclaw_turns_off_skills_by_their_key() {
     for (settings, expected) in [
         ("{skills: {}", "cannot be read"),
         (r#"{"skills": {"$include": "./skills.json"}}"#, "`$include` are not read"),
-        (r#"{"agents": {"defaults": {"skills": ["a"]}}}"#, "`agents` in ~/.openclaw"),
+        (r#"{"agents": {"defaults": {"skills": ["a"]}}}"#, "(`agents`) are not read in ~/.openclaw"),
     ] {
         scene.write(file, settings);
         let (state, visibility) = state_of(&core, "openclaw", "b").await;

@@ -165,7 +165,11 @@ fn an_unknown_key_in_the_settings_names_file_and_line() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let missing = home.run(&["list", "--config", "nowhere.yaml"]);
     assert_eq!(missing.code, 3, "{}", missing.stderr);
-    assert!(missing.stderr.contains("configuration file nowhere.yaml does not exist"), "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains("configuration file `nowhere.yaml` does not exist"),
+        "{}",
+        missing.stderr
+    );
 }
 
 #[test]

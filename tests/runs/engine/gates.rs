@@ -286,7 +286,7 @@ steps:
 id: demo.rounds
 steps:
   - { id: start, uses: x.start, output: { sum: vars.sum } }
-  - { id: send, uses: mail.send, input: { sum: vars.sum }, output: { sum: vars.sum }, config: { while: { condition: vars.sum < 100, max_iterations: 9 } } }
+  - { id: send, uses: mail.send, input: { sum: vars.sum }, output: { sum: vars.sum }, config: { merge_strategy: replace, while: { condition: vars.sum < 100, max_iterations: 9 } } }
 ";
     bench.fake.on("x.start", |_| Ok(json!({"sum": 0})));
     bench.fake.on("mail.send", |made| Ok(json!({"sum": made.inputs["sum"].as_i64().unwrap_or(0) + 7})));
