@@ -130,7 +130,7 @@ mod tests {
             assert!(row.ends_with(" From checkpoint 3."), "{row}");
         }
         assert_eq!(selection.leave_out("1").as_deref(), Some("Excluded: 1. 2 runs remain."));
-        assert!(selection.leave_out("1").unwrap().contains("no run 1"));
+        assert!(selection.leave_out("1").unwrap().contains("Run 1 is not in the list"));
         assert_eq!(selection.leave_out("3").as_deref(), Some("Excluded: 3. 1 run remains."));
         assert_eq!((selection.runs[0].number, selection.confirmation().as_str()), (2, "resume 1"));
         assert!(selection.leave_out("2").unwrap().contains("only run"), "one run stays");
