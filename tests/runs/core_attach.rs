@@ -225,6 +225,23 @@ async fn a_sidecar_sends_a_signal_with_its_payload() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn signal_of_a_sidecar_obeys_the_current_policy() {
+    let mut place = TestHome::new();
+    place.write("home/policy.yaml", "prefer: []\n");
+    place.config.policy_file = Some(place.path("home/policy.yaml"));
+    let core = place.open().await;
+    let watched = run(&core, "close", json!({})).await;
+    place.write("home/policy.yaml", "require_approval: [{id: close}]\n");
+    let signal = json!({ "signal": { "name": "books-closed", "payload": {} } });
+    let sent = attach(&core, "run", &watched.id.0, json!({ "wish": signal })).await.unwrap();
+    let outcome = sent.control.unwrap();
+    assert!(outcome.contains("not applied") && outcome.contains("since run"), "{outcome}");
+    let after = core.run(&watched.id.0).await.unwrap().run;
+    assert_eq!(after.state, RunState::WaitingForSignal);
+    assert!(kinds(&core, &after).await.contains(&"control.refused".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn binding_override_is_set_and_removed() {
     let place = TestHome::new();
     place.write(

@@ -358,9 +358,9 @@ async fn every_command_is_recorded_with_its_sender() {
     let detail = core.run(&denied.id.0).await.unwrap();
     assert_eq!(detail.events.last().unwrap().event.data, json!({ "reason": "denied", "by": "fay" }));
 
-    let nobody = run(&core, "close", json!({})).await;
-    send_command(&core, &nobody, RunCommand::Cancel { by: None }).await.unwrap();
-    let who = recorded_commands(&nobody).await;
+    let unsigned = run(&core, "close", json!({})).await;
+    send_command(&core, &unsigned, RunCommand::Cancel { by: None }).await.unwrap();
+    let who = recorded_commands(&unsigned).await;
     assert!(
         who[0].starts_with("canceled by ") && who[0].len() > "canceled by ".len(),
         "the account: {who:?}"

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -260,7 +260,7 @@ fn archives_that_programs_may_unpack_differently_are_rejected() {
     prepare(&place.job("good.tar.gz")).unwrap();
     let good = fs::read(place.at("good.tar.gz")).unwrap();
     let mut raw = Vec::new();
-    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*good), &mut raw).unwrap();
+    flate2::read::GzDecoder::new(&*good).read_to_end(&mut raw).unwrap();
     let evil = {
         let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         file(&mut tar, "notes/evil.sh", b"echo evil");

@@ -95,7 +95,7 @@ impl Attachments {
         if request.options.wait {
             execution = self.workers.wait_for_completion(&execution.id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.
-            control = workers::steer(&runtime, &execution).await?;
+            control = workers::steer(&self.store, &runtime, &execution).await?;
         }
         Ok(Attached {
             skill_id: read.skill.id.clone(),

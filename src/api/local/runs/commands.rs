@@ -66,7 +66,7 @@ impl Commands {
                 self.resume(&runtime, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
             }
             RunCommand::Signal { name, payload, by } => {
-                self.ensure_may_continue(&runtime, &run).await?;
+                self.permissions.ensure_may_continue(&runtime, &run).await?;
                 signal(&runtime, &run, name, payload, decision_record(by)).await?
             }
             RunCommand::Cancel { by } => {
@@ -110,20 +110,6 @@ impl Commands {
         };
         let worker_alive = self.own_workers.or_others(&runtime).await;
         Ok(CommandResult { run: with_holder(run), note, worker_alive, repeated, mode })
-    }
-
-    /// Checks that the current policy permits a run to continue after a signal.
-    ///
-    /// # Errors
-    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
-    async fn ensure_may_continue(&self, runtime: &RunRuntime, run: &RunRecord) -> Result<(), Error> {
-        if run.state.is_terminal() || self.permissions.deciding()?.rules.is_empty() {
-            return Ok(());
-        }
-        let plan = runtime.plan(&run.contract_digest).await?;
-        let decisions = runtime.store.decisions(&run.id).await?;
-        let was_approved = decisions.iter().any(|decided| decided.decision.verdict == Verdict::Approve);
-        self.permissions.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
     }
 
     /// Returns the transition that a command would cause now.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::contracts::ByContractId;
-use super::runtime::CapabilityServices;
+use super::runtime::{CapabilityServices, RunRuntime};
 use super::{capability_run, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
@@ -273,6 +273,25 @@ impl Permissions {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that the current policy permits a run to continue after a signal.
+    ///
+    /// # Errors
+    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    pub(super) async fn ensure_may_continue(
+        self: &Arc<Self>,
+        runtime: &RunRuntime,
+        run: &RunRecord,
+    ) -> Result<(), Error> {
+        if run.state.is_terminal() || self.deciding()?.rules.is_empty() {
+            return Ok(());
+        }
+        let plan = runtime.plan(&run.contract_digest).await?;
+        let decisions = runtime.store.decisions(&run.id).await?;
+        let was_approved =
+            decisions.iter().any(|decided| decided.decision.verdict == skills_model::Verdict::Approve);
+        self.ensure_permitted(run, &plan, plan.approval.is_some() || was_approved).await
     }
 
     /// Returns whether the policy can be read. While it cannot, no run is claimed: another process may execute it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,7 +16,7 @@ use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_config::Config;
-use skills_model::RunState;
+use skills_model::{Command, RunState};
 use skills_runs::{
     DRAIN_PREFIX, HEARTBEAT_TIMEOUT, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings,
     execute_next,
@@ -125,7 +126,7 @@ impl Workers {
             let supervisor =
                 Supervisor::start(Arc::clone(&runtime.store), Arc::clone(&runtime.execute), settings);
             let mut followers = JoinSet::new();
-            followers.spawn(follow_sidecars(Arc::clone(&runtime)));
+            followers.spawn(follow_sidecars(Arc::clone(&self.store), Arc::clone(&runtime)));
             followers.spawn(self.maintenance.clone().maintain_runs(Arc::clone(&runtime)));
             followers.spawn(Arc::clone(&self.approvals).follow_questions(runtime));
             *working = Some(WorkerSet { supervisor, followers, _reminding: reminding });
@@ -182,7 +183,7 @@ impl Workers {
             execute_next(&runtime.store, &runtime.execute, &run.id, LeaseSettings::default(), leave).await?;
         let completed =
             completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
-        steer(&runtime, &completed).await?;
+        steer(&self.store, &runtime, &completed).await?;
         Ok(completed)
     }
 
@@ -200,7 +201,11 @@ impl Workers {
 }
 
 /// Applies what a completed sidecar requests for the run it watches; returns the outcome as text.
-pub(super) async fn steer(runtime: &RunRuntime, sidecar: &RunRecord) -> Result<Option<String>, Error> {
+pub(super) async fn steer(
+    store: &RunStore,
+    runtime: &RunRuntime,
+    sidecar: &RunRecord,
+) -> Result<Option<String>, Error> {
     let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
         return Ok(None);
     };
@@ -214,7 +219,7 @@ pub(super) async fn steer(runtime: &RunRuntime, sidecar: &RunRecord) -> Result<O
     let (words, command) = match wish {
         Ok(wish) => match wish.command() {
             None => return Ok(Some(format!("resumes run {watched}"))),
-            Some(command) => (wish.describe(), Ok(command)),
+            Some(command) => (wish.describe(), permitted(store, runtime, watched, command).await?),
         },
         Err(why) => (requested.to_string(), Err(why)),
     };
@@ -227,15 +232,32 @@ pub(super) async fn steer(runtime: &RunRuntime, sidecar: &RunRecord) -> Result<O
     }))
 }
 
+/// Returns the command of a sidecar, or why the policy does not permit the watched run to continue after it.
+async fn permitted(
+    store: &RunStore,
+    runtime: &RunRuntime,
+    watched: &str,
+    command: (Command, Option<Value>),
+) -> Result<Result<(Command, Option<Value>), String>, Error> {
+    if !matches!(command.0, Command::Signal { .. }) {
+        return Ok(Ok(command));
+    }
+    let Some(run) = runtime.store.run(&RunId(watched.to_owned())).await? else { return Ok(Ok(command)) };
+    match store.permissions.ensure_may_continue(runtime, &run).await {
+        Err(error) if error.code == Code::Forbidden => Ok(Err(error.message)),
+        other => other.map(|()| Ok(command)),
+    }
+}
+
 /// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
 /// before this task followed them.
-async fn follow_sidecars(runtime: Arc<RunRuntime>) {
+async fn follow_sidecars(store: Arc<RunStore>, runtime: Arc<RunRuntime>) {
     let mut seen = runtime.store.newest_event().await.unwrap_or(0);
     let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
     match runtime.store.runs(ended).await {
         Ok(page) => {
             for run in page.runs.iter().filter(|run| run.target.is_some()) {
-                steered(&runtime, run).await;
+                steered(&store, &runtime, run).await;
             }
         }
         Err(error) => tracing::warn!("cannot check for ended sidecars: {error}"),
@@ -254,7 +276,7 @@ async fn follow_sidecars(runtime: Arc<RunRuntime>) {
             if event.event.kind == EventKind::RunCompleted
                 && let Ok(Some(run)) = runtime.store.run(&event.run).await
             {
-                steered(&runtime, &run).await;
+                steered(&store, &runtime, &run).await;
             }
         }
         if events.len() < PAGE
@@ -266,8 +288,8 @@ async fn follow_sidecars(runtime: Arc<RunRuntime>) {
     }
 }
 
-async fn steered(runtime: &RunRuntime, run: &RunRecord) {
-    match steer(runtime, run).await {
+async fn steered(store: &RunStore, runtime: &RunRuntime, run: &RunRecord) {
+    match steer(store, runtime, run).await {
         Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
         Ok(None) => {}
         Err(error) => tracing::error!("sidecar {}: {error}", run.id),
