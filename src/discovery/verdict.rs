@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use super::answer::{Confidence, Fit, Margin, RequestLanguage, TermKind, Verdict, VerdictReason};
 use super::confidence::confidence;
 use super::language::Language;
+use super::lookup::View;
 use super::marks::Exclusion;
 use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::reading::Reading;
+use super::segment::Key;
 use super::sorting::Ranked;
 use super::tokenize::{fold_accents, is_unspaced};
 
@@ -22,6 +24,13 @@ const SHARED_WORDS_MIXED: f64 = 0.33;
 
 /// The share of them from which pairs of characters, which match by chance, are more than weak evidence.
 const SHARED_CHARACTERS: f64 = 0.8;
+
+/// Maximum share of the skills whose name, description or tags contain a term, as `1 / TERM_SKILLS`.
+const TERM_SKILLS: usize = 20;
+
+/// Share of the thresholds that a request in another language has to reach if the first result contains a term of it:
+/// its other words, which no skill contains, lower the score. About the threshold that keeps 98 % of the requests.
+const TERM_SHARE: f64 = 0.8;
 
 /// Returns whether a word has no meaning by itself: a short number, a year, a version, or a small letter.
 fn is_weak(reading: &Reading, at: usize) -> bool {
@@ -80,6 +89,8 @@ struct Evidence {
     matched_as_written: Extent,
     /// Number of those that are not in a script without spaces, whose pairs of characters match by chance.
     matched_spaced: usize,
+    /// Whether one of them is a term: an English word that few skills contain, in a request in another language.
+    has_term: bool,
     /// Words of the request that occur anywhere in the skill.
     found: BTreeSet<usize>,
     /// Whether at least half of them were read as others.
@@ -120,6 +131,19 @@ impl Evidence {
         let found: BTreeSet<usize> = terms.iter().filter_map(anywhere).collect();
         let is_label = |a: &ScoreTerm| matches!(a.field, Some("name" | "tags")) && anywhere(a).is_some();
         let found_corrected = found.iter().filter(|at| reading.is_corrected(**at)).count();
+        let index = query.cx.index;
+        let is_rare = |at: usize| {
+            let documents = query.stems[at].iter().map(|stem| index.frequency(Key::stem(*stem), View::Short));
+            documents.sum::<usize>() <= (index.len() / TERM_SKILLS).max(1)
+        };
+        let is_english = |at: usize| {
+            let is_latin = matches!(reading.language, Some(Language::Listed(_) | Language::Undetermined));
+            !is_latin || query.cx.in_embedding(&reading.words[at].word.text)
+        };
+        let is_term = |at: &usize| {
+            let is_spaced = !reading.words[*at].word.text.starts_with(is_unspaced);
+            is_spaced && is_own(*at) && !is_weak(reading, *at) && is_english(*at) && is_rare(*at)
+        };
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| terms.iter().filter(of).map(|a| a.value).sum();
         let matched: BTreeSet<usize> = terms.iter().filter_map(matched_word).collect();
         Self {
@@ -130,6 +154,7 @@ impl Evidence {
             is_tag: terms.iter().any(|a| a.kind == TermKind::Exact && a.field.is_some()),
             matched_as_written: Extent::of(reading, matched.iter().copied().filter(|at| is_own(*at))),
             matched_spaced: matched.iter().filter(|at| is_own(**at) && !reading.is_pair(**at)).count(),
+            has_term: reading.language.is_some() && matched.iter().any(is_term),
             is_mostly_corrected: found_corrected > 0 && 2 * found_corrected >= found.len(),
             matched,
             is_weak: !found.is_empty()
@@ -211,6 +236,8 @@ pub(crate) fn verdict(
         _ => false,
     };
     let spoken = same_language && shares_words;
+    let is_foreign = language.is_some() && !same_language;
+    let has_term = is_foreign && evidence.has_term;
     // Among skills in other languages, pairs of characters find a few of the same language by chance.
     let is_by_pairs =
         spoken && language.is_some() && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64;
@@ -227,7 +254,7 @@ pub(crate) fn verdict(
     let is_matched = |parts: &&[usize]| parts.iter().any(|at| evidence.matched.contains(at));
     let written = reading.written_words(&content).count();
     let matched_words = reading.written_words(&content).filter(is_matched).count();
-    let by_chance = !evidence.exact && !spoken && matched_words < written.min(2);
+    let by_chance = !evidence.exact && !spoken && !has_term && matched_words < written.min(2);
     // Another vulnerability of the same year is not `CVE-2021-44228`.
     let is_missing_number = |at: &usize| {
         let text = &reading.words[*at].word.text;
@@ -243,20 +270,21 @@ pub(crate) fn verdict(
     let mut fitted = query.cx.profile.confidence.at(query.cx.index.ranked());
     if spoken {
         fitted = fitted.scaled(query.cx.weights.unread_language);
+    } else if has_term {
+        fitted = fitted.scaled(TERM_SHARE);
     }
     let margin = ranked.get(1).map_or(f64::INFINITY, |(second, terms)| {
         (first.score - evidence.preferred) - (second.score - preferred(terms))
     });
     let fit_as_written = confidence(&fitted, first.score - evidence.corrected, margin, base).fit;
     let mut confidence = confidence(&fitted, first.score, margin, base);
-    let is_foreign = language.is_some() && !same_language;
     let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.is_tag {
         (Fit::Low, VerdictReason::Fits)
     } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
-    } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced))
+    } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced || has_term))
         || (foreign.is_some() && (confidence.fit == Fit::None || nothing_known))
     {
         (Fit::None, VerdictReason::Language)
