@@ -23,6 +23,55 @@ pub(crate) const NEGATION: &str = "n't";
 /// Endings of contractions: `don't`, `we'd`.
 const CONTRACTIONS: [&str; 6] = [NEGATION, "'d", "'ll", "'m", "'re", "'ve"];
 
+/// Contractions that are read without their apostrophe, too: `whats`. Those that are another word then are not among
+/// them (`well`, `wed`).
+const JOINED_CONTRACTIONS: [&str; 41] = [
+    "aren't",
+    "can't",
+    "couldn't",
+    "didn't",
+    "doesn't",
+    "don't",
+    "hadn't",
+    "hasn't",
+    "haven't",
+    "he's",
+    "how's",
+    "i'm",
+    "i've",
+    "isn't",
+    "it'll",
+    "let's",
+    "mustn't",
+    "she's",
+    "shouldn't",
+    "that'll",
+    "that's",
+    "there's",
+    "they'd",
+    "they'll",
+    "they're",
+    "they've",
+    "wasn't",
+    "we've",
+    "weren't",
+    "what're",
+    "what's",
+    "when's",
+    "where's",
+    "who's",
+    "won't",
+    "wouldn't",
+    "you'd",
+    "you'll",
+    "you're",
+    "you've",
+    "why's",
+];
+
+/// A joined contraction that is a German word as well.
+const GERMAN_CONTRACTION: &str = "im";
+
 thread_local! {
     static STEMS: RefCell<FastMap<String, String>> = RefCell::default();
 }
@@ -46,17 +95,38 @@ pub(crate) struct Word {
 pub(crate) struct Words {
     stemmer: Stemmer,
     stops: FastSet<String>,
+    /// The joined contractions by their form without the apostrophe.
+    contractions: FastMap<String, &'static str>,
 }
 
 impl Words {
     /// Creates a tokenizer with these stop words.
     pub fn new(stops: HashSet<String>) -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English), stops: stops.into_iter().collect() }
+        Self {
+            stemmer: Stemmer::create(Algorithm::English),
+            stops: stops.into_iter().collect(),
+            contractions: JOINED_CONTRACTIONS
+                .map(|word| (word.replace('\'', ""), word))
+                .into_iter()
+                .collect(),
+        }
     }
 
     /// Returns whether a lower-case word is a stop word.
     pub fn is_stop(&self, word: &str) -> bool {
-        self.stops.contains(word)
+        self.stops.contains(word) || (word != GERMAN_CONTRACTION && self.contractions.contains_key(word))
+    }
+
+    /// Returns the contraction that a word of a text is without its apostrophe. Neither a part of a word (`WhatsApp`)
+    /// nor an abbreviation is one, and `im` only in a text with a stop word.
+    fn contraction(&self, text: &str, at: Range<usize>, word: &str) -> Option<&'static str> {
+        let contraction = self.contractions.get(word).copied()?;
+        let is_part = slice(text, ..at.start).ends_with(char::is_alphanumeric)
+            || slice(text, at.end..).starts_with(char::is_alphanumeric);
+        let is_stop = |word: &str| self.stops.contains(&word.to_lowercase());
+        let is_english =
+            || word != GERMAN_CONTRACTION || text.split(|c: char| !c.is_alphanumeric()).any(is_stop);
+        (!is_part && slice(text, at).contains(char::is_lowercase) && is_english()).then_some(contraction)
     }
 
     /// Iterates over the stop words.
@@ -205,7 +275,11 @@ impl Words {
             let mut lowercase = fold_width(written).to_lowercase();
             let mut stop = self.stops.contains(&lowercase);
             let mut is_contraction = false;
-            if tail > 0 {
+            let joined = if tail == 0 { self.contraction(text, start..end, &lowercase) } else { None };
+            if let Some(contraction) = joined {
+                contraction.clone_into(&mut lowercase);
+            }
+            if tail > 0 || joined.is_some() {
                 lowercase = lowercase.replace('’', "'");
                 stop |= self.stops.contains(&lowercase);
                 is_contraction = CONTRACTIONS.iter().any(|ending| lowercase.ends_with(ending));
@@ -463,11 +537,37 @@ mod tests {
                 "she'll/she'll!",
                 "shell/shell",
                 "can't/can't",
-                "cant/cant",
+                "cant/can't",
                 "they've/they've!",
                 "O'Reilly/oreilli"
             ]
         );
+    }
+
+    #[test]
+    fn contractions_are_read_without_their_apostrophe() {
+        assert_eq!(
+            words("Dont, youre the cant well; im WhatsApp IM Whats"),
+            [
+                "Dont/don't!",
+                "youre/you're!",
+                "the/the!",
+                "cant/can't",
+                "well/well",
+                "im/i'm!",
+                "Whats/what",
+                "App/app",
+                "IM/im",
+                "Whats/what"
+            ]
+        );
+        assert_eq!(words("Fehler im Pod"), ["Fehler/fehler", "im/im", "Pod/pod"]);
+        let shipped = Words::new(super::super::weights::Weights::shipped().unwrap().stop_words);
+        for word in ["whats", "dont", "im", "youre", "thats", "lets"] {
+            assert!(shipped.split(&format!("{word} it"))[0].stop, "{word}");
+            assert_eq!(shipped.is_stop(word), word != "im", "{word}");
+        }
+        assert!(shipped.split("WhatsApp it").iter().any(|word| word.text == "whats" && !word.stop));
     }
 
     #[test]
