@@ -9,10 +9,9 @@ pub const SCALE: f64 = 3.5;
 const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
 
-/// Returns the cells per signal: shares of the score by largest remainder; negative signals have none.
-fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize; 5] {
+/// Returns the cells per signal of a bar of `total` cells: shares by largest remainder; negative signals have none.
+fn shares(signals: &SignalSums, total: usize) -> [usize; 5] {
     let positive: f64 = signals.iter().filter(|v| **v > 0.0).sum();
-    let total = ((score / scale).clamp(0.0, 1.0) * width as f64).round() as usize;
     let mut cells = [0; 5];
     if positive <= 0.0 || total == 0 {
         return cells;
@@ -30,7 +29,8 @@ fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize;
     cells
 }
 
-/// Renders the bar in `width` cells: in color if available, else with shades, else with letters.
+/// Renders the bar in `width` cells: in color if available, else with shades, else with letters. It covers the mark if
+/// the score reaches the threshold, and ends before it otherwise, regardless of rounding.
 pub fn stacked(
     signals: &SignalSums,
     score: f64,
@@ -39,9 +39,15 @@ pub fn stacked(
     width: usize,
     look: TerminalCaps,
 ) -> String {
+    let cell = |value: f64| ((value / scale).max(0.0) * width as f64).round() as usize;
+    let tick = fit_threshold.map(cell).filter(|&at| at < width);
+    let rounded = cell(score).min(width);
+    let total = tick.map_or(rounded, |at| {
+        if fit_threshold.is_some_and(|from| score >= from) { rounded.max(at + 1) } else { rounded.min(at) }
+    });
     let mut out = String::new();
     let mut used = 0;
-    for (signal, cells) in shares(signals, score, scale, width).into_iter().enumerate() {
+    for (signal, cells) in shares(signals, total).into_iter().enumerate() {
         let sign = match (look.unicode, look.color) {
             (false, _) => LETTERS[signal],
             (true, false) => SHADES[signal],
@@ -50,8 +56,6 @@ pub fn stacked(
         out += &TextStyle::SIGNALS[signal].paint(&sign.repeat(cells), look.color);
         used += cells;
     }
-    let tick =
-        fit_threshold.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
     for cell in used..width {
         if Some(cell) == tick {
             out += &TextStyle::Muted.paint(if look.unicode { "┊" } else { ":" }, look.color);
@@ -89,6 +93,13 @@ mod tests {
             stacked(&[0.5, 0.5, 0.25, 0.25, 0.25], 1.75, 3.5, Some(2.8), 20, PLAIN),
             "███▓▓▓▒▒░·      ┊   "
         );
+    }
+
+    #[test]
+    fn a_bar_covers_the_mark_from_the_threshold_on() {
+        let look = TerminalCaps { unicode: false, ..PLAIN };
+        let bar = |score: f64| stacked(&[score, 0.0, 0.0, 0.0, 0.0], score, 3.5, Some(1.4), 10, look);
+        assert_eq!([1.39, 1.4, 1.41].map(bar), ["nnnn:     ", "nnnnn     ", "nnnnn     "]);
     }
 
     #[test]

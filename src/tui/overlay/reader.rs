@@ -14,7 +14,7 @@ use crate::field::Field;
 use crate::glyphs::{Glyphs, UNICODE};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
-use crate::widgets::bars::{self, whole_cells};
+use crate::widgets::bars::{self, cell_of, whole_cells};
 use crate::widgets::highlight::marked;
 use crate::widgets::json_text::{self, Layout};
 use crate::widgets::{
@@ -619,13 +619,16 @@ fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
     }
     let mut drawn = 0;
     if let Some(signals) = &bar.signals {
-        let lengths = whole_cells(signals, bar.scale, available);
+        let lengths = whole_cells(signals, bar.scale, available, bar.fit_threshold);
         for ((length, sign), role) in lengths.into_iter().zip(signs).zip(bars::SIGNALS) {
             drawn += length;
             segs.push(Seg::new(sign.repeat(usize::from(length)), role));
         }
     } else {
         drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(available)).round() as u16;
+        if let Some(from) = bar.fit_threshold {
+            drawn = bars::up_to_mark(drawn, cell_of(from, bar.scale, available), bar.score >= from);
+        }
         let sign = if glyphs.ascii { "#" } else { "▆" };
         segs.push(Seg::new(sign.repeat(usize::from(drawn)), Role::Level1));
     }

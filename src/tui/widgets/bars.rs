@@ -30,13 +30,26 @@ pub struct CellRange {
     pub scale: f64,
     /// Whether rows are separated (eighths) or adjacent (full cells, lower blocks).
     pub air: bool,
+    /// The value of the mark, if there is one.
+    pub mark: Option<f64>,
 }
 
 impl CellRange {
     pub fn column(&self, value: f64) -> u16 {
-        let cell = (value / self.scale * f64::from(self.width)).floor().max(0.0) as u16;
-        self.x + cell.min(self.width.saturating_sub(1))
+        self.x + cell_of(value, self.scale, self.width)
     }
+}
+
+/// Returns the cell of a bar of `width` cells that contains a value.
+pub fn cell_of(value: f64, scale: f64, width: u16) -> u16 {
+    let cell = (value / scale * f64::from(width)).floor().max(0.0) as u16;
+    cell.min(width.saturating_sub(1))
+}
+
+/// Returns the length of a bar of `cells` cells with a mark in cell `at`: it covers the mark if its value reaches that of
+/// the mark, and ends before it otherwise, regardless of rounding.
+pub fn up_to_mark(cells: u16, at: u16, reaches: bool) -> u16 {
+    if reaches { cells.max(at + 1) } else { cells.min(at) }
 }
 
 /// Draws a bar stacked by signal, as long as the sum. Negative values shorten it from its end.
@@ -77,7 +90,10 @@ fn ends(sums: &SignalSums, scale: f64, units: f64) -> [f64; 5] {
 
 fn exact(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     let ends = ends(sums, place.scale, f64::from(place.width) * 8.0).map(|e| e.round() as u32);
-    let last = ends[4];
+    let mark = place.mark.filter(|mark| sums.iter().sum::<f64>() >= *mark);
+    let least = mark.map_or(0, |mark| u32::from(cell_of(mark, place.scale, place.width)) * 8 + 1);
+    let last = ends[4].max(least);
+    let ends = ends.map(|end| if end == ends[4] { last } else { end });
     for cell in 0..u32::from(place.width) {
         let (from, to) = (cell * 8, cell * 8 + 8);
         if from >= last {
@@ -141,8 +157,9 @@ pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
     }
 }
 
-/// Returns the cells of each segment by largest remainder, so that they add up to the length of the bar.
-pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
+/// Returns the cells of each segment by largest remainder, so that they add up to the length of the bar, whose mark is at
+/// the value `mark`.
+pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16, mark: Option<f64>) -> [u16; 5] {
     let ends = ends(sums, scale, f64::from(width));
     let mut parts = [0.0; 5];
     let mut before = 0.0;
@@ -150,7 +167,10 @@ pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
         *part = end - before;
         before = end;
     }
-    let total = (ends[4].round() as u16).max(u16::from(ends[4] > 0.0));
+    let rounded = (ends[4].round() as u16).max(u16::from(ends[4] > 0.0));
+    let total = mark.map_or(rounded, |mark| {
+        up_to_mark(rounded, cell_of(mark, scale, width), sums.iter().sum::<f64>() >= mark)
+    });
     let mut out = parts.map(|p: f64| p.floor() as u16);
     let mut order = [0, 1, 2, 3, 4];
     order.sort_by(|&a, &b| (parts[b].fract()).total_cmp(&parts[a].fract()));
@@ -166,7 +186,7 @@ pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
 
 fn draw_cells(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums, signs: &[&str; 5]) {
     let mut x = place.x;
-    for (signal, cells) in whole_cells(sums, place.scale, place.width).into_iter().enumerate() {
+    for (signal, cells) in whole_cells(sums, place.scale, place.width, place.mark).into_iter().enumerate() {
         painter.run(x, place.y, signs[signal], cells, SIGNALS[signal]);
         x += cells;
     }
@@ -227,16 +247,24 @@ mod tests {
 
     #[test]
     fn whole_cells_add_up_to_the_bar() {
-        let cells = whole_cells(&SUMS, 3.5, 20);
+        let cells = whole_cells(&SUMS, 3.5, 20, None);
         assert_eq!(cells.iter().sum::<u16>(), 16, "2.88 of 3.5 in 20 cells: {cells:?}");
         assert_eq!(cells, [6, 5, 1, 3, 1]);
     }
 
     #[test]
     fn negative_terms_shorten_the_bar_from_its_end() {
-        let cells = whole_cells(&[1.0, 0.5, 0.0, -0.25, 0.25], 1.5, 12);
+        let cells = whole_cells(&[1.0, 0.5, 0.0, -0.25, 0.25], 1.5, 12, None);
         assert_eq!(cells.iter().sum::<u16>(), 12);
-        assert_eq!(whole_cells(&[0.0, 0.0, 0.0, -0.3, 0.16], 3.5, 20), [0; 5]);
+        assert_eq!(whole_cells(&[0.0, 0.0, 0.0, -0.3, 0.16], 3.5, 20, None), [0; 5]);
+    }
+
+    #[test]
+    fn a_bar_covers_the_mark_from_its_value_on() {
+        let length = |value: f64| whole_cells(&[value, 0.0, 0.0, 0.0, 0.0], 2.0, 10, Some(1.05))[0];
+        assert_eq!([0.9, 1.04, 1.05, 1.06, 1.2].map(length), [5, 5, 6, 6, 6]);
+        let length = |value: f64| whole_cells(&[value, 0.0, 0.0, 0.0, 0.0], 2.0, 10, Some(1.15))[0];
+        assert_eq!([1.0, 1.14, 1.15, 1.31].map(length), [5, 5, 6, 7]);
     }
 
     #[test]

@@ -139,6 +139,7 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
         width: area.right().saturating_sub(bar_x),
         scale: row_scale(&rows),
         air: false,
+        mark: None,
     };
     y += 1;
     for row in &rows {
@@ -185,8 +186,14 @@ pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, wit
     for row in &rows {
         painter.put(area.x, y, &cut_end(&row.label, word, painter.glyphs.ellipsis), Role::Text, word);
         number(painter, end, y, row.sum, Role::Strong);
-        let place =
-            CellRange { x: end + 1, y, width: area.right().saturating_sub(end + 1), scale, air: false };
+        let place = CellRange {
+            x: end + 1,
+            y,
+            width: area.right().saturating_sub(end + 1),
+            scale,
+            air: false,
+            mark: None,
+        };
         stacked(painter, place, &row.by_signal);
         y += 1;
     }

@@ -93,5 +93,9 @@ pub(crate) fn draw_scored(
     let end = column.x + name + if best >= 9.995 { 6 } else { 5 };
     painter.right(end, y, &plain_score(hit.score, painter.glyphs), role);
     let width = column.right().saturating_sub(end + 1);
-    stacked(painter, CellRange { x: end + 1, y, width, scale: best, air }, &hit.breakdown.signals);
+    stacked(
+        painter,
+        CellRange { x: end + 1, y, width, scale: best, air, mark: None },
+        &hit.breakdown.signals,
+    );
 }

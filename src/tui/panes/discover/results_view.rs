@@ -48,7 +48,6 @@ struct Layout {
     bar: CellRange,
     /// Column of the notes of excluded skills.
     note_x: u16,
-    fit_threshold: Option<f64>,
     none_fits: bool,
     filter: Filter,
 }
@@ -196,6 +195,7 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
         width: area.right().saturating_sub(score_end + 2),
         scale: best,
         air: density.description() > 0,
+        mark: answer.confidence.map(|c| c.fit_threshold),
     };
     let left_out = list.listing.first().into_iter().flat_map(|first| &first.excluded);
     let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
@@ -210,7 +210,6 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
         score_end,
         bar,
         note_x: name_x + out_width + 2,
-        fit_threshold: answer.confidence.map(|c| c.fit_threshold),
         none_fits: answer.fit == Fit::None,
         filter: Filter::new(list.listing.filter()),
     }
@@ -536,7 +535,7 @@ fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, painter: &mut Painter<'_>, s
     draw_named((hit.skill_id.as_str(), &label(hit)), hit.score, role, layout, area.y, painter);
     let bar = CellRange { y: area.y, ..layout.bar };
     stacked(painter, bar, &hit.breakdown.signals);
-    if let Some(from) = layout.fit_threshold.filter(|from| hit.score < *from) {
+    if let Some(from) = bar.mark.filter(|from| hit.score < *from) {
         painter.put(bar.column(from), area.y, painter.glyphs.tick, Role::Faint, 1);
     }
 }
