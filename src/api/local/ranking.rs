@@ -228,8 +228,8 @@ impl Ranking {
         request: Request,
         adjustments: Arc<Adjustments>,
     ) -> Result<Answer, Error> {
-        let (domains, skill) =
-            (request.domain.clone(), request.skill.clone().filter(|_| request.offset == 0));
+        let (domains, skill, is_first_page) =
+            (request.domain.clone(), request.skill.clone(), request.offset == 0);
         let is_small = request.intent.len() <= INLINE_BYTES
             && self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
         let mut answer = if is_small {
@@ -257,22 +257,23 @@ impl Ranking {
             && answer.attachable.is_empty()
             && answer.excluded.is_empty()
         {
-            answer.hints.push(self.why_absent(&skill));
+            let hint = self.why_absent(&skill)?;
+            if is_first_page {
+                answer.hints.push(hint);
+            }
         }
         self.count_ranking(&answer);
         Ok(answer)
     }
 
-    /// Says why the only skill of a request has no score.
-    fn why_absent(&self, skill: &SkillId) -> String {
-        match self.skills.resolve(skill.as_str()) {
-            Ok(found) if found.id == *skill => format!("{skill} does not match the request"),
-            Ok(found) => format!("no skill has id `{skill}`; did you mean {}?", found.id),
-            Err(error) => match error.suggestions.first() {
-                Some(near) => format!("{}; did you mean {near}?", error.message),
-                None => error.message,
-            },
-        }
+    /// Says why the only skill of a request has no score; returns an error if it does not exist.
+    fn why_absent(&self, skill: &SkillId) -> Result<String, Error> {
+        let found = self.skills.resolve(skill.as_str())?;
+        Ok(if found.id == *skill {
+            format!("{skill} does not match the request")
+        } else {
+            format!("no skill has id `{skill}`; did you mean {}?", found.id)
+        })
     }
 
     /// Rebuilds the index if a request found corrupt data in its file; returns whether it did.

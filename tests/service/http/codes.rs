@@ -127,6 +127,8 @@ async fn skills_and_runs(seen: &mut Seen, test_server: &TestServer, tools: &Tool
     ] {
         seen.call(test_server, tools, code, "skill.execute", arguments).await;
     }
+    let alone = json!({ "intent": "book a sum", "skill": "ledgr" });
+    seen.call(test_server, tools, Code::NotFound, "skill.discover", alone).await;
     let attach = |skill: &str| json!({ "skill_id": skill, "target_type": "run", "target_ref": "01a00000" });
     seen.call(test_server, tools, Code::AttachInvalid, "skill.attach", attach("notes")).await;
     seen.call(test_server, tools, Code::TargetNotFound, "skill.attach", attach("watch")).await;
