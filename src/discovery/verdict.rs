@@ -213,9 +213,10 @@ pub(crate) fn verdict(
     let rules = &query.cx.weights.rules;
     // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
     let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
+    // As typed: German `im` may have been read as `i'm`.
     let is_function_word = |at: usize| {
-        let text = &reading.words[at].word.text;
-        language.is_some_and(|language| language.has_function_word(text, &query.router.lexicon))
+        let text = reading.as_typed(at).to_lowercase();
+        language.is_some_and(|language| language.has_function_word(&text, &query.router.lexicon))
     };
     let is_english_stop_word =
         |at: usize| reading.words[at].word.stop && !reading.words[at].word.text.starts_with(is_unspaced);
