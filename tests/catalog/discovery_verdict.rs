@@ -72,6 +72,9 @@ fn stop_words_alone_fit_nothing() {
         "can you do it for me",
         "should we use it or not",
         "what should I do with it",
+        "whats it do",
+        "cant you",
+        "lets get it, youre who they dont",
     ] {
         let answer = ask(&router, intent);
         assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
