@@ -35,14 +35,11 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Calls `take` with each run of postings of live documents.
-    fn live(&self, mut take: impl FnMut(&[u32])) {
-        let mut from = 0;
-        for dead in &self.dead {
-            take(&self.postings[from..*dead]);
-            from = dead + 1;
-        }
-        take(&self.postings[from..]);
+    /// Iterates over the runs of postings of live documents.
+    fn live(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(0).chain(self.dead.iter().map(|dead| dead + 1));
+        let ends = self.dead.iter().copied().chain([self.postings.len()]);
+        starts.zip(ends).map(|(start, end)| &self.postings[start..end])
     }
 }
 
@@ -85,24 +82,19 @@ impl<'a> KeyPostings<'a> {
 
     /// Calls `take` with each live document and its counts.
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
+        let skips_empty = self.view == View::Short;
+        // `take` is called in one place, so that it is inlined and keeps its variables in registers.
         for part in &self.parts {
-            let slot = |posting: Posting| part.segment.slot(posting.local);
-            // Two loops: the one over all fields, without a check, is the usual one.
-            part.live(|postings| match self.view {
-                View::All => {
-                    for posting in postings.iter().map(|bits| Posting::unpack(*bits)) {
-                        take(slot(posting), posting.counts);
+            let slots = &part.segment.slots[..];
+            for run in part.live() {
+                for bits in run {
+                    let posting = Posting::unpack(*bits);
+                    let counts = self.view.of(posting.counts);
+                    if !(skips_empty && counts.is_empty()) {
+                        take(slots[usize::from(posting.local)] as usize, counts);
                     }
                 }
-                View::Short => {
-                    for posting in postings.iter().map(|bits| Posting::unpack(*bits)) {
-                        let counts = self.view.of(posting.counts);
-                        if !counts.is_empty() {
-                            take(slot(posting), counts);
-                        }
-                    }
-                }
-            });
+            }
         }
     }
 

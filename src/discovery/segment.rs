@@ -133,11 +133,6 @@ impl Segment {
         dead
     }
 
-    /// Returns the slot of a document.
-    pub fn slot(&self, local: u16) -> usize {
-        self.slots[usize::from(local)] as usize
-    }
-
     /// Returns the number of live documents.
     pub fn alive(&self) -> usize {
         self.slots.len() - self.dead.len()
