@@ -288,19 +288,14 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
         likelihood.then(b.documents.cmp(&a.documents)).then(a.form.cmp(b.form))
     });
     let Some(best) = best else {
-        let near = cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
-        return near.filter(|word| !cx.words.is_stop(word));
+        return cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
     };
-    // Except by swapped letters, a word of the subject is rather meant: `leas`, next to `lets` and `lease`.
-    if cx.words.is_stop(best.form) {
-        return best.turned.then(|| best.form.to_owned());
-    }
     // A short word is within one edit of many others: the candidate has to be the only one, or to match the rest of
     // the request.
     let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
     let by_turning = best.turned && turned.len() == 1;
     let in_place = letters >= typo.min_letters_unique && best.support > 0.0;
-    (!short || only || by_turning || in_place).then(|| best.form.to_owned())
+    (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
 }
 
 /// Returns whether a word is a contraction (`they're`) or an acronym (`SSD`): unknown, but not misspelled.
@@ -420,13 +415,9 @@ mod tests {
             ["Counts hits of a page.", "Organizes files.", "Organizes mails.", "Lists tours of harbours."];
         let more = texts.iter().enumerate();
         router.update(more.map(|(at, text)| Document::new(format!("m{at}"), "x", *text)).collect(), &[]);
-        for (intent, wanted) in [
-            ("htis page", Some("this")),
-            ("adn tables", Some("and")),
-            ("organise mails", Some("organize")),
-            ("wich page", None),
-            ("leas page", None),
-        ] {
+        for (intent, wanted) in
+            [("htis page", Some("this")), ("adn tables", Some("and")), ("organise mails", Some("organize"))]
+        {
             let read = ask(&router, intent, false).words[0].correction.clone();
             assert_eq!(read, wanted.map(|word| Correction::Typo(word.to_owned())), "{intent}");
         }
