@@ -231,8 +231,13 @@ pub fn compute_view<'a>(
     let mut bundles: Vec<ClientBundle> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
+    // Returns whether it is a bundle of the catalog, a bundled skill, or a file that was not seen under another path.
     let mut add_foreign = |one: &Candidate<'_>| {
-        if one.id.is_none() && !one.bundled && seen_files.insert(one.found.real.clone()) {
+        if one.id.is_some() || one.bundled {
+            return true;
+        }
+        let is_new = seen_files.insert(one.found.real.clone());
+        if is_new {
             let (error, rejected) = error_in(one, &places);
             foreign.push(ForeignBundle {
                 name: one.read.name.clone(),
@@ -245,6 +250,7 @@ pub fn compute_view<'a>(
                 assumed: one.assumed,
             });
         }
+        is_new
     };
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
@@ -264,8 +270,7 @@ pub fn compute_view<'a>(
     let ids: HashSet<&str> = everything(catalog).map(|(id, ..)| id.as_str()).collect();
     for at in unlisted {
         let one = &candidates[at];
-        let Some(why) = one.why.clone() else { continue };
-        add_foreign(one);
+        let Some(why) = one.why.clone().filter(|_| add_foreign(one)) else { continue };
         match one.id {
             Some(id) if seen_bundles.insert(id.as_str()) => {
                 bundles.push(one.bundle(id));

@@ -623,10 +623,10 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
     let is_above = |link: &RejectedBundle| {
         link.reason == RefusalReason::LeavesRoot && one.location.starts_with(&link.location)
     };
-    let place = match catalog.refused.iter().find(|refusal| is_above(refusal)) {
-        Some(link) => format!("behind {}, a symbolic link out of its root", link.location.display()),
-        None => "in no root of this catalog".to_owned(),
-    };
+    let place = catalog.refused.iter().find(|refusal| is_above(refusal)).map_or_else(
+        || "in no root of this catalog".to_owned(),
+        |link| format!("behind {}, a symbolic link out of its root", link.location.display()),
+    );
     let parse = match one.error.as_ref().filter(|_| one.rejected) {
         // As a root, its folder would not make it a skill.
         Some(error) => {
