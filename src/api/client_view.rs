@@ -350,10 +350,10 @@ fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder])
 }
 
 /// Returns what the client does with a link to a folder that is not a skill itself, if it finds skills in that folder.
-fn linked_folder<'c>(
+fn linked_folder<'c, 'a: 'c>(
     id: &SkillId,
     refusal: &RejectedBundle,
-    mut found: impl Iterator<Item = &'c Candidate<'c>>,
+    mut found: impl Iterator<Item = &'c Candidate<'a>>,
 ) -> Option<ClientBundle> {
     let is_link = refusal.reason == RefusalReason::LeavesRoot;
     let one = found.find(|one| is_link && one.found.file.starts_with(&refusal.location))?;
