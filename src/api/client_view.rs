@@ -150,8 +150,6 @@ impl Candidate<'_> {
 struct CatalogByPath<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a RejectedBundle>,
-    /// Links that point outside the roots: their targets are not read here.
-    links: Vec<&'a RejectedBundle>,
 }
 
 impl<'a> CatalogByPath<'a> {
@@ -173,19 +171,17 @@ impl<'a> CatalogByPath<'a> {
             }
         }
         let refused = catalog.refused.iter().map(|refusal| (refusal.location.as_path(), refusal)).collect();
-        let links =
-            catalog.refused.iter().filter(|refusal| refusal.reason == RefusalReason::LeavesRoot).collect();
-        Self { skills, refused, links }
+        Self { skills, refused }
     }
 
     fn skill(&self, found: &FoundSkillFile) -> Option<&'a Arc<Skill>> {
         [&found.file, &found.real].into_iter().find_map(|path| self.skills.get(path.as_path()).copied())
     }
 
+    /// Returns the rejected bundle that is this skill. A skill deeper below a link to a folder is not in the catalog.
     fn refusal(&self, found: &FoundSkillFile) -> Option<&'a RejectedBundle> {
         let paths = [found.file.as_path(), found.real.as_path(), found.folder()];
-        let here = paths.into_iter().find_map(|path| self.refused.get(path).copied());
-        here.or_else(|| self.links.iter().copied().find(|link| found.file.starts_with(&link.location)))
+        paths.into_iter().find_map(|path| self.refused.get(path).copied())
     }
 }
 
@@ -235,8 +231,13 @@ pub fn compute_view<'a>(
     let mut bundles: Vec<ClientBundle> = Vec::new();
     let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
     let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
+    // Returns whether it is a bundle of the catalog, a bundled skill, or a file that was not seen under another path.
     let mut add_foreign = |one: &Candidate<'_>| {
-        if one.id.is_none() && !one.bundled && seen_files.insert(one.found.real.clone()) {
+        if one.id.is_some() || one.bundled {
+            return true;
+        }
+        let is_new = seen_files.insert(one.found.real.clone());
+        if is_new {
             let (error, rejected) = error_in(one, &places);
             foreign.push(ForeignBundle {
                 name: one.read.name.clone(),
@@ -249,6 +250,7 @@ pub fn compute_view<'a>(
                 assumed: one.assumed,
             });
         }
+        is_new
     };
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
@@ -268,8 +270,7 @@ pub fn compute_view<'a>(
     let ids: HashSet<&str> = everything(catalog).map(|(id, ..)| id.as_str()).collect();
     for at in unlisted {
         let one = &candidates[at];
-        let Some(why) = one.why.clone() else { continue };
-        add_foreign(one);
+        let Some(why) = one.why.clone().filter(|_| add_foreign(one)) else { continue };
         match one.id {
             Some(id) if seen_bundles.insert(id.as_str()) => {
                 bundles.push(one.bundle(id));
@@ -292,7 +293,10 @@ pub fn compute_view<'a>(
     }
     for (id, location, refusal) in everything(catalog) {
         if seen_bundles.insert(id.as_str()) {
-            let without_file = refusal.and_then(|refusal| without_file(id, refusal, &places));
+            let found = || candidates.iter().chain(&repeated);
+            let without_file = refusal.and_then(|refusal| {
+                without_file(id, refusal, &places).or_else(|| linked_folder(id, refusal, found()))
+            });
             let missed = || undiscovered_bundle(id, location, catalog, &places, profile, &config.dirs.home);
             bundles.push(without_file.unwrap_or_else(missed));
         }
@@ -343,6 +347,26 @@ fn without_file(id: &SkillId, refusal: &RejectedBundle, places: &[ClientFolder])
         assumed: place.assumed.is_some(),
     };
     Some(ClientBundle { entry, why: Some(format!("no {SKILL_FILE}")) })
+}
+
+/// Returns what the client does with a link to a folder that is not a skill itself, if it finds skills in that folder.
+fn linked_folder<'c, 'a: 'c>(
+    id: &SkillId,
+    refusal: &RejectedBundle,
+    mut found: impl Iterator<Item = &'c Candidate<'a>>,
+) -> Option<ClientBundle> {
+    let is_link = refusal.reason == RefusalReason::LeavesRoot;
+    let one = found.find(|one| is_link && one.found.file.starts_with(&refusal.location))?;
+    let why =
+        format!("a symbolic link to a folder without {SKILL_FILE}; the skills in it are listed separately");
+    let entry = ClientViewEntry {
+        skill_id: id.clone(),
+        state: ClientViewState::NotRead(why.clone()),
+        help: None,
+        setting: None,
+        assumed: one.assumed,
+    };
+    Some(ClientBundle { entry, why: Some(why) })
 }
 
 /// Returns the ids and locations of all bundles of the catalog, and the rejected ones.

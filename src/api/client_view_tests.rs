@@ -395,6 +395,18 @@ fn linked_file_without_frontmatter_is_not_read() {
 }
 
 #[test]
+fn second_path_to_a_listed_file_is_not_a_skill_that_is_not_listed() {
+    let home = Home::new();
+    home.skill("repo/skills/pdf", "pdf");
+    std::os::unix::fs::symlink("pdf", home.path("repo/skills/again")).unwrap();
+    let catalog = Catalog::default();
+    let profile = client::profile("openclaw").unwrap();
+    let view =
+        compute_view(profile, &catalog, &home.config(), &SkillFiles::default(), &ClientSettings::default());
+    assert_eq!((view.foreign.len(), view.others), (1, Vec::new()));
+}
+
+#[test]
 fn skill_found_only_by_the_client_has_its_state() {
     let home = Home::new();
     home.skill("repo/skills/pdf", "pdf");

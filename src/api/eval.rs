@@ -10,8 +10,9 @@ use super::golden::{GoldenQuery, invalid};
 use super::{Code, Error};
 use skills_base::files::Folder;
 use skills_discovery::{
-    self, Advice, Baseline, Case, ChangedQuery, Document, EvalOptions, EvalReport, Expect, GoldenError,
-    Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
+    self, Advice, Baseline, Case, ChangedQuery, ComparedQueries, Document, EvalOptions, EvalReport, Expect,
+    GoldenError, Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals,
+    skills_jsonl,
 };
 use skills_registry::{Catalog, RootState};
 use skills_skill::SkillId;
@@ -75,6 +76,9 @@ pub struct Evaluation {
     /// Queries whose first result differs from the baseline; `None` if the baseline does not contain the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<ChangedQuery>>,
+    /// Which queries were compared for `changed`, and how many were added and removed since the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<ComparedQueries>,
     /// Changes of descriptions that win lost queries, each measured by a draft; for the first lost queries only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
@@ -319,6 +323,7 @@ pub fn measure(
     earlier: Option<&Router>,
     catalog: Option<&Catalog>,
 ) -> Result<Evaluation, Error> {
+    let all: HashSet<String> = golden.cases.iter().map(|case| case.query.clone()).collect();
     if let Some(skill) = &job.skill {
         let skill = &id_of(catalog, skill);
         let is_of_skill = |case: &Case| match &case.expect {
@@ -343,17 +348,12 @@ pub fn measure(
     }
     let of_skill = job.skill.as_ref().map(|_| of_skill(router, &golden.cases, options)).transpose();
     let of_skill = of_skill.map_err(invalid)?;
-    let (before, regressions, changed) = match &job.baseline {
-        None => match earlier {
-            None => (None, None, None),
-            Some(earlier) => {
-                let before = skills_discovery::eval(earlier, &golden.cases, options).map_err(invalid)?;
-                let changed = other_winners(router, earlier, &golden.cases, options).map_err(invalid)?;
-                let before = Baseline::from(before);
-                let worse = skills_discovery::regressions(&report, &before, job.tolerance);
-                (Some(before), Some(worse), Some(changed))
-            }
-        },
+    let (before, tolerance) = match &job.baseline {
+        None => {
+            let measure = |earlier| skills_discovery::eval(earlier, &golden.cases, options);
+            let before = earlier.map(measure).transpose().map_err(invalid)?;
+            (before.map(Baseline::from), job.tolerance)
+        }
         Some((file, tolerance)) => {
             let text = skills_base::files::read_user_text(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -368,12 +368,14 @@ pub fn measure(
             let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
                 unreadable(file, &format!("not a report of `skills eval --json`: {error}"))
             })?;
-            let worse = skills_discovery::regressions(&report, &baseline, *tolerance);
-            let changed = skills_discovery::changed_winners(&report, &golden.cases, &baseline);
-            (Some(baseline), Some(worse), changed)
+            (Some(baseline), *tolerance)
         }
     };
-    let known: std::collections::HashSet<&SkillId> = router.ids().collect();
+    let worse = |before| skills_discovery::regressions(&report, before, tolerance);
+    let regressions = before.as_ref().map(worse);
+    let changes = |before| skills_discovery::changed_winners(&report, &all, before);
+    let (changed, compared) = before.as_ref().and_then(changes).unzip();
+    let known: HashSet<&SkillId> = router.ids().collect();
     let mut missing: Vec<SkillId> = golden
         .cases
         .iter()
@@ -398,6 +400,7 @@ pub fn measure(
         warnings,
         missing,
         changed,
+        compared,
         advice,
         of_skill,
         queries,
@@ -433,26 +436,6 @@ fn of_skill(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Vec
         Ok(SkillQuery { query: case.clone().into(), is_expected, rank, won: outcome.first, by })
     };
     cases.iter().zip(outcomes).map(ranked).collect()
-}
-
-/// Returns the queries whose first result differs between two rankings.
-fn other_winners(
-    now: &Router,
-    before: &Router,
-    cases: &[Case],
-    options: EvalOptions,
-) -> Result<Vec<ChangedQuery>, RequestError> {
-    let (before, now) = (
-        skills_discovery::outcomes(before, cases, options)?,
-        skills_discovery::outcomes(now, cases, options)?,
-    );
-    let changed = cases.iter().zip(before).zip(now).filter(|((_, before), now)| before.first != now.first);
-    let query = |((case, before), now): ((&Case, Outcome), Outcome)| ChangedQuery {
-        query: case.query.clone(),
-        from: before.first,
-        to: now.first,
-    };
-    Ok(changed.map(query).collect())
 }
 
 /// Maximum number of lost queries for which changes are searched.

@@ -30,9 +30,9 @@ pub(super) fn uncataloged_bundles<'v>(
     bundles.map(with_id).collect()
 }
 
-/// Returns what clients read behind a link that the catalog does not follow: the file, under the path of the link (the
-/// link, if the file is deeper), and its description; `None` if none of these clients lists it. Some clients truncate the
-/// description: the longest one is returned.
+/// Returns what clients read behind a link that the catalog does not follow: the file, under the path of the link, and
+/// its description; `None` if none of these clients lists it. Some clients truncate the description: the longest one is
+/// returned.
 pub(super) fn linked_bundle<'v>(
     views: impl IntoIterator<Item = &'v ClientView>,
     refusal: &'v RejectedBundle,
@@ -41,9 +41,7 @@ pub(super) fn linked_bundle<'v>(
     let views = views.into_iter().filter(|_| is_link);
     let read = views.filter_map(|view| view.listed(&refusal.id, &refusal.location));
     let (listed, _) = read.max_by_key(|(listed, _)| listed.description.len())?;
-    let link = refusal.location.as_path();
-    let file = listed.location.as_deref().filter(|file| file.parent() == Some(link));
-    Some((file.unwrap_or(link), &listed.description))
+    Some((listed.location.as_deref()?, &listed.description))
 }
 
 /// Returns whether a user means the bundle at `location` by an id, a path, the name of its folder, or the name of a
@@ -89,8 +87,10 @@ impl ClientView {
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
     /// that the catalog does not follow is the link; the client lists the file behind it.
     pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(ListedEntry, Shown)> {
-        let is_at =
-            |entry: &ListedEntry| entry.location.as_ref().is_some_and(|file| file.starts_with(location));
+        let is_at = |entry: &ListedEntry| {
+            let file = entry.location.as_deref();
+            file.is_some_and(|file| file == location || file.parent() == Some(location))
+        };
         self.list.entries.iter().find(|(entry, _)| match &entry.skill_id {
             Some(skill) => skill == id,
             None => !entry.bundled && is_at(entry),

@@ -620,6 +620,13 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
     let all = uncataloged_bundles(views, catalog);
     let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
+    let is_above = |link: &RejectedBundle| {
+        link.reason == RefusalReason::LeavesRoot && one.location.starts_with(&link.location)
+    };
+    let place = catalog.refused.iter().find(|refusal| is_above(refusal)).map_or_else(
+        || "in no root of this catalog".to_owned(),
+        |link| format!("behind {}, a symbolic link out of its root", link.location.display()),
+    );
     let parse = match one.error.as_ref().filter(|_| one.rejected) {
         // As a root, its folder would not make it a skill.
         Some(error) => {
@@ -631,7 +638,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
             help: Some(format!("to rank it, add {} to the roots", root.display())),
             ..WhyCheck::unknown(
                 CheckKind::Parse,
-                "in no root of this catalog: only its frontmatter is read, and it is not ranked",
+                format!("{place}: only its frontmatter is read, and it is not ranked"),
             )
         },
     };
@@ -1043,6 +1050,8 @@ fn client_checks(
     use CheckKind::{Folder, Name, Offered, Parse};
     let name = &view.name;
     let is_listed = || view.listed(&subject.id, &subject.location).is_some();
+    // What the catalog does not contain is known because a client found it.
+    let is_found = || view.foreign.iter().any(|one| one.location == subject.location);
     let entry = view.entry_of(&subject.id, &subject.location);
     let (state, setting, place_help) = match &entry {
         Some(entry) => (Some(&entry.state), entry.setting.as_deref(), entry.help.as_deref()),
@@ -1103,7 +1112,7 @@ fn client_checks(
             WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::unknown(Offered, what.clone()),
         ]),
-        Some(ClientViewState::Unknown(what)) if is_listed() => {
+        Some(ClientViewState::Unknown(what)) if is_listed() || is_found() => {
             checks.extend([searched(), WhyCheck::unknown(Parse, what.clone())]);
         }
         // Whether the client finds it is unknown.
@@ -1176,7 +1185,7 @@ fn client_checks(
                 .iter()
                 .find(|group| group.names.iter().any(|name| name == subject.id.as_str()))
                 // The names are those of skills of the catalog.
-                .filter(|_| view.foreign.iter().all(|one| one.location != subject.location));
+                .filter(|_| !is_found());
             if let Some(group) = withheld {
                 checks.push(WhyCheck::fail(Offered, group.why.clone(), withheld_help(&group.why)));
             } else {

@@ -218,6 +218,9 @@ fn render(evaluation: &Evaluation, plain: bool, look: TerminalCaps) -> String {
             let what = format!("{} -> {}", name(&one.from), name(&one.to));
             let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.color));
         }
+        if let Some(compared) = &evaluation.compared {
+            let _ = writeln!(out, "{}", eval_report::compared(compared));
+        }
     }
     match &evaluation.regressions {
         None => {}

@@ -5,17 +5,36 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::eval::why_rejected;
+use super::output::counted;
 use skills_api::Evaluation;
-use skills_discovery::Regression;
+use skills_discovery::{ComparedQueries, Regression};
 use skills_skill::{SkillId, safe_text};
 
 /// Maximum number of rows of a Markdown table.
 const MAX_ROWS: usize = 50;
 /// Maximum number of characters of a query by which its line is found.
 const MAX_QUERY_START: usize = 60;
+/// The same for a query that is wrapped before that.
+const MIN_QUERY_START: usize = 24;
 
 fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+}
+
+/// Describes which queries were compared with those of a baseline.
+pub(super) fn compared(compared: &ComparedQueries) -> String {
+    let mut text = format!("{} compared", counted(compared.queries, "query"));
+    if let Some((added, removed)) = compared.added.zip(compared.removed) {
+        text += &format!(", {added} added, {removed} removed");
+    }
+    if compared.not_comparable > 0 {
+        let queries = counted(compared.not_comparable, "query");
+        text += &format!(
+            "; {queries} not comparable: this baseline contains missed queries only, write a new one with \
+                `skills eval --json`"
+        );
+    }
+    text
 }
 
 /// Returns every failing query with its problem.
@@ -79,6 +98,9 @@ pub fn markdown(evaluation: &Evaluation) -> String {
         if changed.len() > MAX_ROWS {
             let _ = writeln!(out, "\nand {} more", changed.len() - MAX_ROWS);
         }
+        if let Some(queries) = &evaluation.compared {
+            let _ = writeln!(out, "\n{}.", compared(queries));
+        }
     }
     if let Some(worse) = &evaluation.regressions {
         let text =
@@ -122,6 +144,20 @@ pub fn junit(evaluation: &Evaluation) -> String {
         evaluation.queries.len(),
         failures.len()
     );
+    if let (Some(changed), Some(compared)) = (&evaluation.changed, evaluation.compared) {
+        let counts = [
+            ("changed_winners", Some(changed.len())),
+            ("compared_queries", Some(compared.queries)),
+            ("added_queries", compared.added),
+            ("removed_queries", compared.removed),
+            ("not_comparable_queries", Some(compared.not_comparable)),
+        ];
+        out.push_str("  <properties>\n");
+        for (name, count) in counts.into_iter().filter_map(|(name, count)| Some((name, count?))) {
+            let _ = writeln!(out, "    <property name=\"{name}\" value=\"{count}\"/>");
+        }
+        out.push_str("  </properties>\n");
+    }
     for query in &evaluation.queries {
         let query = safe_text::line(query);
         let _ = write!(out, "  <testcase classname=\"golden\" name=\"{}\"", escape(&query));
@@ -134,6 +170,15 @@ pub fn junit(evaluation: &Evaluation) -> String {
     }
     out.push_str("</testsuite>\n");
     out
+}
+
+/// Returns the line of a query in a golden set, from 1. Long queries can be wrapped, and JSON escapes characters.
+fn line_of(text: &str, query: &str) -> Option<usize> {
+    let start = |most: usize| -> String { query.chars().take_while(|c| *c != '\n').take(most).collect() };
+    let escaped = serde_json::to_string(&start(MAX_QUERY_START)).unwrap_or_default();
+    let find = |start: &str| text.lines().position(|line| line.contains(start));
+    let found = find(&start(MAX_QUERY_START)).or_else(|| find(escaped.trim_matches('"')));
+    found.or_else(|| find(&start(MIN_QUERY_START))).map(|line| line + 1)
 }
 
 /// Returns the file and line of each query, as properties of a workflow command. GitHub expects paths relative to the
@@ -150,9 +195,7 @@ fn places(evaluation: &Evaluation, cwd: &Path) -> HashMap<String, String> {
         let at = (*source)?;
         let file = evaluation.golden.get(at)?;
         let path = property(&file.strip_prefix(cwd).unwrap_or(file).display().to_string());
-        let start: String = query.chars().take_while(|sign| *sign != '\n').take(MAX_QUERY_START).collect();
-        let line = texts.get(at)?.lines().position(|line| line.contains(&start));
-        let line = line.map(|line| format!(",line={}", line + 1)).unwrap_or_default();
+        let line = line_of(texts.get(at)?, query).map(|line| format!(",line={line}")).unwrap_or_default();
         Some((safe_text::line(query).into_owned(), format!("file={path}{line},")))
     };
     evaluation.queries.iter().zip(&evaluation.sources).filter_map(place).collect()
@@ -169,18 +212,35 @@ fn property(text: &str) -> String {
 /// Renders workflow commands of GitHub Actions.
 pub fn github(evaluation: &Evaluation, cwd: &Path) -> String {
     let places = places(evaluation, cwd);
+    let report = &evaluation.report;
     let mut out = String::new();
     for (query, what) in failures(evaluation) {
         let place = places.get(&query).map_or("", String::as_str);
         let _ = writeln!(out, "::warning {place}title={}::{}", property(&query), data(&what));
     }
+    let place = |query: &str| places.get(&*safe_text::line(query)).map_or("", String::as_str);
+    // The others are missed queries, above.
+    for one in report.rejected_queries.iter().filter(|one| one.rank == Some(1)) {
+        let (query, what) = (safe_text::line(&one.query), why_rejected(one));
+        let place = place(&one.query);
+        let _ =
+            writeln!(out, "::notice {place}title={}::{}", property(&query), data(&safe_text::line(&what)));
+    }
+    for one in evaluation.changed.iter().flatten() {
+        let (from, to) = (name(one.from.as_ref()), name(one.to.as_ref()));
+        let (place, query) = (place(&one.query), safe_text::line(&one.query));
+        let what = format!("the first skill is {to}, {from} in the baseline");
+        let _ = writeln!(out, "::notice {place}title={}::{}", property(&query), data(&what));
+    }
     for figure in evaluation.regressions.iter().flatten() {
-        let text = format!("{:.3}, was {:.3}", figure.now, figure.was);
+        let text = format!("{:.3}, was {:.3} in the baseline", figure.now, figure.was);
         let _ = writeln!(out, "::error title={} is worse::{}", property(&figure.figure), data(&text));
     }
-    let report = &evaluation.report;
-    let figures =
+    let mut figures =
         format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries);
-    let _ = writeln!(out, "::notice title=skills eval::{figures}");
+    if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
+        figures += &format!("; {} with another winner, {}", changed.len(), compared(queries));
+    }
+    let _ = writeln!(out, "::notice title=skills eval::{}", data(&figures));
     out
 }

@@ -227,12 +227,23 @@ fn render_client(
         entry.state != ClientViewState::NotLooked || !shipped.contains(entry.skill_id.as_str())
     };
     let known = view.entries.iter().filter(|entry| is_wanted(Some(&entry.skill_id))).filter(is_expected);
-    let known = known.filter(|entry| is_unseen(&entry.state, &entry.skill_id, None));
-    let known = known.map(|entry| (entry.skill_id.as_str(), &entry.state));
+    // This program may hide a skill that the client finds.
+    let groups = view.not_listed.iter();
+    let hidden: HashMap<&str, &str> =
+        groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str()))).collect();
+    let known = known.filter_map(|entry| {
+        let id = entry.skill_id.as_str();
+        let why = if is_unseen(&entry.state, &entry.skill_id, None) {
+            state_text(&entry.state)
+        } else {
+            safe_text::line(hidden.get(id)?).into_owned()
+        };
+        Some((id, why))
+    });
     let foreign = view.foreign.iter().filter(|_| is_wanted(None));
     let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
-    let foreign = foreign.map(|one| (one.name.as_str(), &one.state));
-    let unseen: Vec<(&str, &ClientViewState)> = known.chain(foreign).collect();
+    let foreign = foreign.map(|one| (one.name.as_str(), state_text(&one.state)));
+    let unseen: Vec<(&str, String)> = known.chain(foreign).collect();
     let names = titles.iter().map(String::as_str).chain(unseen.iter().map(|(name, _)| *name));
     let width = look.name_width(names, 12, if look.width >= 120 { 48 } else { 30 });
     let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
@@ -282,15 +293,14 @@ fn render_client(
     if !unseen.is_empty() {
         let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.color));
     }
-    for (name, state) in &unseen {
+    for (name, why) in &unseen {
         if plain {
-            let _ = writeln!(out, "{}: {}.", safe_text::line(name), state_text(state));
+            let _ = writeln!(out, "{}: {why}.", safe_text::line(name));
             continue;
         }
         let id = look.name(&safe_text::line(name), width);
-        let why = state_text(state);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
-        let _ = writeln!(out, "      {id}  {}", cut_middle(&why, available, look.unicode));
+        let _ = writeln!(out, "      {id}  {}", cut_middle(why, available, look.unicode));
     }
     let own = view.list.fill.own.skills;
     let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Rankings with a draft of one skill, and its effects on a golden set.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -408,11 +409,16 @@ pub fn advice(
     });
     let mut own: Vec<(&Case, &Outcome)> = own.collect();
     own.sort_by_key(|(case, outcome)| (first != Some(case.query.trim()), outcome.rank.unwrap_or(usize::MAX)));
+    // Several files can have the same query, and several queries can lack the same word.
+    let mut seen = HashSet::new();
+    own.retain(|(case, _)| seen.insert(case.query.trim()));
     own.truncate(MAX_ADVISED);
     let all = own.into_par_iter().map(|(case, _)| advise(router, document, &case.query, cases, current));
     let mut all: Vec<Advice> = all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     // Words of one query only are rarely what the description lacks.
     all.sort_by_key(|advice| (first != Some(advice.query.trim()), Reverse(advice.won)));
+    let mut words = HashSet::new();
+    all.retain(|advice| words.insert(advice.word.clone()));
     Ok(all)
 }
 
@@ -522,7 +528,7 @@ fn missing(router: &Router, skill: &SkillId, query: &str) -> Result<Vec<String>,
         }
     }
     found.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-    let mut stems = std::collections::HashSet::new();
+    let mut stems = HashSet::new();
     found.retain(|(_, _, text)| {
         let stem: Vec<String> = router.words.split(text).into_iter().map(|word| word.stem).collect();
         stems.insert(stem)
@@ -672,6 +678,13 @@ mod tests {
         let words = ["spreadsheet", "stripe", "receipt", "pull"];
         assert!(found[0].word.split(' ').all(|word| words.contains(&word)), "{found:?}");
         assert_eq!((found[0].rank, found[0].won, found[0].lost), (Some(1), 1, 0));
+        let twice = [cases(), cases()].concat();
+        let again = outcomes(&router, &twice, EvalOptions::default()).unwrap();
+        assert_eq!(
+            advice(&router, &document, &twice, &again, None).unwrap().len(),
+            1,
+            "a query of two files"
+        );
         // The advice must equal the result of a draft with the word.
         let description = format!("{} {}", document.description, found[0].word);
         let draft = router.with_document(Document { description, ..document });
@@ -708,7 +721,7 @@ mod tests {
         let found = advised("features of the chekout, the checkout scenarois").unwrap();
         let words: Vec<&str> = found.word.split(' ').collect();
         assert!(words.iter().all(|word| wanted.contains(word)), "{found:?}");
-        assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), words.len(), "{found:?}");
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len(), "{found:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Evaluation of the ranking on a golden set, and comparison with a baseline.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -38,6 +39,15 @@ pub struct LatencyUs {
     pub p50: u64,
     /// The 99th percentile.
     pub p99: u64,
+}
+
+/// The first result of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Winner {
+    /// The request.
+    pub query: String,
+    /// The first result, whether it fits or not.
+    pub won: Option<SkillId>,
 }
 
 /// A request whose expected skill is not first.
@@ -135,6 +145,9 @@ pub struct EvalReport {
     pub lost: Vec<Lost>,
     /// Requests for which a skill fits although none, or another one, should.
     pub false_triggers: Vec<FalseTrigger>,
+    /// The first result of every request, with which later reports are compared.
+    #[serde(default)]
+    pub winners: Vec<Winner>,
 }
 
 /// The result of the ranking for the query of a case.
@@ -223,12 +236,14 @@ pub fn outcomes(router: &Router, cases: &[Case], options: EvalOptions) -> Result
 /// # Errors
 /// Returns an error if a query is empty.
 pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<EvalReport, RequestError> {
-    let outcomes = cases.iter().map(|case| outcome(router, case, options));
-    Ok(EvalReport::new(cases, &outcomes.collect::<Result<Vec<_>, _>>()?))
+    let outcomes = cases.iter().map(|case| outcome(router, case, options)).collect::<Result<Vec<_>, _>>()?;
+    let report = EvalReport::new(cases, &outcomes);
+    let winner = |(case, outcome): (&Case, Outcome)| Winner { query: case.query.clone(), won: outcome.first };
+    Ok(EvalReport { winners: cases.iter().zip(outcomes).map(winner).collect(), ..report })
 }
 
 impl EvalReport {
-    /// Computes the report from the outcomes of cases.
+    /// Computes the report from the outcomes of cases, without `winners`.
     #[must_use]
     pub fn new(cases: &[Case], outcomes: &[Outcome]) -> Self {
         let mut lost = Vec::new();
@@ -297,6 +312,7 @@ impl EvalReport {
             latency_us: latency(&mut times),
             lost,
             false_triggers,
+            winners: Vec::new(),
         }
     }
 }
@@ -371,6 +387,19 @@ pub struct ChangedQuery {
     pub to: Option<SkillId>,
 }
 
+/// Which queries were compared with those of a baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ComparedQueries {
+    /// Number of queries whose first result is known now and in the baseline.
+    pub queries: usize,
+    /// Number of queries that the baseline does not have; `None` if it does not name all of its queries.
+    pub added: Option<usize>,
+    /// Number of queries of the baseline that no longer exist; `None` if it does not name all of its queries.
+    pub removed: Option<usize>,
+    /// Number of queries whose first result is not known in the baseline, because it names lost queries only.
+    pub not_comparable: usize,
+}
+
 /// A figure that got worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
@@ -400,6 +429,9 @@ pub struct Baseline {
     /// See [`EvalReport::lost`].
     #[serde(default)]
     pub lost: Option<Vec<Lost>>,
+    /// See [`EvalReport::winners`]; `None` in reports of versions that did not store them.
+    #[serde(default)]
+    pub winners: Option<Vec<Winner>>,
 }
 
 impl From<EvalReport> for Baseline {
@@ -411,31 +443,43 @@ impl From<EvalReport> for Baseline {
             out_of_scope_rejected: report.out_of_scope_rejected,
             near_misses: report.near_misses,
             lost: Some(report.lost),
+            winners: Some(report.winners),
         }
     }
 }
 
-/// Returns the queries of `cases` whose first result differs from the baseline, or `None` if the baseline has no
-/// queries.
+/// Returns the queries whose first result differs from the baseline, and which queries were compared; `None` if the
+/// baseline names no queries. `queries` are all queries that exist now, also those that were not measured.
 #[must_use]
-pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) -> Option<Vec<ChangedQuery>> {
-    let before = baseline.lost.as_ref()?;
-    let of = |lost: &[Lost], query: &str| {
-        lost.iter().find(|lost| lost.query == query).map(|lost| lost.won.clone())
+pub fn changed_winners(
+    now: &EvalReport,
+    queries: &HashSet<String>,
+    baseline: &Baseline,
+) -> Option<(Vec<ChangedQuery>, ComparedQueries)> {
+    let before: HashMap<&str, &Option<SkillId>> = match (&baseline.winners, &baseline.lost) {
+        (Some(winners), _) => winners.iter().map(|one| (one.query.as_str(), &one.won)).collect(),
+        (None, Some(lost)) => lost.iter().map(|lost| (lost.query.as_str(), &lost.won)).collect(),
+        (None, None) => return None,
     };
-    let changed = cases.iter().filter_map(|case| {
-        let Expect::AnyOf(expected) = &case.expect else { return None };
-        // A query that is not lost was won by an expected skill.
-        let (from, to) = match (of(before, &case.query), of(&now.lost, &case.query)) {
-            (None, None) => return None,
-            (Some(from), Some(to)) => (from, to),
-            (None, Some(to)) => (expected.first().cloned(), to),
-            (Some(from), None) if from.as_ref().is_some_and(|from| expected.contains(from)) => return None,
-            (Some(from), None) => (from, expected.first().cloned()),
+    let (mut changed, mut seen, mut compared) = (Vec::new(), HashSet::new(), ComparedQueries::default());
+    let mut others = 0;
+    for one in now.winners.iter().filter(|one| seen.insert(one.query.as_str())) {
+        let Some(from) = before.get(one.query.as_str()).copied() else {
+            others += 1;
+            continue;
         };
-        (from != to).then(|| ChangedQuery { query: case.query.clone(), from, to })
-    });
-    Some(changed.collect())
+        compared.queries += 1;
+        if *from != one.won {
+            changed.push(ChangedQuery { query: one.query.clone(), from: from.clone(), to: one.won.clone() });
+        }
+    }
+    if baseline.winners.is_some() {
+        compared.added = Some(others);
+        compared.removed = Some(before.keys().filter(|query| !queries.contains(**query)).count());
+    } else {
+        compared.not_comparable = others;
+    }
+    Some((changed, compared))
 }
 
 /// Returns the figures that are lower than in a baseline by more than `tolerance` (a fraction of 1).
@@ -553,12 +597,64 @@ mod tests {
             out_of_scope_rejected: Some(0.9),
             near_misses: near(5),
             lost: None,
+            winners: None,
         };
         let found =
             |was: &Baseline| regressions(&now, was, 0.01).into_iter().map(|r| r.figure).collect::<Vec<_>>();
         assert_eq!(found(&was), ["p_at_1"]);
         was.near_misses = near(4);
         assert_eq!(found(&was), ["p_at_1", "near_misses_not_routed"]);
+    }
+
+    #[test]
+    fn winners_are_compared_for_queries_that_both_reports_have() {
+        let id = SkillId::new;
+        let mails = case("send short mails", Expect::AnyOf(vec![id("mail")]));
+        let cases = [
+            case("extract the tables of a pdf", Expect::AnyOf(vec![id("pdf")])),
+            case("extract tables from pdf files", Expect::Not(id("pdf"))),
+            case("short mails to colleagues", Expect::Nothing),
+            mails.clone(),
+        ];
+        let now = eval(&router(), &cases, EvalOptions::default()).unwrap();
+        let all: HashSet<String> = cases.iter().map(|case| case.query.clone()).collect();
+        let mut before = now.clone();
+        before.winners.retain(|one| one.query != mails.query);
+        before.winners.iter_mut().for_each(|one| one.won = None);
+        before.winners[0].won = Some(id("pdf"));
+        before.winners.push(Winner { query: "a former query".to_owned(), won: None });
+        let (changed, compared) = changed_winners(&now, &all, &before.into()).unwrap();
+        let changed: Vec<_> = changed.into_iter().map(|one| (one.query, one.to)).collect();
+        let to = |at: usize, won: &str| (cases[at].query.clone(), Some(id(won)));
+        assert_eq!(
+            changed,
+            [to(1, "pdf"), to(2, "mail")],
+            "out-of-scope queries and near misses have winners"
+        );
+        assert_eq!(
+            compared,
+            ComparedQueries { queries: 3, added: Some(1), removed: Some(1), not_comparable: 0 }
+        );
+    }
+
+    #[test]
+    fn baseline_of_an_earlier_version_compares_its_lost_queries_only() {
+        let id = SkillId::new;
+        let cases = [
+            case("send short mails", Expect::AnyOf(vec![id("pdf")])),
+            case("extract the tables of a pdf", Expect::AnyOf(vec![id("mail")])),
+        ];
+        let now = eval(&router(), &cases, EvalOptions::default()).unwrap();
+        let all: HashSet<String> = cases.iter().map(|case| case.query.clone()).collect();
+        let mut before = Baseline::from(now.clone());
+        (before.lost, before.winners) = (Some(vec![Lost { won: None, ..now.lost[0].clone() }]), None);
+        let (changed, compared) = changed_winners(&now, &all, &before).unwrap();
+        let changed: Vec<_> = changed.into_iter().map(|one| (one.query, one.from, one.to)).collect();
+        assert_eq!(changed, [(cases[0].query.clone(), None, Some(id("mail")))]);
+        let expected = ComparedQueries { queries: 1, not_comparable: 1, ..ComparedQueries::default() };
+        assert_eq!(compared, expected);
+        before.lost = None;
+        assert_eq!(changed_winners(&now, &all, &before), None);
     }
 
     #[test]

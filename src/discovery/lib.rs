@@ -72,8 +72,9 @@ pub use draft::{
 };
 pub use embedding::{Embedding, EmbeddingError};
 pub use eval::{
-    Baseline, ChangedQuery, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses,
-    OperatingPoint, Outcome, Regression, Rejected, changed_winners, eval, outcome, outcomes, regressions,
+    Baseline, ChangedQuery, ComparedQueries, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost,
+    NearMisses, OperatingPoint, Outcome, Regression, Rejected, Winner, changed_winners, eval, outcome,
+    outcomes, regressions,
 };
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};

@@ -278,6 +278,8 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 let finding = notes.add(&rules::BAD_YAML, None, at, message);
                 if is_tab {
                     "Indent with spaces: YAML does not allow tabs there.".clone_into(&mut finding.help);
+                } else if let Some(help) = error.help() {
+                    help.clone_into(&mut finding.help);
                 }
                 return Err(());
             };

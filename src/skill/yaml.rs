@@ -71,6 +71,17 @@ pub(super) struct YamlError {
     pub at: Range<usize>,
 }
 
+impl YamlError {
+    /// Returns what to do about it, if the help of the rule does not name the cause.
+    pub fn help(&self) -> Option<&'static str> {
+        let is_escape = self.message.contains("quoted scalar")
+            && (self.message.contains("escape") || self.message.contains("hexadecimal"));
+        is_escape.then_some(
+            "Use single quotes, or double each backslash (`\\\\`): in double quotes, a backslash starts an escape.",
+        )
+    }
+}
+
 /// Maximum nesting. Each level takes about 45 kB of stack in an unoptimized build, and threads have 2 MiB; public
 /// files nest seven levels deep.
 const MAX_DEPTH: usize = 32;
@@ -326,6 +337,15 @@ mod tests {
         let error = parse("name: a\ndescription: one: two\n").unwrap_err();
         assert!(error.at.start > 8, "{error:?}");
         assert!(!error.message.is_empty() && !error.message.contains("line"), "{error:?}");
+    }
+
+    #[test]
+    fn backslash_in_double_quotes_has_help() {
+        for value in [r#""C:\Users""#, r#""\d+""#, r#""\xzz""#, r#""\u12""#] {
+            let error = parse(&format!("name: a\ndescription: {value}\n")).unwrap_err();
+            assert!(error.help().is_some_and(|help| help.contains("single quotes")), "{error:?}");
+        }
+        assert_eq!(parse("a: b: c\n").unwrap_err().help(), None);
     }
 
     #[test]

@@ -1090,6 +1090,54 @@ async fn a_second_link_to_a_folder_is_listed_as_the_first() {
 }
 
 #[tokio::test]
+async fn skills_below_a_linked_folder_are_in_every_view_of_a_client_that_follows_the_link() {
+    let scene = Scene::new();
+    scene.skill("far/skills/alpha", "alpha", "Makes charts.");
+    scene.skill("far/skills/beta", "beta", "Makes tables.");
+    scene.write("far/skills/broken/SKILL.md", "A private line.\n");
+    fs::create_dir_all(scene.out.join("home/.claude/skills")).unwrap();
+    let link = scene.out.join("home/.claude/skills/team");
+    std::os::unix::fs::symlink(scene.out.join("far/skills"), &link).unwrap();
+    let core = scene.core("repo").await;
+    let view = core.client_view("opencode").await.unwrap();
+    let mut found: Vec<_> = view.foreign.iter().map(|one| one.location.clone()).collect();
+    found.sort();
+    assert_eq!(found, ["alpha", "beta", "broken"].map(|name| link.join(name).join("SKILL.md")));
+    for (skill, words) in [("alpha", 2), ("beta", 2)] {
+        let (_, column, cell, report) = views_of(&core, "opencode", skill).await;
+        assert_eq!(
+            (column.as_str(), cell.state, cell.words),
+            ("Complete", Visibility::Full, words),
+            "{skill}"
+        );
+        assert!(report.clients[0].passes(), "{:?}", report.clients);
+        assert_eq!(report.checks[0].result, CheckResult::Unknown);
+        let evidence = &report.checks[0].evidence;
+        assert!(evidence.contains("team, a symbolic link out of its root"), "{evidence}");
+    }
+    let (_, column, cell, report) = views_of(&core, "opencode", "broken").await;
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Unknown));
+    let (result, evidence, _) = check(&report, CheckKind::Parse);
+    assert_eq!(result, CheckResult::Unknown);
+    assert!(
+        evidence.starts_with("a link out of the folder to a file without readable frontmatter"),
+        "{evidence}"
+    );
+    assert!(
+        !format!("{view:?} {cell:?} {report:?}").contains("A private line"),
+        "no text behind a link is read"
+    );
+    // The link is not a skill itself.
+    let (state, column, cell, report) = views_of(&core, "opencode", "team").await;
+    assert!(state.contains("the skills in it are listed separately"), "{state}");
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::NotSearched));
+    assert_eq!(check(&report, CheckKind::Folder).0, CheckResult::Fail);
+    // Claude Code searches direct subfolders only.
+    let (_, column, cell, _) = views_of(&core, "claude-code", "team").await;
+    assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::NotSearched));
+}
+
+#[tokio::test]
 async fn folder_as_skill_file_is_reported() {
     let scene = Scene::new();
     scene.write("home/.claude/skills/dir/SKILL.md/notes.txt", "");

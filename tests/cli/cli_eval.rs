@@ -167,6 +167,41 @@ fn regression_fails_and_is_named() {
 }
 
 #[test]
+fn queries_added_and_removed_since_the_baseline_are_counted_apart() {
+    let home = Home::with_skills();
+    let golden = |queries: &[&str]| {
+        let queries: String =
+            queries.iter().map(|query| format!("- query: {query}\n  expect: none\n")).collect();
+        fs::write(home.skills().join("golden.yaml"), queries).unwrap();
+    };
+    golden(&["play the piano", "water the roses"]);
+    let before = home.run(&["eval", "--json"]).json();
+    assert_eq!(before["winners"].as_array().unwrap().len(), 2, "{before}");
+    let file = home.path().join("baseline.json");
+    fs::write(&file, before.to_string()).unwrap();
+    golden(&["play the piano", "ride a horse"]);
+    let with = |more: &[&str]| {
+        let args = ["eval", "--baseline", file.to_str().unwrap()];
+        home.run(&[&args[..], more].concat())
+    };
+    let counts = "1 query compared, 1 added, 1 removed";
+    for report in [&[][..], &["--report", "markdown"], &["--report", "github"]] {
+        let report = with(report).stdout;
+        assert!(report.contains(counts), "{report}");
+    }
+    let junit = with(&["--report", "junit"]).stdout;
+    assert!(junit.contains("<property name=\"added_queries\" value=\"1\"/>"), "{junit}");
+    let json = with(&["--json"]).json();
+    let expected = serde_json::json!({"queries": 1, "added": 1, "removed": 1, "not_comparable": 0});
+    assert_eq!((&json["compared"], json["changed"].as_array().map(Vec::len)), (&expected, Some(0)));
+    let mut earlier = before;
+    earlier.as_object_mut().unwrap().remove("winners");
+    fs::write(&file, earlier.to_string()).unwrap();
+    let text = with(&[]).stdout;
+    assert!(text.contains("0 queries compared; 2 queries not comparable: this baseline"), "{text}");
+}
+
+#[test]
 fn missing_golden_set_is_reported_with_help() {
     let home = Home::with_skills();
     let answer = home.run(&["eval"]);

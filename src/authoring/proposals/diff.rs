@@ -86,12 +86,9 @@ pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
             // A diff that was typed or created by a model often has different line endings than the file.
             let unix = source.replace("\r\n", "\n");
             let applied = apply_exactly(&unix, &diff.replace("\r\n", "\n"))?;
-            match (unix == source, unix.replace('\n', "\r\n") == source) {
-                (true, _) => applied,
-                (false, true) => applied.replace('\n', "\r\n"),
-                // A file with both kinds of line endings could not be restored exactly.
-                (false, false) => return exact,
-            }
+            let restored = with_line_endings(source, &unix, applied)?;
+            let Some(applied) = restored else { return exact };
+            applied
         }
         exact => exact?,
     };
@@ -100,6 +97,42 @@ pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
     }
     ensure_comparable(source, &applied)?;
     Ok(applied)
+}
+
+/// Returns a changed text with the line endings of `source`, of which `unix` is a copy without CR. An added line ends as
+/// the line before it.
+fn with_line_endings(source: &str, unix: &str, applied: String) -> Result<Option<String>, DiffError> {
+    if unix == source {
+        return Ok(Some(applied));
+    }
+    if unix == applied {
+        return Ok(Some(source.to_owned()));
+    }
+    ensure_comparable(unix, &applied)?;
+    let mut options = diffy::DiffOptions::new();
+    // One hunk with every line of both texts.
+    options.set_context_len(unix.lines().count());
+    let patch = options.create_patch(unix, &applied);
+    let mut lines = source.split_inclusive('\n');
+    let of = |line: &str| if line.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let mut end = source.split_inclusive('\n').next().map_or("\n", of);
+    let mut restored = String::with_capacity(source.len());
+    for line in patch.hunks().iter().flat_map(diffy::Hunk::lines) {
+        if let diffy::Line::Insert(text) = line {
+            let written = text.strip_suffix('\n');
+            restored.push_str(written.unwrap_or(text));
+            restored.push_str(written.map_or("", |_| end));
+            continue;
+        }
+        let Some(original) = lines.next() else { return Ok(None) };
+        if original.ends_with('\n') {
+            end = of(original);
+        }
+        if matches!(line, diffy::Line::Context(_)) {
+            restored.push_str(original);
+        }
+    }
+    Ok((restored.replace("\r\n", "\n") == applied).then_some(restored))
 }
 
 fn apply_exactly(source: &str, diff: &str) -> Result<String, DiffError> {
@@ -238,6 +271,24 @@ mod tests {
         assert_eq!(apply(&windows, DIFF).as_deref(), Ok(expected.as_str()));
         assert_eq!(apply(&windows, &DIFF.replace('\n', "\r\n")).as_deref(), Ok(expected.as_str()));
         assert_eq!(apply(FILE, &DIFF.replace('\n', "\r\n")), Ok(FILE.replace("Old.", "New.")));
+    }
+
+    #[test]
+    fn mixed_line_endings_are_preserved() {
+        let mixed = FILE.replace("name: a\n", "name: a\r\n").replace("Old.\n", "Old.\r\n");
+        let expected = mixed.replace("Old.", "New.");
+        for diff in [DIFF.to_owned(), DIFF.replace('\n', "\r\n")] {
+            assert_eq!(apply(&mixed, &diff).as_deref(), Ok(expected.as_str()));
+        }
+        let added =
+            "@@ -3,2 +3,3 @@\n description: Old.\n+license: MIT\n ---\n@@ -7,1 +8,2 @@\n Body\n+More\n";
+        let expected = mixed.replace("Old.\r\n", "Old.\r\nlicense: MIT\r\n") + "More\n";
+        assert_eq!(apply(&mixed, added).as_deref(), Ok(expected.as_str()));
+        assert_eq!(apply(&mixed, &DIFF.replace("New.", "Old.")), Err(DiffError::Unchanged));
+        let open = mixed.trim_end();
+        let more = "@@ -7,1 +7,2 @@\n-Body\n\\ No newline at end of file\n+Body\n+More\n";
+        let expected = format!("{mixed}More\n");
+        assert_eq!(apply(open, more).as_deref(), Ok(expected.as_str()));
     }
 
     #[test]

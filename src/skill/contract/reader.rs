@@ -37,7 +37,11 @@ impl<'a> Reader<'a> {
             }
             Err(error) => {
                 let message = format!("the file is not valid YAML: {}", error.message);
-                self.notes.add(&rules::BAD_YAML, None, error.at, message);
+                let help = error.help();
+                let finding = self.notes.add(&rules::BAD_YAML, None, error.at, message);
+                if let Some(help) = help {
+                    help.clone_into(&mut finding.help);
+                }
                 None
             }
         }
