@@ -84,6 +84,22 @@ impl<'de> Deserialize<'de> for OneOrMore {
     }
 }
 
+/// The criteria of a raw rule. A macro, because `deny_unknown_fields` excludes a flattened type for the shared fields.
+macro_rules! criteria {
+    ($raw:ident, $folder:expr, $home:expr) => {
+        Criteria {
+            id: $raw.id.0,
+            tag: $raw.tag.0,
+            domain: $raw.domain.0,
+            role: $raw.role.0,
+            effect: $raw.effect.0,
+            root: $raw.root.0.into_iter().map(|root| root_pattern(&root, $folder, $home)).collect(),
+            label: $raw.label.0,
+            except: $raw.except.0,
+        }
+    };
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawApprovals {
@@ -206,16 +222,7 @@ fn checked(
         (None, Effect::Prefer) => Some(USUAL_PREFERENCE),
         (None, _) => None,
     };
-    let criteria = Criteria {
-        id: written.id.0,
-        tag: written.tag.0,
-        domain: written.domain.0,
-        role: written.role.0,
-        effect: written.effect.0,
-        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
-        label: written.label.0,
-        except: written.except.0,
-    };
+    let criteria = criteria!(written, folder, home);
     if criteria.is_empty() {
         let allowed = "add a criterion; `id: \"*\"` matches all skills";
         return Err(wrong(file, at, format!("a rule of `{effect}` has no criterion"), allowed));
@@ -249,16 +256,7 @@ fn approval_rule(
             Some(after)
         }
     };
-    let criteria = Criteria {
-        id: written.id.0,
-        tag: written.tag.0,
-        domain: written.domain.0,
-        role: written.role.0,
-        effect: written.effect.0,
-        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
-        label: written.label.0,
-        except: written.except.0,
-    };
+    let criteria = criteria!(written, folder, home);
     Ok(ApprovalRule {
         criteria,
         need,
