@@ -35,6 +35,16 @@ fn ensure_few_breakdowns(request: &Request) -> Result<(), Error> {
 }
 
 pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = reading_operations();
+    operations.extend(visibility_operations());
+    operations.extend(description_operations());
+    operations.extend(rival_operations());
+    operations.extend(catalog_operations());
+    operations
+}
+
+/// Finds skills, and reads one.
+fn reading_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "skill.discover",
@@ -107,6 +117,12 @@ pub(super) fn operations() -> Vec<Operation> {
                 Ok(LineList { lines })
             },
         ),
+    ]
+}
+
+/// Explains what clients and the ranking show of skills.
+fn visibility_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.why",
             Route::post("/v1/skills/why"),
@@ -131,6 +147,12 @@ pub(super) fn operations() -> Vec<Operation> {
         .shared()
         .pages(VISIBILITY_PAGE)
         .tool(),
+    ]
+}
+
+/// Measures descriptions by requests and golden queries.
+fn description_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.draft",
             Route::post("/v1/skills/draft"),
@@ -180,6 +202,12 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .measures()
         .read_only(),
+    ]
+}
+
+/// Compares skills with each other.
+fn rival_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.rivals",
             Route::get("/v1/skills/{skill_id}/rivals"),
@@ -213,6 +241,12 @@ pub(super) fn operations() -> Vec<Operation> {
         .shared()
         .pages(TOOL_PAGE)
         .tool(),
+    ]
+}
+
+/// Checks and counts the catalog, and reads it as a client does.
+fn catalog_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.lint",
             Route::get("/v1/skills/lint"),
