@@ -59,7 +59,8 @@ fn reading_operations() -> Vec<Operation> {
                 let mut answer = core.discover(request).await?;
                 if answer.bodies_missing > 0 && core.connection() == Connection::Local {
                     let skills = answer.bodies_missing;
-                    answer.verdict.sentence += &format!("; the bodies of {skills} skills are still being read");
+                    answer.verdict.sentence +=
+                        &format!("; the bodies of {skills} skills are still being read");
                 }
                 Ok(answer)
             },
@@ -81,7 +82,9 @@ fn reading_operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
             "Returns a skill: metadata, source, findings, files.",
-            |context: CallContext, one: OneSkill| async move { context.service.core.describe(&one.skill_id).await },
+            |context: CallContext, one: OneSkill| async move {
+                context.service.core.describe(&one.skill_id).await
+            },
         )
         .aliases([Route::get("/v1/skills/{skill_id}")])
         .tool(),
@@ -315,7 +318,9 @@ fn catalog_operations() -> Vec<Operation> {
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
             "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
-            |context: CallContext, one: OneClient| async move { context.service.core.client_view(&one.client).await },
+            |context: CallContext, one: OneClient| async move {
+                context.service.core.client_view(&one.client).await
+            },
         ),
     ]
 }
