@@ -81,7 +81,7 @@ fn label(level: FitLevel) -> &'static str {
         FitLevel::Full => "full",
         FitLevel::Shortened => "shortened",
         FitLevel::NameOnly => "name only",
-        FitLevel::Manual => "manual",
+        FitLevel::Manual => "user-only",
         FitLevel::Off => "off",
     }
 }
