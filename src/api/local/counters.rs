@@ -128,13 +128,17 @@ impl Counter {
 
     pub(super) async fn report(&self) -> Result<MetricsReport, Error> {
         self.refresh_gauges().await;
-        self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+        self.metrics
+            .report()
+            .map_err(|e| Error::new(Code::InternalError, format!("cannot encode the metrics: {e}")))
     }
 
     /// Returns the metrics as text.
     pub(super) async fn text(&self) -> Result<String, Error> {
         self.refresh_gauges().await;
-        self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+        self.metrics
+            .text()
+            .map_err(|e| Error::new(Code::InternalError, format!("cannot encode the metrics: {e}")))
     }
 
     /// Returns what is loaded.
