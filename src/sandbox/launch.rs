@@ -328,7 +328,7 @@ async fn drain(
             stream.total += read as u64;
             stored
         };
-        lines.take(&buffer[..stored]);
+        lines.push(&buffer[..stored]);
         if stored < read {
             lines.finish(true);
         }

@@ -137,7 +137,7 @@ pub async fn execute(
         limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
         unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
         verify: Some(verify(means, job, &found)),
-        output: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
+        output: Some(OutputListener::new(move |channel, line| tap.push(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =
@@ -336,7 +336,7 @@ impl Log {
         (self.sink)(LogLine { stream: stream.to_owned(), text });
     }
 
-    fn take(&self, channel: Channel, line: &str) {
+    fn push(&self, channel: Channel, line: &str) {
         if channel == Channel::Stderr {
             return self.emit("stderr", line.to_owned());
         }
@@ -387,7 +387,7 @@ mod tests {
             let sink = Arc::clone(&seen);
             let log = Log::new(Arc::new(move |line: LogLine| sink.lock().unwrap().push(line.text)));
             for line in lines {
-                log.take(Channel::Stdout, line);
+                log.push(Channel::Stdout, line);
             }
             if failed {
                 log.release();
