@@ -154,10 +154,10 @@ impl Indexer {
     /// Fills the empty index from the cache; the outcome is kept for `doctor`.
     pub fn restore(&mut self) {
         let mut router = self.shared.router.write_locked();
-        let said = self.cache.restore(&mut router);
+        let cache_status = self.cache.restore(&mut router);
         self.restored = router.ids().cloned().collect();
         drop(router);
-        *self.shared.cache.locked() = said;
+        *self.shared.cache.locked() = cache_status;
     }
 
     /// Removes what the cache contained and the completed scan did not find.

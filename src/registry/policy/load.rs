@@ -148,16 +148,19 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
     let options = serde_saphyr::options! { strict_booleans: true };
     let written: Option<RawPolicy> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location().unwrap_or(Location::UNKNOWN);
-        let said = error.without_snippet().to_string();
-        let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
-        let (said, allowed) = match said.split_once(", expected one of ") {
-            Some((said, known)) => (said, format!("allowed: {known}")),
-            None if said.contains("duplicate") => (said, "each key is allowed once".to_owned()),
-            None if is_in_approvals(text, at.line()) => (said, APPROVALS.to_owned()),
-            None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
-            None => (said, KEYS.to_owned()),
+        let raw_message = error.without_snippet().to_string();
+        let raw_message =
+            raw_message.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let (raw_message, allowed) = match raw_message.split_once(", expected one of ") {
+            Some((raw_message, known)) => (raw_message, format!("allowed: {known}")),
+            None if raw_message.contains("duplicate") => (raw_message, "each key is allowed once".to_owned()),
+            None if is_in_approvals(text, at.line()) => (raw_message, APPROVALS.to_owned()),
+            None if raw_message.contains("missing") || at.line() <= 1 => {
+                (raw_message, format!("allowed: {EFFECTS}"))
+            }
+            None => (raw_message, KEYS.to_owned()),
         };
-        wrong(file, at, reword_error(said), allowed)
+        wrong(file, at, reword_error(raw_message), allowed)
     })?;
     let written = written.unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new("/"));
