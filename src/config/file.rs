@@ -237,8 +237,8 @@ fn message_of(error: &serde_saphyr::Error) -> String {
 }
 
 /// Returns the known key that is most similar to the unknown key in the parser's message.
-fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
-    let unknown = said.split_once("unknown field `")?.1.split('`').next()?;
+fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
+    let unknown = message.split_once("unknown field `")?.1.split('`').next()?;
     let names = known.split(", ").map(|name| name.trim_matches('`'));
     let scored = names.map(|name| (strsim::jaro_winkler(unknown, name), name));
     let (alike, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -249,7 +249,7 @@ fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
 const NEAR_KEY: f64 = 0.8;
 
 /// Rewrites the parser's message in the terms of the user interface.
-fn translate_message(said: &str) -> String {
+fn translate_message(message: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown value"),
@@ -260,7 +260,7 @@ fn translate_message(said: &str) -> String {
         ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
-    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// Creates an error at a position.

@@ -304,7 +304,7 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
 }
 
 /// Rewrites the parser's message in the terms of the user interface.
-fn reword_error(said: &str) -> String {
+fn reword_error(message: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("invalid floating point", "expected a number"),
         ("unknown field", "unknown key"),
@@ -314,7 +314,7 @@ fn reword_error(said: &str) -> String {
         ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
-    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// One value, or a list of values.

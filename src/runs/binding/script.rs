@@ -229,14 +229,14 @@ fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, 
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(excerpt(line.as_bytes()))
     };
-    let said = || match last_line() {
+    let stderr_note = || match last_line() {
         Some(line) => format!(": {line}"),
         None => ", and printed nothing to stderr".to_owned(),
     };
     match outcome.end {
         End::ExitCode(0) => {}
         End::ExitCode(code) => {
-            let failed = format!("{} exited with code {code}{}", job.target, said());
+            let failed = format!("{} exited with code {code}{}", job.target, stderr_note());
             let exit = ScriptExit { code, stderr_line: last_line() };
             return Err(BindingFailure { exit: Some(exit), ..BindingFailure::answer(failed) });
         }
@@ -245,7 +245,7 @@ fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, 
                 "{} was killed by signal {signal}, which may indicate an exceeded memory, CPU time or \
                     file size limit{}",
                 job.target,
-                said()
+                stderr_note()
             )));
         }
     }
