@@ -62,7 +62,7 @@ pub enum FitLevel {
     Shortened,
     /// The name.
     NameOnly,
-    /// Nothing: users call the skill.
+    /// Nothing: the skill is user-only.
     Manual,
     /// Nothing: the client does not load the skill.
     Off,

@@ -106,7 +106,7 @@ pub(crate) fn output_within(
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         scope.spawn(move || sender.send(read_at_most(stdout, max_bytes)));
-        let said = scope.spawn(|| read_at_most(stderr, MAX_ERROR_BYTES));
+        let error_output = scope.spawn(|| read_at_most(stderr, MAX_ERROR_BYTES));
         let read = match receiver.recv_timeout(max_duration) {
             Ok(Ok(Some(bytes))) => Ok(bytes),
             Ok(Ok(None)) => Err(format!("the output has more than {} MiB", max_bytes >> 20)),
@@ -120,9 +120,9 @@ pub(crate) fn output_within(
         let status = child.wait().map_err(|error| git_error(what, &error))?;
         let bytes = read.map_err(|why| git_error(what, &why))?;
         if !status.success() {
-            let said = said.join().ok().and_then(Result::ok).flatten().unwrap_or_default();
-            let said = String::from_utf8_lossy(&said);
-            return Err(git_error(what, &said.lines().next().unwrap_or("failed").trim()));
+            let error_output = error_output.join().ok().and_then(Result::ok).flatten().unwrap_or_default();
+            let error_output = String::from_utf8_lossy(&error_output);
+            return Err(git_error(what, &error_output.lines().next().unwrap_or("failed").trim()));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     })

@@ -131,7 +131,7 @@ pub use run_types::{
     DecisionPreview, ExecutionOptions, LaunchRequest, Launched, NewArtifact, ResumeMode, RunCommand,
     RunDetail, StepState, StepView, StoredArtifact, TargetChoice,
 };
-pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};
+pub use scaffold::{Scaffold, ScaffoldResult, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};
 pub use service_types::{
     AuditFilter, AuditPurged, AuditReport, CallerView, CapabilityRequest, Counting, GovernanceFilter,

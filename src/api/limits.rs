@@ -104,7 +104,7 @@ impl Limiter {
             *share = WindowLease { started_ms, ..WindowLease::default() };
         }
         if share.left == 0 && !share.used_up {
-            self.take(principal, &mut share).await;
+            self.refill(principal, &mut share).await;
         }
         let allowed = share.left > 0;
         share.left = share.left.saturating_sub(1);
@@ -130,7 +130,7 @@ impl Limiter {
         Arc::clone(shares.entry(principal.to_owned()).or_default())
     }
 
-    async fn take(&self, principal: &str, share: &mut WindowLease) {
+    async fn refill(&self, principal: &str, share: &mut WindowLease) {
         let (batch, limit) = (self.limit.batch(), self.limit.requests);
         match self.counts.allowance(principal, share.started_ms, batch, limit).await {
             Ok(allowance) => {

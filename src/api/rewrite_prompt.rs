@@ -21,78 +21,123 @@ pub fn prompt(
     outcomes: &[Outcome],
     shown: &[DraftShown],
 ) -> String {
-    let own = |case: &Case| matches!(&case.expect, Expect::AnyOf(ids) if ids.contains(&document.id));
-    let (mut missed, mut winning, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-    let mut neighbors: BTreeMap<&SkillId, usize> = BTreeMap::new();
-    let usable = cases.iter().zip(outcomes).filter(|(case, _)| !is_held_out(&case.query));
-    for (case, outcome) in usable {
-        let wins = outcome.first.as_ref() == Some(&document.id);
-        if own(case) {
-            if outcome.rank == Some(1) {
-                winning.push(case.query.as_str());
-            } else {
-                missed.push((case.query.as_str(), outcome.first.as_ref()));
-                if let Some(winner) = &outcome.first {
-                    *neighbors.entry(winner).or_default() += 1;
+    let queries = Queries::of(&document.id, cases, outcomes);
+    let mut out = introduction(document);
+    let first = |id: Option<&SkillId>| id.map_or_else(|| "nothing".to_owned(), |id| format!("`{id}`"));
+    let missed =
+        queries.missed.iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(*winner)));
+    list(&mut out, "Requests that must select this skill, but do not:", missed.collect());
+    let wrong = queries.wrong.iter().map(|(query, owner)| match owner {
+        Some(owner) => format!("“{query}” (belongs to `{owner}`)"),
+        None => format!("“{query}” (no skill fits)"),
+    });
+    list(&mut out, "Requests that select this skill, but must not:", wrong.collect());
+    let winning = queries.winning.iter().map(|query| format!("“{query}”"));
+    list(&mut out, "Requests that must keep selecting it:", winning.collect());
+    let neighbors = neighbors(router, queries.neighbors);
+    list(&mut out, "Neighboring skills, which keep their scope:", neighbors);
+    let title = "Clients that shorten the description (put the most important words first):";
+    list(&mut out, title, limits(shown));
+    out += "\nRules:\n\n\
+        - One paragraph of at most 1,024 characters; shorter is better.\n\
+        - State what the skill does and when to use it with words that users write.\n\
+        - Where the skill is confused with a neighbor, state with “Not for …” what belongs to the neighbor.\n\
+        - Do not promise anything that the skill does not do, and do not list the requests above.\n\n\
+        Answer with the new description only.\n";
+    out
+}
+
+/// The queries that a draft wins or loses, and the skills with which it is confused.
+#[derive(Default)]
+struct Queries<'a> {
+    winning: Vec<&'a str>,
+    /// Each with the skill that wins it.
+    missed: Vec<(&'a str, Option<&'a SkillId>)>,
+    /// Each with the skill that must win it, if any.
+    wrong: Vec<(&'a str, Option<&'a SkillId>)>,
+    /// The number of queries by skill.
+    neighbors: BTreeMap<&'a SkillId, usize>,
+}
+
+impl<'a> Queries<'a> {
+    fn of(id: &SkillId, cases: &'a [Case], outcomes: &'a [Outcome]) -> Self {
+        let mut queries = Self::default();
+        let usable = cases.iter().zip(outcomes).filter(|(case, _)| !is_held_out(&case.query));
+        for (case, outcome) in usable {
+            let query = case.query.as_str();
+            let wins = outcome.first.as_ref() == Some(id);
+            let neighbor = match &case.expect {
+                Expect::AnyOf(ids) if ids.contains(id) => {
+                    if outcome.rank == Some(1) {
+                        queries.winning.push(query);
+                        continue;
+                    }
+                    queries.missed.push((query, outcome.first.as_ref()));
+                    outcome.first.as_ref()
                 }
-            }
-        } else if wins && !outcome.is_expected(&case.expect) {
-            let owner = match &case.expect {
-                Expect::AnyOf(ids) => ids.first(),
+                expect if wins && !outcome.is_expected(expect) => {
+                    let owner = match expect {
+                        Expect::AnyOf(ids) => ids.first(),
+                        _ => None,
+                    };
+                    queries.wrong.push((query, owner));
+                    owner
+                }
                 _ => None,
             };
-            wrong.push((case.query.as_str(), owner));
-            if let Some(owner) = owner {
-                *neighbors.entry(owner).or_default() += 1;
+            if let Some(neighbor) = neighbor {
+                *queries.neighbors.entry(neighbor).or_default() += 1;
             }
         }
+        queries
     }
+}
+
+fn introduction(document: &Document) -> String {
     let mut out = format!(
         "Rewrite the description of the skill `{}`. A router and the models of several clients select the skill by this \
          text alone.\n\nCurrent description ({} characters):\n\n> {}\n",
         document.id,
         document.description.chars().count(),
-        document.description.split_whitespace().collect::<Vec<_>>().join(" ")
+        on_one_line(&document.description)
     );
     if let Some(text) = document.when_to_use.as_deref().filter(|text| !text.trim().is_empty()) {
         let _ = writeln!(
             out,
             "\nClaude Code appends the field `when_to_use` ({} characters), which stays unchanged:\n\n> {}",
             text.chars().count(),
-            text.split_whitespace().collect::<Vec<_>>().join(" ")
+            on_one_line(text)
         );
     }
-    let mut list = |title: &str, lines: Vec<String>| {
-        if lines.is_empty() {
-            return;
-        }
-        let _ = writeln!(out, "\n{title}\n");
-        let count = lines.len();
-        for line in lines.into_iter().take(MAX_QUERIES) {
-            let _ = writeln!(out, "- {line}");
-        }
-        if count > MAX_QUERIES {
-            let _ = writeln!(out, "- and {} more", count - MAX_QUERIES);
-        }
-    };
-    let first = |id: Option<&SkillId>| id.map_or_else(|| "nothing".to_owned(), |id| format!("`{id}`"));
-    let missed =
-        missed.into_iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(winner)));
-    list("Requests that must select this skill, but do not:", missed.collect());
-    let wrong = wrong.into_iter().map(|(query, owner)| match owner {
-        Some(owner) => format!("“{query}” (belongs to `{owner}`)"),
-        None => format!("“{query}” (no skill fits)"),
-    });
-    list("Requests that select this skill, but must not:", wrong.collect());
-    list(
-        "Requests that must keep selecting it:",
-        winning.into_iter().map(|query| format!("“{query}”")).collect(),
-    );
-    let mut neighbors: Vec<(&SkillId, usize)> = neighbors.into_iter().collect();
+    out
+}
+
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Appends a section, unless it is empty.
+fn list(out: &mut String, title: &str, lines: Vec<String>) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}\n");
+    let count = lines.len();
+    for line in lines.into_iter().take(MAX_QUERIES) {
+        let _ = writeln!(out, "- {line}");
+    }
+    if count > MAX_QUERIES {
+        let _ = writeln!(out, "- and {} more", count - MAX_QUERIES);
+    }
+}
+
+/// Describes the skills with which the draft is confused most often.
+fn neighbors(router: &Router, counts: BTreeMap<&SkillId, usize>) -> Vec<String> {
+    let mut neighbors: Vec<(&SkillId, usize)> = counts.into_iter().collect();
     neighbors.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let described = neighbors.into_iter().take(MAX_NEIGHBORS).filter_map(|(id, _)| {
         let (description, exclusions) = router.exclusion_clauses(id)?;
-        let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = on_one_line(&description);
         let exclusions = if exclusions.is_empty() {
             String::new()
         } else {
@@ -100,7 +145,11 @@ pub fn prompt(
         };
         Some(format!("`{id}`: {text}{exclusions}"))
     });
-    list("Neighboring skills, which keep their scope:", described.collect());
+    described.collect()
+}
+
+/// Describes the clients that do not show the complete description.
+fn limits(shown: &[DraftShown]) -> Vec<String> {
     let is_known =
         |shown: &&DraftShown| !shown.dropped.as_deref().is_some_and(|why| why.starts_with("unknown"));
     let limits = shown.iter().filter(|shown| shown.characters < shown.of).filter(is_known);
@@ -111,14 +160,7 @@ pub fn prompt(
             format!("{} shows the first {characters} of {} characters", shown.name, shown.of)
         }
     });
-    list("Clients that shorten the description (put the most important words first):", limits.collect());
-    out += "\nRules:\n\n\
-        - One paragraph of at most 1,024 characters; shorter is better.\n\
-        - State what the skill does and when to use it with words that users write.\n\
-        - Where the skill is confused with a neighbor, state with “Not for …” what belongs to the neighbor.\n\
-        - Do not promise anything that the skill does not do, and do not list the requests above.\n\n\
-        Answer with the new description only.\n";
-    out
+    limits.collect()
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub enum Visibility {
     Cut,
     /// The name.
     NameOnly,
-    /// Nothing: users call the skill.
+    /// Nothing: the skill is user-only.
     Manual,
     /// Nothing: the client's settings turn it off.
     Off,
@@ -90,7 +90,7 @@ impl Visibility {
             Self::OtherText => "other text",
             Self::Cut => "truncated",
             Self::NameOnly => "name only",
-            Self::Manual => "manual",
+            Self::Manual => "user-only",
             Self::Off => "off",
             Self::Dropped => "dropped",
             Self::Shadowed => "shadowed",

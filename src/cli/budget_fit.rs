@@ -81,7 +81,7 @@ fn label(level: FitLevel) -> &'static str {
         FitLevel::Full => "full",
         FitLevel::Shortened => "shortened",
         FitLevel::NameOnly => "name only",
-        FitLevel::Manual => "manual",
+        FitLevel::Manual => "user-only",
         FitLevel::Off => "off",
     }
 }
@@ -89,15 +89,15 @@ fn label(level: FitLevel) -> &'static str {
 fn render(fit: &BudgetFit, plain: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     if !fit.fits {
-        let said = "no change makes every list fit without losing a golden query";
-        let _ = writeln!(out, "{}\n", TextStyle::Bad.paint(said, look.color));
+        let note = "no change makes every list fit without losing a golden query";
+        let _ = writeln!(out, "{}\n", TextStyle::Bad.paint(note, look.color));
     }
     for one in &fit.clients {
         client(&mut out, one, fit.fits, plain, look);
     }
     if !fit.fits {
-        let said = "The closest change found is not shown; --json contains it.";
-        let _ = writeln!(out, "{}", TextStyle::Muted.paint(said, look.color));
+        let note = "The closest change found is not shown; --json contains it.";
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.color));
     } else if !fit.descriptions.is_empty() {
         let head = inflected(fit.descriptions.len(), "description changes", "descriptions change");
         let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.color));

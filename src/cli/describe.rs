@@ -93,7 +93,7 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Terminal
 
 fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>, unicode: bool) -> Vec<(&'static str, String)> {
     let summary = &detail.summary;
-    let said = |field: &str, value: String| {
+    let with_origin = |field: &str, value: String| {
         if summary.inferred.iter().any(|name| name == field) { format!("{value} (inferred)") } else { value }
     };
     let targets: Vec<String> = summary.attach_targets.iter().map(ToString::to_string).collect();
@@ -116,13 +116,13 @@ fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>, unicode: bool) -> V
         ("location", summary.location.display().to_string()),
         ("root", summary.root.clone()),
         ("shadowed by", summary.shadowed_by.as_ref().map_or_else(String::new, |by| by.display().to_string())),
-        ("role", said("role", summary.role.to_string())),
-        ("invocation", said("invocation", summary.invocation.to_string())),
+        ("role", with_origin("role", summary.role.to_string())),
+        ("invocation", with_origin("invocation", summary.invocation.to_string())),
         ("attach to", targets.join(", ")),
-        ("effect", said("effect_mode", summary.effect_mode.to_string())),
-        ("status", said("status", summary.status.as_str().to_owned())),
-        ("kind", said("kind", summary.kind.to_string())),
-        ("domain", summary.domain.clone().map_or_else(String::new, |domain| said("domain", domain))),
+        ("effect", with_origin("effect_mode", summary.effect_mode.to_string())),
+        ("status", with_origin("status", summary.status.as_str().to_owned())),
+        ("kind", with_origin("kind", summary.kind.to_string())),
+        ("domain", summary.domain.clone().map_or_else(String::new, |domain| with_origin("domain", domain))),
         ("tags", summary.tags.join(", ")),
         ("requires", detail.skill.requires.join(", ")),
         ("license", properties.license.clone().unwrap_or_default()),

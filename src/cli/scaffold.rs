@@ -9,7 +9,7 @@ use super::args::{ScaffoldArgs, ScriptWord};
 use super::failure::{Exit, Failure};
 use super::finding;
 use super::output::{TerminalCaps, TextStyle, counted};
-use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
+use skills_api::{Scaffold, ScaffoldResult, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Exit, Failure> {
@@ -175,7 +175,7 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
     }
 }
 
-fn render(made: &Scaffolded, look: TerminalCaps) -> String {
+fn render(made: &ScaffoldResult, look: TerminalCaps) -> String {
     let mut out = String::new();
     let folder = safe_text::line(&made.folder.display().to_string()).into_owned();
     let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("created", look.color));

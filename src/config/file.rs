@@ -203,23 +203,23 @@ const SYNTAX_ADVICE: &str = "close brackets and quotes, and quote values that co
 fn value_error(file: &Path, text: &str, error: &serde_saphyr::Error) -> ConfigError {
     let at = error.location().unwrap_or(Location::UNKNOWN);
     let key = key_at(text, at.line());
-    let said = message_of(error);
+    let raw_message = message_of(error);
     if let Some((found, expected)) =
-        said.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "))
+        raw_message.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "))
         && let Some(key) = key
     {
         let message = format!("`{key}` has an invalid value: {found}");
         return wrong(place(file, at), message, format!("expected {expected}"));
     }
-    let (said, known) = match said.split_once(", expected one of ") {
-        Some((said, known)) => (said, Some(known)),
-        None => (said.as_str(), key.and_then(allowed)),
+    let (raw_message, known) = match raw_message.split_once(", expected one of ") {
+        Some((raw_message, known)) => (raw_message, Some(known)),
+        None => (raw_message.as_str(), key.and_then(allowed)),
     };
-    let advice = match known.and_then(|known| near_key(said, known)) {
+    let advice = match known.and_then(|known| near_key(raw_message, known)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
     };
-    let mut message = translate_message(said);
+    let mut message = translate_message(raw_message);
     if let Some(key) = key.filter(|_| message.starts_with("expected ")) {
         message = match known {
             Some(_) => format!("`{key}` has an invalid value"),
@@ -237,8 +237,8 @@ fn message_of(error: &serde_saphyr::Error) -> String {
 }
 
 /// Returns the known key that is most similar to the unknown key in the parser's message.
-fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
-    let unknown = said.split_once("unknown field `")?.1.split('`').next()?;
+fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
+    let unknown = message.split_once("unknown field `")?.1.split('`').next()?;
     let names = known.split(", ").map(|name| name.trim_matches('`'));
     let scored = names.map(|name| (strsim::jaro_winkler(unknown, name), name));
     let (alike, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -249,7 +249,7 @@ fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
 const NEAR_KEY: f64 = 0.8;
 
 /// Rewrites the parser's message in the terms of the user interface.
-fn translate_message(said: &str) -> String {
+fn translate_message(message: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown value"),
@@ -260,7 +260,7 @@ fn translate_message(said: &str) -> String {
         ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
-    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// Creates an error at a position.

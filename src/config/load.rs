@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use serde_saphyr::{Location, Spanned};
+
 use super::file::{
-    Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, parse_yaml, place, syntax_error, without_entry,
-    without_key, wrong,
+    Layer, MAX_LIMIT, MatcherLayer, ScriptsLayer, allowed, parse, parse_yaml, place, syntax_error,
+    without_entry, without_key, wrong,
 };
+use super::runs::RunsLayer;
+use super::services::ServiceLayer;
+use super::values::{WrittenKeys, WrittenRoot};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, LocationInFile, MatcherSettings, Notify, RankPolicy,
     Retention, RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
@@ -331,221 +336,195 @@ impl Config {
         std::iter::once(own).chain(project.map(|file| (file, false))).collect()
     }
 
-    fn apply(&mut self, layer: Layer, file: &Path, own: bool) -> Result<(), ConfigError> {
-        let folder = file.parent().unwrap_or(&self.cwd);
-        let mut roots = Vec::new();
-        for root in layer.roots.unwrap_or_default() {
-            if root.value.path.trim().is_empty() {
-                let at = place(file, root.referenced);
-                return Err(wrong(
-                    at,
-                    "an empty path",
-                    "allowed: a folder, absolute, with `~`, or relative to this file",
-                ));
-            }
-            let path = expand(&root.value.path, folder, &self.dirs.home);
-            let label = root.value.label;
-            let (label, project_label) = if own { (label, None) } else { (None, label) };
-            roots.push(RootChoice { path, label, project_label });
-        }
-        self.roots.splice(0..0, roots);
+    fn apply(&mut self, layer: Layer, path: &Path, own: bool) -> Result<(), ConfigError> {
+        let file = LayerFile { path, folder: path.parent().unwrap_or(Path::new("/")), own };
+        self.apply_roots(layer.roots.unwrap_or_default(), file)?;
         set(&mut self.watch, layer.watch);
         set(&mut self.glyphs, layer.glyphs);
         set(&mut self.policy, layer.policy);
         set(&mut self.with_body, layer.with_body);
-        self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
-        if let Some(links) = layer.links {
-            set(&mut self.links.exact, links.exact);
-            set(&mut self.links.lexical, links.lexical);
-            set(&mut self.links.typo, links.typo);
-            set(&mut self.links.presence, links.presence);
-            set(&mut self.links.task, links.task);
-            set(&mut self.links.semantic, links.semantic);
-        }
-        if let Some(theme) = layer.theme {
-            self.places.insert("theme".to_owned(), place(file, theme.referenced));
-            self.theme = Some(theme.value);
-        }
-        if let Some(client) = layer.client {
-            let at = place(file, client.referenced);
-            if client::profile(&client.value).is_none() {
-                return Err(wrong(at, format!("unknown client profile `{}`", client.value), known_clients()));
-            }
-            self.places.insert("client".to_owned(), at);
-            self.client = Some(client.value);
-        }
-        if let Some(trust) = layer.trust {
-            if !own {
-                let message = "`trust` in a project's file would let a repository trust itself";
-                return Err(own_only(file, trust.referenced, message));
-            }
-            for path in trust.value {
-                if path.value.trim().is_empty() {
-                    let allowed = "allowed: a folder, absolute, with `~`, or relative to this file";
-                    return Err(wrong(place(file, path.referenced), "an empty path", allowed));
-                }
-                self.trust.push(expand(&path.value, folder, &self.dirs.home));
-            }
-        }
-        if let Some(policy) = layer.policy_file {
-            if !own {
-                let message = "`policy_file` in a project's file would let a repository loosen your policy";
-                return Err(own_only(file, policy.referenced, message));
-            }
-            self.places.insert("policy_file".to_owned(), place(file, policy.referenced));
-            self.policy_file = Some(expand(&policy.value, folder, &self.dirs.home));
-        }
-        if let Some(editor) = layer.editor {
-            if !own {
-                let message =
-                    "`editor` in a project's file would let a repository choose what runs on your machine";
-                return Err(own_only(file, editor.referenced, message));
-            }
-            self.editor = Some(editor.value);
-        }
-        if let Some(conformance) = layer.conformance {
-            if !own && conformance.value < self.conformance {
-                let message = "a lower `conformance` in a project's file would let a repository weaken the checks of outputs";
-                return Err(own_only(file, conformance.referenced, message));
-            }
-            self.conformance = conformance.value;
-        }
-        if let Some(audit) = layer.audit {
-            if !own {
-                let message = "`audit` in a project's file would let a repository disable your audit log";
-                return Err(own_only(file, audit.referenced, message));
-            }
-            self.audit = audit.value;
-        }
-        if let Some(workers) = layer.workers {
-            if !own && self.workers.is_some_and(|most| workers.value > most) {
-                let message = "more `workers` in a project's file would let a repository exceed your limit";
-                return Err(own_only(file, workers.referenced, message));
-            }
-            self.workers = Some(workers.value);
-        }
-        if let Some(scripts) = layer.scripts {
-            if !own {
-                let message = "`scripts` in a project's file would let a repository choose how much of your disk it fills";
-                return Err(own_only(file, scripts.referenced, message));
-            }
-            self.places.insert("scripts".to_owned(), place(file, scripts.referenced));
-            let ScriptsLayer { disk_mb, files, work_dir } = scripts.value;
-            self.scripts.disk = disk_mb.map(|disk| disk.value << 20).or(self.scripts.disk);
-            self.scripts.files = files.map(|files| files.value).or(self.scripts.files);
-            if let Some(work_dir) = work_dir {
-                if work_dir.value.trim().is_empty() {
-                    let allowed = "allowed: a folder, absolute, with `~`, or relative to this file";
-                    return Err(wrong(place(file, work_dir.referenced), "an empty path", allowed));
-                }
-                self.scripts.work_dir = Some(expand(&work_dir.value, folder, &self.dirs.home));
-            }
-        }
-        if let Some(notify) = layer.notify {
-            if !own {
-                let message =
-                    "`notify` in a project's file would let a repository send messages about your runs";
-                return Err(own_only(file, notify.referenced, message));
-            }
-            self.places.insert("notify".to_owned(), place(file, notify.referenced));
-            self.notify.apply(notify, file)?;
-        }
-        if let Some(runs) = layer.runs {
-            let at = runs.expires_in.as_ref().map(|written| written.referenced);
-            let own_limit = self.runs.expires_in.filter(|_| !own);
-            self.runs.apply(runs, file)?;
-            if let (Some(at), Some(limit)) = (at, own_limit)
-                && self.runs.expires_in.is_some_and(|expires_in| expires_in > limit)
-            {
-                let message = "a longer `runs.expires_in` in a project's file would let a repository extend your deadline for approvals";
-                return Err(own_only(file, at, message));
-            }
-        }
-        if let Some(retention) = layer.retention {
-            if !own {
-                let message = "`retention` in a project's file would let a repository delete your runs";
-                return Err(own_only(file, retention.referenced, message));
-            }
-            self.retention.apply(&retention.value, file)?;
-        }
         set(&mut self.reduced_motion, layer.reduced_motion);
         set(&mut self.line_mode, layer.line_mode);
         set(&mut self.terminal.hyperlinks, layer.hyperlinks);
         set(&mut self.terminal.progress, layer.progress);
-        if let Some(connect) = layer.connect {
-            if !own {
-                let message =
-                    "`connect` in a project's file would let a repository choose the service that you use";
-                return Err(own_only(file, connect.referenced, message));
+        self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
+        self.apply_matchers(layer.links.unwrap_or_default());
+        if let Some(theme) = layer.theme {
+            self.places.insert("theme".to_owned(), file.place(theme.referenced));
+            self.theme = Some(theme.value);
+        }
+        if let Some(client) = layer.client {
+            self.apply_client(client, file)?;
+        }
+        if let Some(trust) = layer.trust {
+            file.ensure_own(trust.referenced, "`trust`", "trust itself")?;
+            for path in trust.value {
+                self.trust.push(file.resolve(&path, &self.dirs.home)?);
             }
-            self.places.insert("connect".to_owned(), place(file, connect.referenced));
+        }
+        if let Some(policy) = layer.policy_file {
+            file.ensure_own(policy.referenced, "`policy_file`", "loosen your policy")?;
+            self.places.insert("policy_file".to_owned(), file.place(policy.referenced));
+            self.policy_file = Some(expand(&policy.value, file.folder, &self.dirs.home));
+        }
+        if let Some(editor) = layer.editor {
+            file.ensure_own(editor.referenced, "`editor`", "choose what runs on your machine")?;
+            self.editor = Some(editor.value);
+        }
+        if let Some(conformance) = layer.conformance {
+            if conformance.value < self.conformance {
+                file.ensure_own(
+                    conformance.referenced,
+                    "a lower `conformance`",
+                    "weaken the checks of outputs",
+                )?;
+            }
+            self.conformance = conformance.value;
+        }
+        if let Some(audit) = layer.audit {
+            file.ensure_own(audit.referenced, "`audit`", "disable your audit log")?;
+            self.audit = audit.value;
+        }
+        if let Some(workers) = layer.workers {
+            if self.workers.is_some_and(|most| workers.value > most) {
+                file.ensure_own(workers.referenced, "more `workers`", "exceed your limit")?;
+            }
+            self.workers = Some(workers.value);
+        }
+        if let Some(scripts) = layer.scripts {
+            self.apply_scripts(scripts, file)?;
+        }
+        if let Some(notify) = layer.notify {
+            file.ensure_own(notify.referenced, "`notify`", "send messages about your runs")?;
+            self.places.insert("notify".to_owned(), file.place(notify.referenced));
+            self.notify.apply(notify, path)?;
+        }
+        if let Some(runs) = layer.runs {
+            self.apply_runs(runs, file)?;
+        }
+        if let Some(retention) = layer.retention {
+            file.ensure_own(retention.referenced, "`retention`", "delete your runs")?;
+            self.retention.apply(&retention.value, path)?;
+        }
+        if let Some(connect) = layer.connect {
+            file.ensure_own(connect.referenced, "`connect`", "choose the service that you use")?;
+            self.places.insert("connect".to_owned(), file.place(connect.referenced));
             self.connect = Some(connect.value).filter(|address| !address.trim().is_empty());
         }
         if let Some(key) = layer.api_key_file {
-            if !own {
-                let message =
-                    "`api_key_file` in a project's file would let a repository choose a file to send";
-                return Err(own_only(file, key.referenced, message));
-            }
-            self.places.insert("api_key_file".to_owned(), place(file, key.referenced));
-            self.api_key_file = Some(expand(&key.value, folder, &self.dirs.home));
+            file.ensure_own(key.referenced, "`api_key_file`", "choose a file to send")?;
+            self.places.insert("api_key_file".to_owned(), file.place(key.referenced));
+            self.api_key_file = Some(expand(&key.value, file.folder, &self.dirs.home));
         }
         if let Some(store) = layer.store {
-            if !own {
-                let message =
-                    "`store` in a project's file would let a repository choose where your runs are recorded";
-                return Err(own_only(file, store.referenced, message));
-            }
-            self.places.insert("store".to_owned(), place(file, store.referenced));
-            self.store = Some(store_place(&store.value, folder, &self.dirs.home));
+            file.ensure_own(store.referenced, "`store`", "choose where your runs are recorded")?;
+            self.places.insert("store".to_owned(), file.place(store.referenced));
+            self.store = Some(store_place(&store.value, file.folder, &self.dirs.home));
         }
         if let Some(mode) = layer.store_mode {
-            if !own {
-                let message =
-                    "`store_mode` in a project's file would let a repository open your store to others";
-                return Err(own_only(file, mode.referenced, message));
-            }
-            self.store_mode = match mode.value.trim_start_matches("0o").trim_start_matches('0') {
-                "600" => 0o600,
-                "640" => 0o640,
-                "660" => 0o660,
-                _ => {
-                    let message = format!("`store_mode` is `{}`", mode.value);
-                    let allowed = format!("allowed: {}", allowed("store_mode").unwrap_or_default());
-                    return Err(wrong(place(file, mode.referenced), message, allowed));
-                }
-            };
+            file.ensure_own(mode.referenced, "`store_mode`", "open your store to others")?;
+            self.store_mode = store_mode(&mode, file)?;
         }
-        for (id, service) in layer.services.unwrap_or_default() {
-            let at = place(file, service.referenced);
-            if !own {
-                let message =
-                    "`services` in a project's file would let a repository choose what runs on your machine";
-                return Err(wrong(at, message, OWN_ONLY));
-            }
-            let endpoint = services::endpoint(&id, service, file, &self.dirs.home)?;
-            self.places.insert(format!("services.{id}"), at);
+        self.apply_bindings(layer.services.unwrap_or_default(), layer.bindings.unwrap_or_default(), file)?;
+        self.apply_keys(layer.keys.unwrap_or_default(), file)
+    }
+
+    fn apply_roots(
+        &mut self,
+        roots: Vec<Spanned<WrittenRoot>>,
+        file: LayerFile<'_>,
+    ) -> Result<(), ConfigError> {
+        let mut choices = Vec::new();
+        for root in roots {
+            let path = file.resolve_at(&root.value.path, root.referenced, &self.dirs.home)?;
+            let label = root.value.label;
+            let (label, project_label) = if file.own { (label, None) } else { (None, label) };
+            choices.push(RootChoice { path, label, project_label });
+        }
+        self.roots.splice(0..0, choices);
+        Ok(())
+    }
+
+    fn apply_matchers(&mut self, matchers: MatcherLayer) {
+        set(&mut self.links.exact, matchers.exact);
+        set(&mut self.links.lexical, matchers.lexical);
+        set(&mut self.links.typo, matchers.typo);
+        set(&mut self.links.presence, matchers.presence);
+        set(&mut self.links.task, matchers.task);
+        set(&mut self.links.semantic, matchers.semantic);
+    }
+
+    fn apply_client(&mut self, client: Spanned<String>, file: LayerFile<'_>) -> Result<(), ConfigError> {
+        let at = file.place(client.referenced);
+        if client::profile(&client.value).is_none() {
+            return Err(wrong(at, format!("unknown client profile `{}`", client.value), known_clients()));
+        }
+        self.places.insert("client".to_owned(), at);
+        self.client = Some(client.value);
+        Ok(())
+    }
+
+    fn apply_scripts(
+        &mut self,
+        scripts: Spanned<ScriptsLayer>,
+        file: LayerFile<'_>,
+    ) -> Result<(), ConfigError> {
+        file.ensure_own(scripts.referenced, "`scripts`", "choose how much of your disk it fills")?;
+        self.places.insert("scripts".to_owned(), file.place(scripts.referenced));
+        let ScriptsLayer { disk_mb, files, work_dir } = scripts.value;
+        self.scripts.disk = disk_mb.map(|disk| disk.value << 20).or(self.scripts.disk);
+        self.scripts.files = files.map(|files| files.value).or(self.scripts.files);
+        if let Some(work_dir) = work_dir {
+            self.scripts.work_dir = Some(file.resolve(&work_dir, &self.dirs.home)?);
+        }
+        Ok(())
+    }
+
+    fn apply_runs(&mut self, runs: RunsLayer, file: LayerFile<'_>) -> Result<(), ConfigError> {
+        let at = runs.expires_in.as_ref().map(|written| written.referenced);
+        let limit = self.runs.expires_in;
+        self.runs.apply(runs, file.path)?;
+        if let (Some(at), Some(limit)) = (at, limit)
+            && self.runs.expires_in.is_some_and(|expires_in| expires_in > limit)
+        {
+            file.ensure_own(at, "a longer `runs.expires_in`", "extend your deadline for approvals")?;
+        }
+        Ok(())
+    }
+
+    fn apply_bindings(
+        &mut self,
+        services: BTreeMap<String, Spanned<ServiceLayer>>,
+        bindings: BTreeMap<String, Spanned<String>>,
+        file: LayerFile<'_>,
+    ) -> Result<(), ConfigError> {
+        for (id, service) in services {
+            let at = service.referenced;
+            file.ensure_own(at, "`services`", "choose what runs on your machine")?;
+            let endpoint = services::endpoint(&id, service, file.path, &self.dirs.home)?;
+            self.places.insert(format!("services.{id}"), file.place(at));
             self.services.insert(id, endpoint);
         }
-        for (capability, binding) in layer.bindings.unwrap_or_default() {
-            let at = place(file, binding.referenced);
-            if !own {
-                let message =
-                    "`bindings` in a project's file would let a repository choose where your data goes";
-                return Err(wrong(at, message, OWN_ONLY));
-            }
-            self.places.insert(format!("bindings.{capability}"), at);
+        for (capability, binding) in bindings {
+            file.ensure_own(binding.referenced, "`bindings`", "choose where your data goes")?;
+            self.places.insert(format!("bindings.{capability}"), file.place(binding.referenced));
             self.bindings.insert(capability, binding.value);
         }
-        for (context, actions) in layer.keys.unwrap_or_default() {
+        Ok(())
+    }
+
+    fn apply_keys(
+        &mut self,
+        contexts: BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>,
+        file: LayerFile<'_>,
+    ) -> Result<(), ConfigError> {
+        for (context, actions) in contexts {
             for (action, keys) in actions {
-                if !own && !may_bind(&context, &action) {
-                    let message = format!(
-                        "`keys.{context}.{action}` in a project's file would let a repository choose the keys that act"
-                    );
-                    return Err(own_only(file, keys.referenced, &message));
+                let name = format!("keys.{context}.{action}");
+                if !may_bind(&context, &action) {
+                    file.ensure_own(keys.referenced, &format!("`{name}`"), "choose the keys that act")?;
                 }
-                self.places.insert(format!("keys.{context}.{action}"), place(file, keys.referenced));
+                self.places.insert(name, file.place(keys.referenced));
                 self.keys.entry(context.clone()).or_default().insert(action, keys.value.0);
             }
         }
@@ -616,6 +595,58 @@ impl Config {
         let file = arguments.api_key_file.as_ref();
         let file = file.map(|file| expand(&file.to_string_lossy(), &self.cwd, &self.dirs.home));
         self.api_key_file = file.or(self.api_key_file.take());
+    }
+}
+
+/// The settings file of a layer.
+#[derive(Clone, Copy)]
+struct LayerFile<'a> {
+    path: &'a Path,
+    /// The folder that relative paths refer to.
+    folder: &'a Path,
+    /// Whether it is the user's own file, not a project's.
+    own: bool,
+}
+
+impl LayerFile<'_> {
+    fn place(self, at: Location) -> LocationInFile {
+        place(self.path, at)
+    }
+
+    /// Rejects a key that is only allowed in the user's own file, with what it `would` let a repository do.
+    fn ensure_own(self, at: Location, key: &str, would: &str) -> Result<(), ConfigError> {
+        if self.own {
+            return Ok(());
+        }
+        let message = format!("{key} in a project's file would let a repository {would}");
+        Err(wrong(self.place(at), message, OWN_ONLY))
+    }
+
+    fn resolve(self, path: &Spanned<String>, home: &Path) -> Result<PathBuf, ConfigError> {
+        self.resolve_at(&path.value, path.referenced, home)
+    }
+
+    /// Resolves a path, which must not be empty.
+    fn resolve_at(self, path: &str, at: Location, home: &Path) -> Result<PathBuf, ConfigError> {
+        if path.trim().is_empty() {
+            let allowed = "allowed: a folder, absolute, with `~`, or relative to this file";
+            return Err(wrong(self.place(at), "an empty path", allowed));
+        }
+        Ok(expand(path, self.folder, home))
+    }
+}
+
+/// Parses the permissions of the store's files.
+fn store_mode(mode: &Spanned<String>, file: LayerFile<'_>) -> Result<u32, ConfigError> {
+    match mode.value.trim_start_matches("0o").trim_start_matches('0') {
+        "600" => Ok(0o600),
+        "640" => Ok(0o640),
+        "660" => Ok(0o660),
+        _ => {
+            let message = format!("`store_mode` is `{}`", mode.value);
+            let allowed = format!("allowed: {}", allowed("store_mode").unwrap_or_default());
+            Err(wrong(file.place(mode.referenced), message, allowed))
+        }
     }
 }
 
@@ -736,11 +767,6 @@ const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 
 /// What to do with a key that is only allowed in the user's own file.
 const OWN_ONLY: &str = "only allowed in your own config.yaml";
-
-/// Creates the error for a key that is only allowed in the user's own file.
-fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {
-    wrong(place(file, at), message, OWN_ONLY)
-}
 
 fn known_clients() -> String {
     let ids: Vec<_> = client::profiles().iter().map(|profile| profile.id.as_str()).collect();

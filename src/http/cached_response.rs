@@ -13,7 +13,7 @@ use skills_api::{Error, SingleFlight};
 
 /// A response body and its entity tag (RFC 9110, section 8.8.3).
 #[derive(Debug, Clone)]
-pub(super) struct Tagged {
+pub(super) struct TaggedBody {
     text: Bytes,
     tag: HeaderValue,
 }
@@ -21,7 +21,7 @@ pub(super) struct Tagged {
 /// A result that several callers share, and its response for those who may see all of it.
 #[derive(Debug)]
 pub(super) struct SharedResult {
-    pub all: Tagged,
+    pub all: TaggedBody,
     /// Set if other callers may not see all of it.
     pub restricted: Option<SerializedResult>,
 }
@@ -29,7 +29,7 @@ pub(super) struct SharedResult {
 /// Responses in progress, by request.
 pub(super) type Answers = SingleFlight<Result<Arc<SharedResult>, Error>>;
 
-impl Tagged {
+impl TaggedBody {
     pub fn new(text: Vec<u8>) -> Self {
         // A weak tag, because the same response may be sent with and without compression.
         let tag = format!("W/\"{}\"", skills_base::hex::encode(&Sha256::digest(&text)));
@@ -73,12 +73,12 @@ mod tests {
         if let Some(known) = known {
             headers.insert(header::IF_NONE_MATCH, known.parse().unwrap());
         }
-        Tagged::new(text.into()).answer(&headers).status()
+        TaggedBody::new(text.into()).answer(&headers).status()
     }
 
     #[test]
     fn unchanged_response_is_not_sent_again() {
-        let tag = Tagged::new("{}".into()).tag.to_str().unwrap().to_owned();
+        let tag = TaggedBody::new("{}".into()).tag.to_str().unwrap().to_owned();
         let strong = tag.trim_start_matches("W/").to_owned();
         for known in [tag.clone(), strong.clone(), format!("\"x\" , {tag}"), "*".to_owned()] {
             assert_eq!(status("{}", Some(&known)), StatusCode::NOT_MODIFIED, "{known}");

@@ -14,7 +14,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 
 use super::app::App;
-use super::cached_response::{SharedResult, Tagged};
+use super::cached_response::{SharedResult, TaggedBody};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
@@ -175,7 +175,7 @@ async fn looked(
             // Hashing a large text blocks a thread.
             let tagging = move || {
                 let restricted = written.may_hold_details().then(|| written.clone());
-                Arc::new(SharedResult { all: Tagged::new(written.json), restricted })
+                Arc::new(SharedResult { all: TaggedBody::new(written.json), restricted })
             };
             tokio::task::spawn_blocking(tagging).await.map_err(|_| broken())
         };
@@ -186,7 +186,7 @@ async fn looked(
         .await
         .map_err(ErrorResponse::of_operation)?;
     let disclosed = answer.restricted.as_ref().map(|written| written.disclosed(&caller)).transpose()?;
-    Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), Tagged::new).answer(headers))
+    Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), TaggedBody::new).answer(headers))
 }
 
 fn location_header(run: &RunId) -> String {

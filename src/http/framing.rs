@@ -66,14 +66,14 @@ impl Framing {
                     self.read_head(head, rest)
                 }
                 ParsePosition::Body(left) => {
-                    let taken = take(left, rest);
+                    let taken = consume(left, rest);
                     if *left == 0 {
                         self.place = ParsePosition::default();
                     }
                     taken
                 }
                 ParsePosition::Chunk(left) => {
-                    let taken = take(left, rest);
+                    let taken = consume(left, rest);
                     if *left == 0 {
                         self.place = ParsePosition::ChunkSize(Vec::new());
                     }
@@ -153,7 +153,7 @@ impl ParsePosition {
 }
 
 /// Consumes the received bytes of a part.
-fn take(left: &mut u64, bytes: &[u8]) -> usize {
+fn consume(left: &mut u64, bytes: &[u8]) -> usize {
     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
     *left -= taken as u64;
     taken

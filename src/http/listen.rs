@@ -289,7 +289,7 @@ impl Listener for Acceptor {
         // Small responses must not wait for more data; if the peer is gone, the first read fails.
         let _ = stream.set_nodelay(true);
         self.accepted += 1;
-        let seat = ConnectionSlot::take(self.accepted, from, &self.connections, place);
+        let seat = ConnectionSlot::new(self.accepted, from, &self.connections, place);
         (Line::new(stream, self.patience, seat), address)
     }
 
@@ -307,7 +307,7 @@ struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    fn take(
+    fn new(
         number: u64,
         from: String,
         connections: &Arc<Connections>,

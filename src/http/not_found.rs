@@ -54,11 +54,11 @@ pub(super) async fn shaped(request: Request, next: Next) -> Response {
         return response;
     }
     let (parts, body) = response.into_parts();
-    let said = to_bytes(body, MAX_REPEATED_BYTES).await.unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let said = match said.trim() {
+    let text = to_bytes(body, MAX_REPEATED_BYTES).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let text = match text.trim() {
         "" => status.canonical_reason().unwrap_or("it was refused"),
-        said => said,
+        text => text,
     };
     let code = match status {
         StatusCode::UNAUTHORIZED => Code::Unauthorized,
@@ -72,7 +72,7 @@ pub(super) async fn shaped(request: Request, next: Next) -> Response {
         status if status.is_client_error() => Code::InvalidRequest,
         _ => Code::InternalError,
     };
-    let mut refusal = ErrorResponse::new(code, said).status(status);
+    let mut refusal = ErrorResponse::new(code, text).status(status);
     let headers = [header::ALLOW, header::CONNECTION, header::WWW_AUTHENTICATE];
     for name in headers {
         if let Some(value) = parts.headers.get(&name).and_then(|value| value.to_str().ok()) {

@@ -58,21 +58,9 @@ pub async fn read(request: Request, next: Next) -> Response {
             }
         }
     };
-    // An unread body would close the connection, even that of a DELETE.
-    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) if too_large(&error) => {
-            let message = format!("the body has more than {MAX_BODY_BYTES} bytes (2 MiB)");
-            return closing(refused(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &Value::Null, &message));
-        }
-        Ok(Err(error)) => {
-            let message = format!("cannot read the body: {error}");
-            return closing(refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &Value::Null, &message));
-        }
-        Err(_) => {
-            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
-            return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
-        }
+    let bytes = match read_body(body).await {
+        Ok(bytes) => bytes,
+        Err(response) => return response,
     };
     if !is_message {
         return next.run(Request::from_parts(parts, Body::from(bytes))).await;
@@ -93,57 +81,77 @@ pub async fn read(request: Request, next: Next) -> Response {
     } else {
         reading()
     };
+    let request = Request::from_parts(parts, Body::from(bytes));
     match method {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
-        Ok(method) => {
-            let mut request = Request::from_parts(parts, Body::from(bytes));
-            let Some(method) = method else { return next.run(request).await };
-            // A tool call may take as long as a run.
-            let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
-            let is_stream = method.name == LISTEN;
-            // A call of a session continues when its caller disconnects.
-            let continues = !is_stream && request.headers().contains_key(SESSION);
-            let (is_call, keeps_body) = (method.name != "initialize", is_large && method.keeps_body);
-            request.extensions_mut().insert(method);
-            let large = LargeResult::default();
-            request.extensions_mut().insert(large.clone());
-            let closed = Closed::default();
-            request.extensions_mut().insert(closed.clone());
-            if !is_answered {
-                return next.run(request).await;
-            }
-            let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
-            let permits = async {
-                let wait_permit = if keeps_body { large_wait_permit(&caller).await? } else { None };
-                let permit = if is_stream {
-                    stream_permit(&caller).await?
-                } else {
-                    response_permit(&caller, waits).await?
-                };
-                Ok::<_, Error>((wait_permit, permit))
-            };
-            match permits.await {
-                Ok((wait_permit, permit)) => {
-                    let permit = permit.map(Arc::new);
-                    let body = if keeps_body { wait_permit } else { body_permit }.map(Arc::new);
-                    if is_call {
-                        request
-                            .extensions_mut()
-                            .insert(CallPermits { _response: permit.clone(), _body: body });
-                    }
-                    let closed = continues.then_some(closed);
-                    let answering =
-                        async move { hold_until_sent(next.run(request).await, permit, large, closed) };
-                    if !continues {
-                        return answering.await;
-                    }
-                    // In a separate task: the protocol would keep a call that is only partly passed on.
-                    tokio::spawn(answering.in_current_span()).await.unwrap_or_else(|error| broken(&error))
-                }
-                Err(error) => busy(&error),
-            }
-        }
+        Ok(None) => next.run(request).await,
+        Ok(Some(method)) => pass_on(request, method, body_permit, next).await,
     }
+}
+
+/// Reads a body in full.
+///
+/// # Errors
+/// Returns the response to a body that is too large, does not arrive in time, or cannot be read.
+async fn read_body(body: Body) -> Result<Bytes, Response> {
+    // An unread body would close the connection, even that of a DELETE.
+    let (status, code, message) = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
+        .await
+    {
+        Ok(Ok(bytes)) => return Ok(bytes),
+        Ok(Err(error)) if too_large(&error) => {
+            let message = format!("the body has more than {MAX_BODY_BYTES} bytes (2 MiB)");
+            (StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, message)
+        }
+        Ok(Err(error)) => (StatusCode::BAD_REQUEST, PARSE_ERROR, format!("cannot read the body: {error}")),
+        Err(_) => {
+            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
+            (StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, message)
+        }
+    };
+    Err(closing(refused(status, code, &Value::Null, &message)))
+}
+
+/// Passes a message on, a request with the permits that it holds until its response is sent. `body_permit` is that of a
+/// large body.
+async fn pass_on(mut request: Request, method: Method, body_permit: Option<Permit>, next: Next) -> Response {
+    // A tool call may take as long as a run.
+    let (is_answered, waits) = (method.id.is_some(), method.name == "tools/call");
+    let is_stream = method.name == LISTEN;
+    // A call of a session continues when its caller disconnects.
+    let continues = !is_stream && request.headers().contains_key(SESSION);
+    let (is_call, keeps_body) = (method.name != "initialize", body_permit.is_some() && method.keeps_body);
+    let (large, closed) = (LargeResult::default(), Closed::default());
+    let extensions = request.extensions_mut();
+    extensions.insert(method);
+    extensions.insert(large.clone());
+    extensions.insert(closed.clone());
+    if !is_answered {
+        return next.run(request).await;
+    }
+    let caller = request.extensions().get::<Caller>().cloned().unwrap_or_else(Caller::anyone);
+    let permits = async {
+        let wait_permit = if keeps_body { large_wait_permit(&caller).await? } else { None };
+        let permit =
+            if is_stream { stream_permit(&caller).await? } else { response_permit(&caller, waits).await? };
+        Ok::<_, Error>((wait_permit, permit))
+    };
+    let (wait_permit, permit) = match permits.await {
+        Ok(permits) => permits,
+        Err(error) => return busy(&error),
+    };
+    let permit = permit.map(Arc::new);
+    let body = if keeps_body { wait_permit } else { body_permit }.map(Arc::new);
+    if is_call {
+        request.extensions_mut().insert(CallPermits { _response: permit.clone(), _body: body });
+    }
+    let closed = continues.then_some(closed);
+    let answering = async move { hold_until_sent(next.run(request).await, permit, large, closed) };
+    if !continues {
+        return answering.await;
+    }
+    // In a separate task: the protocol would keep a call that is only partly passed on.
+    tokio::spawn(answering.in_current_span()).await.unwrap_or_else(|error| broken(&error))
 }
 
 /// The permits of a call, in the extensions of its request, which the protocol keeps until the call ends: a call of a

@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for InspectedReader<R> {
         let this = &mut *self;
         let read = ready!(Pin::new(&mut this.inner).poll_read(cx, buffer));
         for &byte in buffer.filled().get(before..).unwrap_or_default() {
-            this.line.take(byte);
+            this.line.push(byte);
             if byte == b'\n' {
                 let line = std::mem::take(&mut this.line);
                 if line.bytes > this.max_line_bytes {
@@ -71,7 +71,7 @@ struct Line {
 }
 
 impl Line {
-    fn take(&mut self, byte: u8) {
+    fn push(&mut self, byte: u8) {
         self.bytes += 1;
         let is_member = self.depth == 1;
         if self.in_string {
@@ -130,7 +130,7 @@ mod tests {
 
     fn request(text: &str) -> Option<RequestId> {
         let mut line = Line::default();
-        text.bytes().for_each(|byte| line.take(byte));
+        text.bytes().for_each(|byte| line.push(byte));
         line.request()
     }
 

@@ -56,7 +56,7 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
     };
     let catalog = core.catalog().await.map_err(|error| failed(&error))?;
     let skill = catalog.by_id(&request.name).filter(|skill| is_offered(skill)).ok_or_else(|| {
-        let message = format!("user-invocable skill `{}` not found", request.name);
+        let message = format!("prompt `{}` not found", request.name);
         wrong(Error::new(Code::NotFound, message))
     })?;
     let detail = core.describe(skill.id.as_str()).await.map_err(|error| failed(&error))?;

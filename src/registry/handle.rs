@@ -152,8 +152,8 @@ impl Registry {
 
     /// Returns the path of the warm-start cache, and its status at the start: `used`, `rebuilt: …`, `off`.
     pub fn cache(&self) -> (PathBuf, String) {
-        let said = self.shared.cache.read_locked().clone();
-        (self.cache_file.clone(), said)
+        let status = self.shared.cache.read_locked().clone();
+        (self.cache_file.clone(), status)
     }
 
     /// Returns the number of files parsed since the start; those taken from the cache do not count.

@@ -469,7 +469,7 @@ fn public(
     let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);
     let about_call =
         matches!(kind, FailureKind::InvalidAnswer | FailureKind::InvalidInputs | FailureKind::Timeout);
-    let said = match failure.status {
+    let problem = match failure.status {
         _ if is_local && about_call => failure.message.replace(&means.target(offered), "its script"),
         Some(status) => format!("{} ({status})", kind.sentence()),
         None => kind.sentence().to_owned(),
@@ -482,6 +482,6 @@ fn public(
             stderr_line: exit.stderr_line.map(|line| line.replace(&means.target(offered), "its script")),
             ..exit
         }),
-        message: format!("`{capability}`: {said}"),
+        message: format!("`{capability}`: {problem}"),
     }
 }

@@ -41,10 +41,10 @@ impl LogQueue {
     pub fn sink(&self, step: &str) -> LogSink {
         let logs = self.clone();
         let step: Arc<str> = step.into();
-        Arc::new(move |line| logs.take(&step, line))
+        Arc::new(move |line| logs.push(&step, line))
     }
 
-    fn take(&self, step: &Arc<str>, line: LogLine) {
+    fn push(&self, step: &Arc<str>, line: LogLine) {
         let mut gathered = self.lock();
         let before = gathered.bytes.get(step).copied().unwrap_or(0);
         if before > LOG_BYTES {

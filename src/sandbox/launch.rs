@@ -114,8 +114,8 @@ pub async fn run_isolated(
         ScriptEnd::Exited(code) => End::ExitCode(code),
         ScriptEnd::Signaled(signal) => End::Signal(signal),
         ScriptEnd::NotStarted(why) => {
-            let said = stderr.text().trim().to_owned();
-            let why = if said.is_empty() { why } else { format!("{why}: {said}") };
+            let error_output = stderr.text().trim().to_owned();
+            let why = if error_output.is_empty() { why } else { format!("{why}: {error_output}") };
             return Err(SandboxError::NotStarted { why });
         }
     };
@@ -328,7 +328,7 @@ async fn drain(
             stream.total += read as u64;
             stored
         };
-        lines.take(&buffer[..stored]);
+        lines.push(&buffer[..stored]);
         if stored < read {
             lines.finish(true);
         }

@@ -49,7 +49,7 @@ impl LineBuffer {
     }
 
     /// Processes the next bytes.
-    pub fn take(&mut self, mut bytes: &[u8]) {
+    pub fn push(&mut self, mut bytes: &[u8]) {
         if self.listener.is_none() {
             return;
         }
@@ -102,10 +102,10 @@ mod tests {
         let sink = Arc::clone(&seen);
         let listener = OutputListener::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
         let mut lines = LineBuffer::new(Some(listener), Channel::Stdout);
-        lines.take(b"a");
-        lines.take(b"b\r\n\nc\n");
-        lines.take(&[b'x'; MAX_LINE + 1]);
-        lines.take(b"yy\nrest");
+        lines.push(b"a");
+        lines.push(b"b\r\n\nc\n");
+        lines.push(&[b'x'; MAX_LINE + 1]);
+        lines.push(b"yy\nrest");
         lines.finish(true);
         let seen = seen.lock().unwrap();
         assert_eq!(seen[..3], ["ab", "", "c"]);

@@ -7,7 +7,7 @@ use super::{repair, yaml};
 
 /// A repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixed {
+pub struct FixResult {
     /// The complete file.
     pub bytes: Vec<u8>,
     /// Codes of the repairs, in the order of the table of rules.
@@ -16,7 +16,7 @@ pub struct Fixed {
 
 /// Repairs a `SKILL.md`: byte order mark, line endings, blank lines before the frontmatter, missing fences, quotes.
 /// Returns `None` if no repair is needed, or the file is not UTF-8. The repair is idempotent.
-pub fn fix(bytes: &[u8]) -> Option<Fixed> {
+pub fn fix(bytes: &[u8]) -> Option<FixResult> {
     let mut text = std::str::from_utf8(bytes).ok()?.to_owned();
     let mut applied = Vec::new();
     let without_mark = text.trim_start_matches('\u{feff}').len();
@@ -67,7 +67,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
         }
     }
     applied.sort_by_key(|code| rules::ALL.iter().position(|rule| rule.code == *code));
-    (!applied.is_empty()).then(|| Fixed { bytes: text.into_bytes(), applied })
+    (!applied.is_empty()).then(|| FixResult { bytes: text.into_bytes(), applied })
 }
 
 fn line_feeds(text: &str) -> String {

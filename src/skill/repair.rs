@@ -15,13 +15,13 @@ pub(super) struct Repaired {
     /// The YAML with quotes.
     pub text: String,
     /// The quoted values, in text order.
-    pub quoted: Vec<Quoted>,
+    pub quoted: Vec<QuotedValue>,
     /// Offsets of inserted bytes in the text before the repair, ascending.
     inserted: Vec<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Quoted {
+pub(super) struct QuotedValue {
     pub key: String,
     /// The value in the text before the repair.
     pub value: Range<usize>,
@@ -52,7 +52,7 @@ struct Block<'a> {
 
 /// Quotes the values of the entries that are invalid on their own, if `wanted` accepts them. Returns `None` if there
 /// are none.
-pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
+pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&QuotedValue) -> bool) -> Option<Repaired> {
     let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
@@ -238,7 +238,7 @@ fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
 }
 
 /// Determines how to quote a block's value; returns `None` if it is already quoted or a block scalar.
-fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quoted> {
+fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<QuotedValue> {
     let value = slice(text, block.value.clone());
     if value.starts_with(['"', '\'', '|', '>']) {
         return None;
@@ -256,11 +256,11 @@ fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quo
         value.starts_with(['!', '&']) || value.starts_with(['[', '{', '*']) && !TEXTS.contains(&block.key);
     let sure = !value.contains(" #") && swallowed.is_none() && !is_structure;
     let (key, value) = (block.key.to_owned(), block.value.clone());
-    Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })
+    Some(QuotedValue { key, value, defect, colon: !reserved, sure, swallowed })
 }
 
 /// Inserts quotes: double quotes if nothing inside needs an escape, otherwise single quotes with `'` doubled.
-fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
+fn put_in(text: &str, quoted: Vec<QuotedValue>) -> Repaired {
     let mut inserted = Vec::new();
     let mut out = String::with_capacity(text.len() + 16);
     let mut copied = 0;

@@ -35,7 +35,7 @@ pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use query_terms::{TermEffect, quoted_value, with_term, without_each_field};
 pub use sessions::{SessionHead, SessionRow, SessionUsage, Sessions};
 pub use sqlite::{
-    OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
+    OpenOptions, OpenedStore, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
 };
 pub use summary::{failure_kind, failure_summary};
 pub use types::{

@@ -11,15 +11,16 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::{AppEvent, ReceivedEvents, Refreshed};
-use super::golden_requests::{GoldenPaneResponse, GoldenPlace, own_queries};
+use super::golden_requests::{GoldenPaneRequest, GoldenPaneResponse, GoldenPlace, own_queries};
 use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
+use super::run_requests::RunRequest;
 use super::why_report;
 use super::widgets::render::render;
 use crate::widgets::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, LocalFiles, NewDescription,
-    SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, save_description,
-    visibility, why,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, DraftRequest, Error, LocalFiles, NewDescription,
+    SavedDescription, SharedClient, SharedSessionClient, ShownFile, VisibilityRequest, WhyRequest,
+    save_description, visibility, why,
 };
 use skills_config::Invocation;
 use skills_skill::{Digest, SkillId, parse};
@@ -195,7 +196,7 @@ impl Calls {
     /// Executes a pane's effect. Effects that the application handles itself are ignored.
     pub fn run(&mut self, pane: PaneId, effect: Effect) {
         let client = Arc::clone(&self.client);
-        let answer = move |message| vec![AppEvent::Answer(pane, message)];
+        let answer = move |message| answer(pane, message);
         match effect {
             Effect::Discover { request, generation } => {
                 let task = self.spawn("discover", async move {
@@ -248,29 +249,7 @@ impl Calls {
                     }
                 });
             }
-            Effect::Why(request) => {
-                let pending = why_report::pending(&request);
-                let under_way = self.spawn("why", async move {
-                    let reading = match why(&*client, &request).await {
-                        Ok(report) => {
-                            // A file that cannot be parsed has no entry in the catalog, and thus no draft.
-                            let detail = client.describe(report.skill_id.as_str()).await.ok();
-                            why_report::reading(
-                                pending,
-                                &report,
-                                detail.as_ref().map(|detail| &*detail.skill),
-                            )
-                        }
-                        Err(error) => why_report::failed(pending, &error.message),
-                    };
-                    vec![AppEvent::Read(Box::new(reading))]
-                });
-                // A newer report replaces the one in progress.
-                if let Some(older) = self.checking.replace(under_way.clone()) {
-                    older.abort();
-                }
-                self.report_if_slow("the checks of the skill", under_way);
-            }
+            Effect::Why(request) => self.check_skill(request),
             Effect::Rivals(id) => {
                 self.spawn("rivals", async move {
                     let rivals = client.rivals(id.as_str()).await.map(Arc::new);
@@ -283,44 +262,16 @@ impl Calls {
                     answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
                 });
             }
-            Effect::Visibility(skill) => {
-                let request = VisibilityRequest {
-                    skill: skill.as_ref().map(ToString::to_string),
-                    ..VisibilityRequest::default()
-                };
-                let under_way = self.spawn("visibility", async move {
-                    let report = visibility(&*client, &request).await.map(Arc::new);
-                    answer(Message::Visibility(skill, report))
-                });
-                self.report_if_slow("the lists of the clients", under_way);
-            }
+            Effect::Visibility(skill) => self.read_visibility(pane, skill),
             Effect::CompareSkills(a, b) => {
                 let task = self.spawn("compare_skills", async move {
                     let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
                     answer(Message::Pair(a, b, pair))
                 });
                 // A newer comparison replaces the one in progress.
-                if let Some(older) = self.comparing.replace(task) {
-                    older.abort();
-                }
+                replace(&mut self.comparing, task);
             }
-            Effect::Draft { mut request, generation } => {
-                let place = self.golden.clone();
-                let task = self.spawn("draft", async move {
-                    if request.measure != DraftMeasure::Request {
-                        match own_queries(&*client, place.as_ref()).await {
-                            Ok(queries) => request.queries = queries,
-                            Err(error) => return answer(Message::Draft(generation, Err(error))),
-                        }
-                    }
-                    let report = client.draft(request).await.map(Arc::new);
-                    answer(Message::Draft(generation, report))
-                });
-                // A newer text replaces the one being measured.
-                if let Some(older) = self.drafting.replace(task) {
-                    older.abort();
-                }
-            }
+            Effect::Draft { request, generation } => self.measure_draft(pane, request, generation),
             Effect::WriteDescription { skill_id, shown, texts, earlier } => {
                 self.spawn("write_description", async move {
                     let written = write_description(&*client, &skill_id, shown, texts, earlier).await;
@@ -334,39 +285,8 @@ impl Calls {
                 });
             }
             Effect::Render(job) => self.render(pane, job),
-            Effect::Run(request) => {
-                let awaited = request.awaited();
-                let called = Arc::clone(&self.invocation);
-                let local_files = self.local_files.clone();
-                let under_way = self.spawn(request.name(), async move {
-                    answer(Message::Run(request.send(client, local_files).await.completed(&called)))
-                });
-                if let Some(what) = awaited {
-                    self.report_if_slow(what, under_way);
-                }
-            }
-            Effect::Golden(request) => {
-                let place = self.golden.clone();
-                self.spawn(request.name(), async move {
-                    let answered = request.execute(&*client, place).await;
-                    let mut news = Vec::new();
-                    match &answered {
-                        GoldenPaneResponse::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
-                        GoldenPaneResponse::Edited(Err(error))
-                        | GoldenPaneResponse::Baselines(Err(error)) => {
-                            news.push(failure_event("the golden set was not changed", error));
-                        }
-                        _ => {}
-                    }
-                    let message = Message::Golden(answered);
-                    // A query added from another pane must reach the golden pane too.
-                    news.push(match &message {
-                        Message::Golden(GoldenPaneResponse::Edited(_)) => AppEvent::All(message),
-                        _ => AppEvent::Answer(pane, message),
-                    });
-                    news
-                });
-            }
+            Effect::Run(request) => self.send_run_request(pane, request),
+            Effect::Golden(request) => self.send_golden_request(pane, request),
             Effect::Proposals(request) => {
                 self.spawn(
                     request.name(),
@@ -395,6 +315,91 @@ impl Calls {
             | Effect::AddGolden(_)
             | Effect::Keep(..) => {}
         }
+    }
+
+    /// Checks why a skill is selected or not; a newer report replaces the one in progress.
+    fn check_skill(&mut self, request: WhyRequest) {
+        let client = Arc::clone(&self.client);
+        let pending = why_report::pending(&request);
+        let under_way = self.spawn("why", async move {
+            let reading = match why(&*client, &request).await {
+                Ok(report) => {
+                    // A file that cannot be parsed has no entry in the catalog, and thus no draft.
+                    let detail = client.describe(report.skill_id.as_str()).await.ok();
+                    why_report::reading(pending, &report, detail.as_ref().map(|detail| &*detail.skill))
+                }
+                Err(error) => why_report::failed(pending, &error.message),
+            };
+            vec![AppEvent::Read(Box::new(reading))]
+        });
+        replace(&mut self.checking, under_way.clone());
+        self.report_if_slow("the checks of the skill", under_way);
+    }
+
+    fn read_visibility(&self, pane: PaneId, skill: Option<SkillId>) {
+        let client = Arc::clone(&self.client);
+        let request = VisibilityRequest {
+            skill: skill.as_ref().map(ToString::to_string),
+            ..VisibilityRequest::default()
+        };
+        let under_way = self.spawn("visibility", async move {
+            let report = visibility(&*client, &request).await.map(Arc::new);
+            answer(pane, Message::Visibility(skill, report))
+        });
+        self.report_if_slow("the lists of the clients", under_way);
+    }
+
+    /// Measures a draft with the user's golden queries, if they count; a newer text replaces the one being measured.
+    fn measure_draft(&mut self, pane: PaneId, mut request: DraftRequest, generation: u64) {
+        let client = Arc::clone(&self.client);
+        let place = self.golden.clone();
+        let task = self.spawn("draft", async move {
+            if request.measure != DraftMeasure::Request {
+                match own_queries(&*client, place.as_ref()).await {
+                    Ok(queries) => request.queries = queries,
+                    Err(error) => return answer(pane, Message::Draft(generation, Err(error))),
+                }
+            }
+            let report = client.draft(request).await.map(Arc::new);
+            answer(pane, Message::Draft(generation, report))
+        });
+        replace(&mut self.drafting, task);
+    }
+
+    fn send_run_request(&self, pane: PaneId, request: RunRequest) {
+        let client = Arc::clone(&self.client);
+        let awaited = request.awaited();
+        let called = Arc::clone(&self.invocation);
+        let local_files = self.local_files.clone();
+        let under_way = self.spawn(request.name(), async move {
+            answer(pane, Message::Run(request.send(client, local_files).await.completed(&called)))
+        });
+        if let Some(what) = awaited {
+            self.report_if_slow(what, under_way);
+        }
+    }
+
+    fn send_golden_request(&self, pane: PaneId, request: GoldenPaneRequest) {
+        let client = Arc::clone(&self.client);
+        let place = self.golden.clone();
+        self.spawn(request.name(), async move {
+            let answered = request.execute(&*client, place).await;
+            let mut news = Vec::new();
+            match &answered {
+                GoldenPaneResponse::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
+                GoldenPaneResponse::Edited(Err(error)) | GoldenPaneResponse::Baselines(Err(error)) => {
+                    news.push(failure_event("the golden set was not changed", error));
+                }
+                _ => {}
+            }
+            let message = Message::Golden(answered);
+            // A query added from another pane must reach the golden pane too.
+            news.push(match &message {
+                Message::Golden(GoldenPaneResponse::Edited(_)) => AppEvent::All(message),
+                _ => AppEvent::Answer(pane, message),
+            });
+            news
+        });
     }
 
     fn render(&mut self, pane: PaneId, job: RenderJob) {
@@ -521,6 +526,17 @@ async fn write_description(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Stores the task that replaces the one in progress, which is aborted.
+fn replace(slot: &mut Option<AbortHandle>, task: AbortHandle) {
+    if let Some(older) = slot.replace(task) {
+        older.abort();
+    }
+}
+
+fn answer(pane: PaneId, message: Message) -> Vec<AppEvent> {
+    vec![AppEvent::Answer(pane, message)]
 }
 
 fn failure_event(what: &str, error: &Error) -> AppEvent {

@@ -49,7 +49,7 @@ pub enum RunError {
     #[error(transparent)]
     Settings(#[from] LocatedError),
     /// The terminal is missing or failed.
-    #[error("the workbench needs a terminal ({0}); `skills --help` lists the commands that need none")]
+    #[error("the workbench needs a terminal ({0}); `skills --help` lists commands that do not need one")]
     Terminal(#[from] io::Error),
     /// An automatic demonstration did not reach every state that it waited for.
     #[error("the demonstration failed: {0}")]

@@ -207,11 +207,11 @@ impl SessionRequest {
                 SessionResponse::Written(written.unwrap_or_else(|error| Err(error.to_string())))
             }
             Self::Say(id, speaker, text) => {
-                let said = match core.say(&id, speaker, &text).await {
+                let session = match core.say(&id, speaker, &text).await {
                     Ok(_) => core.session(&id).await,
                     Err(error) => Err(error),
                 };
-                SessionResponse::Session(said.map(Arc::new))
+                SessionResponse::Session(session.map(Arc::new))
             }
         }
     }

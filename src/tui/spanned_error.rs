@@ -37,8 +37,8 @@ pub struct Entry {
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, LocatedError> {
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |at| at.line());
-        let said = error.without_snippet().to_string();
-        LocatedError::new(file, line, said.lines().next().unwrap_or("invalid YAML").to_owned())
+        let message = error.without_snippet().to_string();
+        LocatedError::new(file, line, message.lines().next().unwrap_or("invalid YAML").to_owned())
     })
 }
 

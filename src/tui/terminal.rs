@@ -49,7 +49,7 @@ impl Screen {
         if !io::stdout().is_terminal() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "standard output is not a terminal"));
         }
-        take()?;
+        enter()?;
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
         Ok(Self { terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(out))?) })
     }
@@ -61,7 +61,7 @@ impl Screen {
 
     /// Takes control again; the next frame redraws everything.
     pub fn again(&mut self) -> io::Result<()> {
-        take()?;
+        enter()?;
         self.forget()
     }
 
@@ -129,7 +129,7 @@ fn ensure_size() {
     }
 }
 
-fn take() -> io::Result<()> {
+fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     ENTERED.store(true, Ordering::SeqCst);
     ensure_size();

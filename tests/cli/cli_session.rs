@@ -299,7 +299,7 @@ fn list_that_needs_settings_uses_those_of_the_client() {
     let why = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(why.contains("`skillOverrides: user-invocable-only` in ~/.claude/settings.json"), "{why}");
     let visibility = view(&["visibility", &manual]).stdout;
-    assert!(visibility.contains("manual") && visibility.contains("skillOverrides"), "{visibility}");
+    assert!(visibility.contains("user-only") && visibility.contains("skillOverrides"), "{visibility}");
     let list = view(&["list"]).stdout;
     assert!(list.contains("user-only: `skillOverrides"), "{list}");
     let named = reduced("name_only");

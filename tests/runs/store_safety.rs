@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use skills_store::{
-    KnownStores, OpenOptions, Opened, RunFilter, Sqlite, Store, StoreError, Unavailability, adopt, reset,
-    restore,
+    KnownStores, OpenOptions, OpenedStore, RunFilter, Sqlite, Store, StoreError, Unavailability, adopt,
+    reset, restore,
 };
 
 use crate::store_kit::{self, Time};
@@ -32,7 +32,7 @@ impl Fixture {
         self.folder.path().join("runs.db")
     }
 
-    fn open(&self) -> Result<Opened, StoreError> {
+    fn open(&self) -> Result<OpenedStore, StoreError> {
         Sqlite::open_with(&self.path(), &self.options, Time::new().clock())
     }
 

@@ -8,7 +8,7 @@ use skills_model::{Command, RunState, Verdict};
 use skills_store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
 use store_kit::Time;
 
-fn open(path: &Path) -> Result<skills_store::Opened, StoreError> {
+fn open(path: &Path) -> Result<skills_store::OpenedStore, StoreError> {
     Sqlite::open(path, Time::new().clock())
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::runs::{self, RunStore};
 use crate::work::run_blocking;
 use crate::{AuditFilter, AuditPurged, AuditReport, Code, Error};
-use skills_base::audit::{AuditError, Line, Mode, Purged, Recorder};
+use skills_base::audit::{AuditError, Line, Mode, PurgeResult, Recorder};
 use skills_config::{AuditLog, Config};
 
 /// Default number of lines.
@@ -77,7 +77,7 @@ impl AuditLogs {
         .await
     }
 
-    async fn purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
+    async fn purge_lines(&self, before_ms: i64) -> Result<PurgeResult, Error> {
         let log = self.recorder.log().clone();
         let now = jiff::Timestamp::now().as_millisecond();
         run_blocking(move || Ok(log.purge(before_ms, now, Some(&runs::account()))?)).await

@@ -88,7 +88,7 @@ impl Collisions {
         let key = router.content_key();
         let mut state = self.state();
         if let Some(why) = state.failure.take() {
-            return Err(Error::new(Code::InternalError, format!("the collision map: {why}")));
+            return Err(Error::new(Code::InternalError, format!("cannot compute the collision map: {why}")));
         }
         if let Some((known, map)) = &state.map
             && *known == key
@@ -239,7 +239,10 @@ impl Measurements {
     pub(super) async fn compared(&self, first: &str, second: &str) -> Result<PairReport, Error> {
         let (a, b) = (self.skills.resolve(first)?, self.skills.resolve(second)?);
         if a.id == b.id {
-            return Err(Error::new(Code::InvalidRequest, "name two different skills"));
+            return Err(Error::new(
+                Code::InvalidRequest,
+                "the two skills are the same; select two different skills",
+            ));
         }
         let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         let levels = Arc::clone(&self.levels);

@@ -36,7 +36,8 @@ pub(super) fn compose(mut config: Config, generous_time_limits: bool) -> Result<
     // Its thread reads the cache while the router is built here.
     let settings = Settings::new(&config);
     let build = settings.build.clone();
-    let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+    let registry =
+        Registry::open(settings).map_err(|e| internal("cannot open the registry", e.to_string()))?;
     let router = router(&config, generous_time_limits)?;
     let cache = |file: &str, kind: &'static str, version: String| {
         (!config.demo).then(|| CacheFile::new(config.dirs.cache.join(file), kind, version))

@@ -108,7 +108,7 @@ impl Counter {
         if let Some(counts) = self.store.counts().await? {
             counts.reset_tallies().await?;
         }
-        self.operations.take();
+        self.operations.drain();
         self.metrics.reset();
         *self.reset_ms.locked() = Some(now_ms());
         Ok(())
@@ -128,13 +128,17 @@ impl Counter {
 
     pub(super) async fn report(&self) -> Result<MetricsReport, Error> {
         self.refresh_gauges().await;
-        self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+        self.metrics
+            .report()
+            .map_err(|e| Error::new(Code::InternalError, format!("cannot encode the metrics: {e}")))
     }
 
     /// Returns the metrics as text.
     pub(super) async fn text(&self) -> Result<String, Error> {
         self.refresh_gauges().await;
-        self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+        self.metrics
+            .text()
+            .map_err(|e| Error::new(Code::InternalError, format!("cannot encode the metrics: {e}")))
     }
 
     /// Returns what is loaded.
@@ -223,7 +227,7 @@ fn now_ms() -> i64 {
 /// Writes the counts to the store; if that fails, nothing is lost.
 async fn put(moving: &RwLock<()>, operations: &Operations, counts: &dyn Counts) -> Result<(), StoreError> {
     let _moving = moving.write().await;
-    let taken = operations.take();
+    let taken = operations.drain();
     if taken.is_empty() {
         return Ok(());
     }

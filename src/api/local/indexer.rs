@@ -154,10 +154,10 @@ impl Indexer {
     /// Fills the empty index from the cache; the outcome is kept for `doctor`.
     pub fn restore(&mut self) {
         let mut router = self.shared.router.write_locked();
-        let said = self.cache.restore(&mut router);
+        let cache_status = self.cache.restore(&mut router);
         self.restored = router.ids().cloned().collect();
         drop(router);
-        *self.shared.cache.locked() = said;
+        *self.shared.cache.locked() = cache_status;
     }
 
     /// Removes what the cache contained and the completed scan did not find.
@@ -230,7 +230,7 @@ impl Indexer {
                     self.shared.emit(Event::Catalog(Arc::clone(&change)));
                     // Restoring takes time: a snapshot published meanwhile may be older than the current one.
                     if self.takes_partial_scans() && change.catalog.generation > self.generation {
-                        self.take(&change.catalog);
+                        self.apply_catalog(&change.catalog);
                     }
                 }
                 // Some events were missed: continue from the current state.
@@ -249,7 +249,7 @@ impl Indexer {
     fn catch_up(&mut self, latest: Option<(Arc<Catalog>, bool)>) {
         if let Some((catalog, scanned)) = latest {
             if scanned || self.takes_partial_scans() {
-                self.take(&catalog);
+                self.apply_catalog(&catalog);
             }
             if scanned {
                 self.prune();
@@ -259,7 +259,7 @@ impl Indexer {
 
     /// Indexes the snapshot of a complete scan before it returns. [`Self::restore`] must be called first.
     pub fn level(&mut self, catalog: &Catalog) {
-        self.take(catalog);
+        self.apply_catalog(catalog);
         self.prune();
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
@@ -272,7 +272,7 @@ impl Indexer {
         self.cache.remove();
         self.shared.router.write_locked().clear();
         self.cache.changed();
-        self.take(catalog);
+        self.apply_catalog(catalog);
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
         }
@@ -281,7 +281,7 @@ impl Indexer {
 
     /// Adds names and descriptions of new skills to the index, removes those that are gone, and queues the bodies to be
     /// read. A changed skill is ranked with its old body until then.
-    fn take(&mut self, catalog: &Catalog) {
+    fn apply_catalog(&mut self, catalog: &Catalog) {
         self.generation = catalog.generation;
         let winners =
             catalog.entries.iter().map(|e| IndexTarget { skill: Arc::clone(&e.skill), winner: None });

@@ -225,7 +225,7 @@ fn ensure_cache(config: &mut Config) -> Result<Option<LockedFolder>, Error> {
 /// does, so with `generous_time_limits` the time limits of the matchers are long.
 fn router(config: &Config, generous_time_limits: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
-        .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot load the ranking weights: {e}")))?;
     Router::new(if generous_time_limits { weights.with_generous_time_limits() } else { weights })
         .without_matchers(config.links.off())
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))

@@ -192,6 +192,6 @@ enum EvaluationScope {
 async fn catalog(config: Config) -> Result<Arc<skills_registry::Catalog>, Error> {
     let settings = skills_registry::Settings::new(&Config { watch: false, ..config });
     let registry = skills_registry::Registry::open(settings)
-        .map_err(|e| Error::new(Code::InternalError, format!("the registry: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot open the registry: {e}")))?;
     Ok(registry.wait_scanned().await)
 }

@@ -77,7 +77,7 @@ impl Operations {
     }
 
     /// Removes and returns the counts that are not stored elsewhere.
-    pub fn take(&self) -> Vec<Tally> {
+    pub fn drain(&self) -> Vec<Tally> {
         let counts = std::mem::take(&mut *self.counts());
         counts
             .into_iter()
@@ -145,7 +145,7 @@ mod tests {
         let operations = Operations::default();
         operations.counted("list", Instant::now(), Ok(())).unwrap();
         operations.matcher_failed("typo");
-        let taken = operations.take();
+        let taken = operations.drain();
         assert!(operations.with(&[], TallyKind::Operation).is_empty());
         operations.counted("list", Instant::now(), Ok(())).unwrap();
         assert_eq!(operations.with(&taken, TallyKind::Operation)["list"].calls, 2);

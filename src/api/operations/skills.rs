@@ -35,6 +35,16 @@ fn ensure_few_breakdowns(request: &Request) -> Result<(), Error> {
 }
 
 pub(super) fn operations() -> Vec<Operation> {
+    let mut operations = reading_operations();
+    operations.extend(visibility_operations());
+    operations.extend(description_operations());
+    operations.extend(rival_operations());
+    operations.extend(catalog_operations());
+    operations
+}
+
+/// Finds skills, and reads one.
+fn reading_operations() -> Vec<Operation> {
     vec![
         Operation::new(
             "skill.discover",
@@ -49,7 +59,8 @@ pub(super) fn operations() -> Vec<Operation> {
                 let mut answer = core.discover(request).await?;
                 if answer.bodies_missing > 0 && core.connection() == Connection::Local {
                     let skills = answer.bodies_missing;
-                    answer.verdict.sentence += &format!("; the bodies of {skills} skills are still being read");
+                    answer.verdict.sentence +=
+                        &format!("; the bodies of {skills} skills are still being read");
                 }
                 Ok(answer)
             },
@@ -71,7 +82,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
             "Returns a skill: metadata, source, findings, files.",
-            |context: CallContext, one: OneSkill| async move { context.service.core.describe(&one.skill_id).await },
+            |context: CallContext, one: OneSkill| async move {
+                context.service.core.describe(&one.skill_id).await
+            },
         )
         .aliases([Route::get("/v1/skills/{skill_id}")])
         .tool(),
@@ -107,6 +120,12 @@ pub(super) fn operations() -> Vec<Operation> {
                 Ok(LineList { lines })
             },
         ),
+    ]
+}
+
+/// Explains what clients and the ranking show of skills.
+fn visibility_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.why",
             Route::post("/v1/skills/why"),
@@ -131,6 +150,12 @@ pub(super) fn operations() -> Vec<Operation> {
         .shared()
         .pages(VISIBILITY_PAGE)
         .tool(),
+    ]
+}
+
+/// Measures descriptions by requests and golden queries.
+fn description_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.draft",
             Route::post("/v1/skills/draft"),
@@ -180,6 +205,12 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .measures()
         .read_only(),
+    ]
+}
+
+/// Compares skills with each other.
+fn rival_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.rivals",
             Route::get("/v1/skills/{skill_id}/rivals"),
@@ -213,6 +244,12 @@ pub(super) fn operations() -> Vec<Operation> {
         .shared()
         .pages(TOOL_PAGE)
         .tool(),
+    ]
+}
+
+/// Checks and counts the catalog, and reads it as a client does.
+fn catalog_operations() -> Vec<Operation> {
+    vec![
         Operation::new(
             "skill.lint",
             Route::get("/v1/skills/lint"),
@@ -281,7 +318,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
             "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
-            |context: CallContext, one: OneClient| async move { context.service.core.client_view(&one.client).await },
+            |context: CallContext, one: OneClient| async move {
+                context.service.core.client_view(&one.client).await
+            },
         ),
     ]
 }

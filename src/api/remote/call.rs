@@ -38,9 +38,9 @@ pub fn arguments(value: Value) -> Arguments {
 pub fn to_arguments(value: &impl serde::Serialize) -> Result<Arguments, Error> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Error::new(Code::InternalError, "arguments that are not an object")),
+        Ok(_) => Err(Error::new(Code::InternalError, "the arguments are not an object")),
         Err(error) => {
-            Err(Error::new(Code::InternalError, format!("arguments that cannot be written: {error}")))
+            Err(Error::new(Code::InternalError, format!("cannot serialize the arguments: {error}")))
         }
     }
 }

@@ -75,7 +75,7 @@ impl Inner {
                 Err(trouble) => return trouble,
             };
             let mut newest = None;
-            for event in stream.take(&chunk) {
+            for event in stream.push(&chunk) {
                 match self.forward(&event) {
                     Ok(generation) => newest = generation.or(newest),
                     Err(error) => {

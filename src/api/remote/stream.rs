@@ -20,7 +20,7 @@ pub struct Stream {
 
 impl Stream {
     /// Adds a chunk; returns the events that it completes.
-    pub fn take(&mut self, chunk: &[u8]) -> Vec<StreamEvent> {
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<StreamEvent> {
         self.rest.extend_from_slice(chunk);
         let mut events = Vec::new();
         let mut at = 0;
@@ -86,11 +86,11 @@ mod tests {
     fn events_are_complete_at_any_chunk_boundary() {
         let text = ": hello\n\nevent: catalogue\nid: 7\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata: ä\n\nevent: none\n\n";
         let expected = [parse_event("catalogue", "{\"a\":\n 1}"), parse_event("message", "ä")];
-        assert_eq!(Stream::default().take(text.as_bytes()), expected);
+        assert_eq!(Stream::default().push(text.as_bytes()), expected);
         for size in 1..9 {
             let mut stream = Stream::default();
             let events: Vec<StreamEvent> =
-                text.as_bytes().chunks(size).flat_map(|chunk| stream.take(chunk)).collect();
+                text.as_bytes().chunks(size).flat_map(|chunk| stream.push(chunk)).collect();
             assert_eq!(events, expected, "pieces of {size}");
         }
     }
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn incomplete_event_is_buffered() {
         let mut stream = Stream::default();
-        assert!(stream.take(b"data: 1\n").is_empty());
-        assert_eq!(stream.take(b"\n"), [parse_event("message", "1")]);
-        assert!(stream.take(b"\n\n\n").is_empty());
+        assert!(stream.push(b"data: 1\n").is_empty());
+        assert_eq!(stream.push(b"\n"), [parse_event("message", "1")]);
+        assert!(stream.push(b"\n\n\n").is_empty());
     }
 }

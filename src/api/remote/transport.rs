@@ -332,16 +332,18 @@ impl HttpTransport {
 
     /// Maps an error that is not in this program's format: from a proxy, or from another program.
     fn non_json_error(&self, status: StatusCode, media: &str, body: &[u8]) -> TransportError {
-        let said = excerpt(body);
+        let body_excerpt = excerpt(body);
         let address = &self.address;
         let (code, message) = match status.as_u16() {
             401 | 407 => {
                 (Code::Unauthorized, format!("{address} requires an API key; {}", self.key_advice()))
             }
-            403 => (Code::Forbidden, format!("{address} denied access: {said}; {}", self.key_advice())),
+            403 => {
+                (Code::Forbidden, format!("{address} denied access: {body_excerpt}; {}", self.key_advice()))
+            }
             413 => (Code::PayloadTooLarge, format!("the request is too large for {address}")),
             429 => {
-                let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {said}"));
+                let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {body_excerpt}"));
                 return TransportError::Busy(error, Duration::from_secs(1));
             }
             // A proxy cannot reach the service: it may be back soon.

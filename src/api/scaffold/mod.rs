@@ -64,7 +64,7 @@ pub struct Scaffold {
 
 /// The created skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scaffolded {
+pub struct ScaffoldResult {
     pub skill_id: SkillId,
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub folder: PathBuf,
@@ -180,7 +180,7 @@ impl Scaffold {
 /// # Errors
 /// Returns `invalid_request` for contradictory properties or ones that would not pass lint, `forbidden` if the name is
 /// taken or the folder cannot be written.
-pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
+pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<ScaffoldResult, Error> {
     if let Some(problem) = spec.problem() {
         return Err(Error::new(Code::InvalidRequest, problem));
     }
@@ -226,7 +226,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
             LintFinding { location: folder.join(inside), ..found }
         })
         .collect();
-    Ok(Scaffolded {
+    Ok(ScaffoldResult {
         skill_id: SkillId::new(spec.id.clone()),
         files: files.into_iter().map(|file| file.path).collect(),
         next: next(spec, &folder, golden.is_some()),

@@ -139,11 +139,11 @@ fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
         let more = least - ended;
         return Err(format!("complete {} of its current contract{earlier}", counted(more, "more run")));
     }
-    let said = format!("{} of {ended} runs of its current contract completed", facts.runs.completed);
+    let evidence = format!("{} of {ended} runs of its current contract completed", facts.runs.completed);
     if facts.runs.completed * 100 >= share * ended {
-        Ok(said)
+        Ok(evidence)
     } else {
-        Err(format!("{said}; {share} % are required{earlier}"))
+        Err(format!("{evidence}; {share} % are required{earlier}"))
     }
 }
 

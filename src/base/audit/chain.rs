@@ -126,6 +126,6 @@ pub fn verify(bytes: &[u8]) -> Verification {
 /// Returns whether this line records that `torn` was truncated.
 fn records_truncation(line: Option<&&[u8]>, torn: &[u8]) -> bool {
     let line = line.and_then(|raw| serde_json::from_slice::<Line>(raw).ok());
-    let said = line.filter(|line| line.kind == TORN);
-    said.is_some_and(|line| line.data.get("sha256").and_then(|d| d.as_str()) == Some(&digest(torn)))
+    let record = line.filter(|line| line.kind == TORN);
+    record.is_some_and(|line| line.data.get("sha256").and_then(|d| d.as_str()) == Some(&digest(torn)))
 }

@@ -30,7 +30,7 @@ pub struct AuditError {
 
 /// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Purged {
+pub struct PurgeResult {
     /// Number of deleted lines.
     pub lines: u64,
     /// Number of remaining lines.
@@ -303,9 +303,9 @@ impl Log {
     /// # Errors
     /// Returns an error of the system, and `InvalidData` for a log with a broken chain, which is evidence and stays
     /// unchanged.
-    pub fn purge(&self, before_ms: i64, now_ms: i64, by: Option<&str>) -> Result<Purged, AuditError> {
+    pub fn purge(&self, before_ms: i64, now_ms: i64, by: Option<&str>) -> Result<PurgeResult, AuditError> {
         if !self.file().exists() {
-            return Ok(Purged::default());
+            return Ok(PurgeResult::default());
         }
         let _lock = self.lock()?;
         let failed = self.failed("purging it");
@@ -332,7 +332,7 @@ impl Log {
             cut
         };
         if cut <= from || !torn.is_empty() {
-            return Ok(Purged { lines: 0, remaining: (all.len() - from) as u64 });
+            return Ok(PurgeResult { lines: 0, remaining: (all.len() - from) as u64 });
         }
         let through = digest(all[cut - 1]);
         let last = found.last.unwrap_or(0);
@@ -356,6 +356,6 @@ impl Log {
         draft.write_all(&out).and_then(|()| draft.as_file().sync_all()).map_err(&failed)?;
         draft.persist(self.file()).map_err(|error| failed(error.error))?;
         anchor::write(&self.anchor_file(), &anchor).map_err(&failed)?;
-        Ok(Purged { lines: taken, remaining: (all.len() - cut) as u64 })
+        Ok(PurgeResult { lines: taken, remaining: (all.len() - cut) as u64 })
     }
 }

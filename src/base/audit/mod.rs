@@ -19,7 +19,7 @@ mod tests;
 pub use anchor::{Anchor, AnchorCheck};
 pub use chain::{Broken, GENESIS, Verification, verify};
 pub use line::{Entry, Line, Mode};
-pub use log::{AuditError, Log, Purged};
+pub use log::{AuditError, Log, PurgeResult};
 pub use pending::PendingOperation;
 pub use recorder::Recorder;
 pub use redact::{REDACTED, redacted, redacted_text};

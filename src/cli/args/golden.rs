@@ -148,7 +148,7 @@ pub struct GoldenExportArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Reads commits with git, from the newest to older ones, without a checkout; the working tree is \
-    ignored. Skills of roots outside of the repository stay as they are.\nExits with 1 if no commit changed the first-ranked skill."
+    ignored. For roots outside the repository, the current skills are used.\nExits with 1 if no commit changed the top-ranked skill."
 )]
 pub struct BisectArgs {
     /// Request; `-` reads standard input.

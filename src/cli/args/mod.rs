@@ -63,7 +63,7 @@ use skills_store::PostgresAddress;
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0   success; a run completed, or was handed to a worker
+  0   success; a run completed, or was left to another worker
   1   findings, no skill fits, a metric got worse, or a run failed or was denied
   2   invalid usage or configuration
   3   not found
@@ -230,7 +230,7 @@ pub enum Command {
     Describe(DescribeArgs),
     /// Explain why a skill is or is not selected for a request.
     Why(WhyArgs),
-    /// Show which clients see which skills, and why not.
+    /// Show which clients see which skills, and why.
     Visibility(VisibilityArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),

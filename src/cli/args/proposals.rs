@@ -12,7 +12,7 @@ use skills_skill::Digest;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The diff changes the SKILL.md of this skill only; paths in its headers are ignored. The \
-    proposal is refused if the diff does not apply. The file changes only after `skills proposals approve`."
+    proposal is rejected if the diff does not apply. The file changes only after `skills proposals approve`."
 )]
 pub struct ProposeArgs {
     /// Id, name or location of a skill.

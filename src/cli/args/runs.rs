@@ -228,7 +228,7 @@ pub struct RunsListArgs {
 pub struct RunsShowArgs {
     /// Id of the run.
     pub run: String,
-    /// Also print its events.
+    /// Also print the events of the run.
     #[arg(long)]
     pub events: bool,
     /// Print the state at this checkpoint and the changes of its step.
@@ -370,9 +370,7 @@ pub struct RunsBoardArgs {
 
 /// `skills runs workers`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A draining worker finishes its runs and claims no others. WORKER is its id, or a unique part of it."
-)]
+#[command(after_help = "WORKER is the id of a worker, or a unique part of it.")]
 pub struct RunsWorkersArgs {
     /// Let a worker finish its runs and claim no others.
     #[arg(long, value_name = "WORKER", conflicts_with = "undrain")]
@@ -416,7 +414,7 @@ pub struct RunsLogsArgs {
 pub struct RunsAssignArgs {
     /// Id of the run.
     pub run: String,
-    /// The user to assign; if omitted, the assignment is removed.
+    /// User to assign; if omitted, the assignment is removed.
     pub to: Option<String>,
     /// Note for the assignee.
     #[arg(long, value_name = "TEXT")]

@@ -251,8 +251,8 @@ pub enum BudgetAction {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Clauses of descriptions that no golden query needs are removed first; then skills that no golden \
-        query needs are reduced to their first clause, to their name (Claude Code), to manual use (Claude Code) or \
-        turned off (Codex), as few as possible. Golden queries are measured without bodies, which a client's model \
+        query needs are reduced to their first clause, to their name or to user-only (Claude Code), or turned off \
+        (Codex), as few as possible. Golden queries are measured without bodies, which a client's model \
         does not see. Exits with 1 if a list does not fit or a golden query is lost."
 )]
 pub struct BudgetFitArgs {

@@ -228,7 +228,7 @@ pub enum FailOn {
     one other skill. With two skills, prints what separates them and measured advice."
 )]
 pub struct CollisionsArgs {
-    /// One skill: its cluster. Two skills: the pair [default: all skills].
+    /// Show the cluster of one skill, or compare two skills [default: all skills].
     #[arg(num_args = 0..=2, value_name = "SKILL")]
     pub skills: Vec<String>,
     /// Exit with 1 on these collisions.
@@ -247,7 +247,7 @@ pub struct CollisionsArgs {
 
 /// `skills lint`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 if there are errors; warnings alone do not fail (--deny).\n\n\
+#[command(after_help = "Exits with 1 if there are errors; --deny selects other findings.\n\n\
     A comment ignores a rule for its line and the next, or for the complete file; the reason is required:\n  \
     <!-- skills-lint: ignore broken-link: created at install time -->\n  \
     <!-- skills-lint: ignore-file body-many-lines: a generated table -->\n\
@@ -270,7 +270,7 @@ pub struct LintArgs {
     /// Findings that cause exit code 1, printed or not [default: errors].
     #[arg(long, value_enum)]
     pub deny: Option<Deny>,
-    /// File of known findings; only findings not in it are printed and fail.
+    /// File of known findings; only other findings are printed and cause exit code 1.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Write all current findings to the baseline, and exit with 0.

@@ -49,7 +49,7 @@ pub enum DbAction {
 /// `skills db backup`
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// File to create. `skills db restore FILE` restores it; --store sqlite:FILE opens it as it is.
+    /// File to create. `skills db restore FILE` restores it; --store sqlite:FILE opens it directly.
     pub file: PathBuf,
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::commands::with_option;
-use super::line_mode::selection::{Numbered, Selection};
+use super::line_mode::selection::{NumberedRun, Selection};
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
 use super::{clock, line_mode, status};
@@ -193,7 +193,7 @@ fn choose(
 async fn send(
     cx: &mut Context,
     client: &(impl RunClient + ?Sized),
-    commands: Vec<(Numbered<'_>, RunCommand)>,
+    commands: Vec<(NumberedRun<'_>, RunCommand)>,
 ) -> Result<Exit, Failure> {
     let (look, plain) = (cx.out.look, cx.is_plain());
     let mut report = Report { runs: Vec::new() };
@@ -366,7 +366,7 @@ fn labeled_decisions(
     out
 }
 
-fn plain_row(one: &Numbered<'_>, sent: &RunOutcome) -> String {
+fn plain_row(one: &NumberedRun<'_>, sent: &RunOutcome) -> String {
     let (number, name, id) = (one.number, &one.name, status::short(&sent.run));
     format!("{number}. {name}. Run {id}. {}: {}.", capitalized(sent.outcome), clean(&sent.note))
 }

@@ -96,8 +96,8 @@ fn ending(
     }
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
-        let said = "  the store is in memory and is deleted when this command ends; to keep runs, use --store sqlite:FILE";
-        let _ = write!(out, "\n{}", TextStyle::Warn.paint(said, look.color));
+        let note = "  the store is in memory and is deleted when this command ends; to keep runs, use --store sqlite:FILE";
+        let _ = write!(out, "\n{}", TextStyle::Warn.paint(note, look.color));
         return out;
     }
     for (verb, line) in next {

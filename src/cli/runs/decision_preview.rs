@@ -24,18 +24,8 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
         status::short(&sheet.run.0),
         clock::age(now_ms - sheet.since_ms),
     );
-    if let Some(warning) = &sheet.irreversible {
+    for warning in sheet.irreversible.iter().chain(&sheet.blocked) {
         for line in wrap(&safe_text::line(warning), available.saturating_sub(2)) {
-            let _ = writeln!(
-                out,
-                "{} {}",
-                TextStyle::Bad.paint("!", look.color),
-                TextStyle::Bad.paint(&line, look.color)
-            );
-        }
-    }
-    if let Some(why) = &sheet.blocked {
-        for line in wrap(&safe_text::line(why), available.saturating_sub(2)) {
             let _ = writeln!(
                 out,
                 "{} {}",

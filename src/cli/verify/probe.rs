@@ -125,9 +125,9 @@ impl Probe {
             || "no key was given".to_owned(),
             |key| format!("the key came from {}", key.source()),
         );
-        let said = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        let reason = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
         let message = format!(
-            "access to {} denied ({said}); {key_note}; provide a key with the scopes `read` and `run` in {KEY_VARIABLE} or \
+            "access to {} denied ({reason}); {key_note}; provide a key with the scopes `read` and `run` in {KEY_VARIABLE} or \
              --api-key-file",
             self.address
         );

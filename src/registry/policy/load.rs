@@ -84,6 +84,22 @@ impl<'de> Deserialize<'de> for OneOrMore {
     }
 }
 
+/// The criteria of a raw rule. A macro, because `deny_unknown_fields` excludes a flattened type for the shared fields.
+macro_rules! criteria {
+    ($raw:ident, $folder:expr, $home:expr) => {
+        Criteria {
+            id: $raw.id.0,
+            tag: $raw.tag.0,
+            domain: $raw.domain.0,
+            role: $raw.role.0,
+            effect: $raw.effect.0,
+            root: $raw.root.0.into_iter().map(|root| root_pattern(&root, $folder, $home)).collect(),
+            label: $raw.label.0,
+            except: $raw.except.0,
+        }
+    };
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawApprovals {
@@ -132,16 +148,19 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
     let options = serde_saphyr::options! { strict_booleans: true };
     let written: Option<RawPolicy> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location().unwrap_or(Location::UNKNOWN);
-        let said = error.without_snippet().to_string();
-        let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
-        let (said, allowed) = match said.split_once(", expected one of ") {
-            Some((said, known)) => (said, format!("allowed: {known}")),
-            None if said.contains("duplicate") => (said, "each key is allowed once".to_owned()),
-            None if is_in_approvals(text, at.line()) => (said, APPROVALS.to_owned()),
-            None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
-            None => (said, KEYS.to_owned()),
+        let raw_message = error.without_snippet().to_string();
+        let raw_message =
+            raw_message.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let (raw_message, allowed) = match raw_message.split_once(", expected one of ") {
+            Some((raw_message, known)) => (raw_message, format!("allowed: {known}")),
+            None if raw_message.contains("duplicate") => (raw_message, "each key is allowed once".to_owned()),
+            None if is_in_approvals(text, at.line()) => (raw_message, APPROVALS.to_owned()),
+            None if raw_message.contains("missing") || at.line() <= 1 => {
+                (raw_message, format!("allowed: {EFFECTS}"))
+            }
+            None => (raw_message, KEYS.to_owned()),
         };
-        wrong(file, at, reword_error(said), allowed)
+        wrong(file, at, reword_error(raw_message), allowed)
     })?;
     let written = written.unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -206,16 +225,7 @@ fn checked(
         (None, Effect::Prefer) => Some(USUAL_PREFERENCE),
         (None, _) => None,
     };
-    let criteria = Criteria {
-        id: written.id.0,
-        tag: written.tag.0,
-        domain: written.domain.0,
-        role: written.role.0,
-        effect: written.effect.0,
-        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
-        label: written.label.0,
-        except: written.except.0,
-    };
+    let criteria = criteria!(written, folder, home);
     if criteria.is_empty() {
         let allowed = "add a criterion; `id: \"*\"` matches all skills";
         return Err(wrong(file, at, format!("a rule of `{effect}` has no criterion"), allowed));
@@ -249,16 +259,7 @@ fn approval_rule(
             Some(after)
         }
     };
-    let criteria = Criteria {
-        id: written.id.0,
-        tag: written.tag.0,
-        domain: written.domain.0,
-        role: written.role.0,
-        effect: written.effect.0,
-        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
-        label: written.label.0,
-        except: written.except.0,
-    };
+    let criteria = criteria!(written, folder, home);
     Ok(ApprovalRule {
         criteria,
         need,
@@ -303,7 +304,7 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
 }
 
 /// Rewrites the parser's message in the terms of the user interface.
-fn reword_error(said: &str) -> String {
+fn reword_error(message: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("invalid floating point", "expected a number"),
         ("unknown field", "unknown key"),
@@ -313,7 +314,7 @@ fn reword_error(said: &str) -> String {
         ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
-    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// One value, or a list of values.

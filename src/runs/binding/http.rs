@@ -199,16 +199,18 @@ pub fn accepted(answered: &HttpResponse, target: &str) -> Result<(), BindingFail
     if status.is_success() {
         return Ok(());
     }
-    let said = format!("{target} answered {status}: {}", excerpt(&answered.body));
+    let description = format!("{target} answered {status}: {}", excerpt(&answered.body));
     let failed = match status.as_u16() {
-        400 | 413 | 422 => BindingFailure::before(CallFailure::InvalidRequest, said),
+        400 | 413 | 422 => BindingFailure::before(CallFailure::InvalidRequest, description),
         401 | 403 | 407 => BindingFailure::before(
             CallFailure::InvalidConfiguration,
-            format!("{said}; the service rejects these credentials: correct its `headers` under `services:`"),
+            format!(
+                "{description}; the service rejects these credentials: correct its `headers` under `services:`"
+            ),
         ),
-        408 | 429 => BindingFailure::upstream(said, Effect::None),
-        500..=599 => BindingFailure::upstream(said, Effect::Possible),
-        _ => BindingFailure::before(CallFailure::RuntimeError, said),
+        408 | 429 => BindingFailure::upstream(description, Effect::None),
+        500..=599 => BindingFailure::upstream(description, Effect::Possible),
+        _ => BindingFailure::before(CallFailure::RuntimeError, description),
     };
     Err(failed.answered(status.as_u16()))
 }

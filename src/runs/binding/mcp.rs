@@ -120,7 +120,7 @@ impl Drop for Server {
 }
 
 impl Sessions {
-    fn take(&self, service: &str) -> Option<Session> {
+    fn take_idle(&self, service: &str) -> Option<Session> {
         let mut idle = self.idle.locked();
         let sessions = idle.get_mut(service)?;
         while let Some((_, mut session)) = sessions.pop() {
@@ -176,7 +176,7 @@ pub async fn execute(
                 return Err(BindingFailure::before(CallFailure::InvalidRequest, message));
             }
         };
-        let session = match means.sessions.take(service) {
+        let session = match means.sessions.take_idle(service) {
             Some(session) => session,
             None => connect(means, job, endpoint).await?,
         };

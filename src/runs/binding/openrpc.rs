@@ -52,16 +52,16 @@ fn failure(error: &Value, target: &str) -> BindingFailure {
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
     let data = error.get("data").filter(|data| !data.is_null());
     let data = data.map(|data| format!(" ({})", excerpt(data.to_string().as_bytes()))).unwrap_or_default();
-    let said = format!("{target} returned error {code}: {}{data}", excerpt(message.as_bytes()));
+    let description = format!("{target} returned error {code}: {}{data}", excerpt(message.as_bytes()));
     let failed = match code {
-        -32602 => BindingFailure::before(CallFailure::InvalidRequest, said),
+        -32602 => BindingFailure::before(CallFailure::InvalidRequest, description),
         -32601 => BindingFailure::before(
             CallFailure::InvalidConfiguration,
-            format!("{said}; correct the `operation` of the binding"),
+            format!("{description}; correct the `operation` of the binding"),
         ),
-        -32700 | -32600 => BindingFailure::before(CallFailure::RuntimeError, said),
-        -32603 | -32099..=-32000 => BindingFailure::upstream(said, Effect::Possible),
-        _ => BindingFailure { counts: false, ..BindingFailure::answer(said) },
+        -32700 | -32600 => BindingFailure::before(CallFailure::RuntimeError, description),
+        -32603 | -32099..=-32000 => BindingFailure::upstream(description, Effect::Possible),
+        _ => BindingFailure { counts: false, ..BindingFailure::answer(description) },
     };
     failed.answered(code)
 }

@@ -137,7 +137,7 @@ pub async fn execute(
         limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
         unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
         verify: Some(verify(means, job, &found)),
-        output: Some(OutputListener::new(move |channel, line| tap.take(channel, line))),
+        output: Some(OutputListener::new(move |channel, line| tap.push(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =
@@ -229,14 +229,14 @@ fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, 
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(excerpt(line.as_bytes()))
     };
-    let said = || match last_line() {
+    let stderr_note = || match last_line() {
         Some(line) => format!(": {line}"),
         None => ", and printed nothing to stderr".to_owned(),
     };
     match outcome.end {
         End::ExitCode(0) => {}
         End::ExitCode(code) => {
-            let failed = format!("{} exited with code {code}{}", job.target, said());
+            let failed = format!("{} exited with code {code}{}", job.target, stderr_note());
             let exit = ScriptExit { code, stderr_line: last_line() };
             return Err(BindingFailure { exit: Some(exit), ..BindingFailure::answer(failed) });
         }
@@ -245,7 +245,7 @@ fn check_output(outcome: &Outcome, job: &BindingCall<'_>) -> Result<Map<String, 
                 "{} was killed by signal {signal}, which may indicate an exceeded memory, CPU time or \
                     file size limit{}",
                 job.target,
-                said()
+                stderr_note()
             )));
         }
     }
@@ -336,7 +336,7 @@ impl Log {
         (self.sink)(LogLine { stream: stream.to_owned(), text });
     }
 
-    fn take(&self, channel: Channel, line: &str) {
+    fn push(&self, channel: Channel, line: &str) {
         if channel == Channel::Stderr {
             return self.emit("stderr", line.to_owned());
         }
@@ -387,7 +387,7 @@ mod tests {
             let sink = Arc::clone(&seen);
             let log = Log::new(Arc::new(move |line: LogLine| sink.lock().unwrap().push(line.text)));
             for line in lines {
-                log.take(Channel::Stdout, line);
+                log.push(Channel::Stdout, line);
             }
             if failed {
                 log.release();

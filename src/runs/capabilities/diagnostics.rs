@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Capabilities;
 use crate::binding::request;
+use skills_skill::contract::{Binding, Capability};
 use skills_skill::{Finding, Severity};
 
 /// Builds a finding about a whole file.
@@ -43,82 +44,12 @@ pub(super) fn references(catalog: &mut Capabilities) {
     let mut found = Vec::new();
     for offered in catalog.bindings.values() {
         let binding = &offered.binding;
-        let mut note = |code: &str, severity, message: String, help: String| {
-            found.push(file_finding(code, severity, &binding.location, message, help));
-        };
         let capability = catalog.declared.get(&binding.capability);
-        if capability.is_none() {
-            note(
-                "binding-capability",
-                Severity::Warning,
-                format!(
-                    "the binding `{}` implements `{}`, which is not declared",
-                    binding.id, binding.capability
-                ),
-                format!("Add capabilities/{}.yaml, or use a declared capability", binding.capability),
-            );
-        }
-        if let Some(fallback) = &binding.fallback {
-            match catalog.bindings.get(fallback) {
-                None => note(
-                    "binding-fallback",
-                    Severity::Error,
-                    format!("the binding `{}` falls back to `{fallback}`, which does not exist", binding.id),
-                    "Set metadata.fallback_binding_id to a binding of the same capability".to_owned(),
-                ),
-                Some(other) if other.binding.capability != binding.capability => note(
-                    "binding-fallback",
-                    Severity::Error,
-                    format!(
-                        "the binding `{}` falls back to `{fallback}`, which implements `{}` instead of `{}`",
-                        binding.id, other.binding.capability, binding.capability
-                    ),
-                    "Set metadata.fallback_binding_id to a binding of the same capability".to_owned(),
-                ),
-                Some(_) => {}
-            }
-        }
+        found.extend(capability.is_none().then(|| undeclared(binding)));
+        found.extend(fallback(catalog, binding));
         if let Some(capability) = capability {
-            let unknown: BTreeSet<String> = request::inputs_of(&binding.request)
-                .into_iter()
-                .filter(|name| !capability.inputs.contains_key(name))
-                .collect();
-            if !unknown.is_empty() {
-                let names: Vec<_> = unknown.into_iter().collect();
-                note(
-                    "binding-request",
-                    Severity::Warning,
-                    format!(
-                        "the request of `{}` reads inputs that `{}` does not declare: {}",
-                        binding.id,
-                        binding.capability,
-                        names.join(", ")
-                    ),
-                    format!("Declare them in {}, or use declared inputs", binding.capability),
-                );
-            }
-            let unknown: Vec<&str> = binding
-                .response
-                .keys()
-                .filter(|name| !capability.outputs.contains_key(*name))
-                .map(String::as_str)
-                .collect();
-            if !unknown.is_empty() {
-                note(
-                    "binding-response",
-                    Severity::Info,
-                    format!(
-                        "`{}` produces what `{}` does not declare: {}",
-                        binding.id,
-                        binding.capability,
-                        unknown.join(", ")
-                    ),
-                    format!(
-                        "Declare it in the outputs of {}, so that contracts can use it",
-                        binding.capability
-                    ),
-                );
-            }
+            found.extend(undeclared_inputs(binding, capability));
+            found.extend(undeclared_outputs(binding, capability));
         }
     }
     for capability in catalog.declared.values() {
@@ -148,4 +79,81 @@ pub(super) fn references(catalog: &mut Capabilities) {
     }
     found.sort_by(|a, b| (&a.file, &a.code).cmp(&(&b.file, &b.code)));
     catalog.findings.extend(found);
+}
+
+/// Builds the finding for a binding of a capability that is not declared.
+fn undeclared(binding: &Binding) -> Finding {
+    file_finding(
+        "binding-capability",
+        Severity::Warning,
+        &binding.location,
+        format!("the binding `{}` implements `{}`, which is not declared", binding.id, binding.capability),
+        format!("Add capabilities/{}.yaml, or use a declared capability", binding.capability),
+    )
+}
+
+/// Checks that a binding falls back to a binding of the same capability.
+fn fallback(catalog: &Capabilities, binding: &Binding) -> Option<Finding> {
+    let fallback = binding.fallback.as_ref()?;
+    let problem = match catalog.bindings.get(fallback) {
+        None => "does not exist".to_owned(),
+        Some(other) if other.binding.capability != binding.capability => {
+            format!("implements `{}` instead of `{}`", other.binding.capability, binding.capability)
+        }
+        Some(_) => return None,
+    };
+    Some(file_finding(
+        "binding-fallback",
+        Severity::Error,
+        &binding.location,
+        format!("the binding `{}` falls back to `{fallback}`, which {problem}", binding.id),
+        "Set metadata.fallback_binding_id to a binding of the same capability",
+    ))
+}
+
+fn undeclared_inputs(binding: &Binding, capability: &Capability) -> Option<Finding> {
+    let unknown: BTreeSet<String> = request::inputs_of(&binding.request)
+        .into_iter()
+        .filter(|name| !capability.inputs.contains_key(name))
+        .collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = unknown.into_iter().collect();
+    Some(file_finding(
+        "binding-request",
+        Severity::Warning,
+        &binding.location,
+        format!(
+            "the request of `{}` reads inputs that `{}` does not declare: {}",
+            binding.id,
+            binding.capability,
+            names.join(", ")
+        ),
+        format!("Declare them in {}, or use declared inputs", binding.capability),
+    ))
+}
+
+fn undeclared_outputs(binding: &Binding, capability: &Capability) -> Option<Finding> {
+    let unknown: Vec<&str> = binding
+        .response
+        .keys()
+        .filter(|name| !capability.outputs.contains_key(*name))
+        .map(String::as_str)
+        .collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    Some(file_finding(
+        "binding-response",
+        Severity::Info,
+        &binding.location,
+        format!(
+            "`{}` produces what `{}` does not declare: {}",
+            binding.id,
+            binding.capability,
+            unknown.join(", ")
+        ),
+        format!("Declare it in the outputs of {}, so that contracts can use it", binding.capability),
+    ))
 }

@@ -180,44 +180,13 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
     let path = format!("steps.{id}");
     let known = ["id", "uses", "wait_for_signal", "input", "output", "config", "description", "name"];
     reader.only(node, &path, &known);
-    let uses = reader.text(node, &path, "uses");
-    let signal = reader.text(node, &path, "wait_for_signal");
-    let action = match (uses, signal) {
-        (Some(uses), None) => match uses.strip_prefix("skill:") {
-            Some(skill) => StepAction::Skill(skill.trim().to_owned()),
-            None => StepAction::Capability(uses),
-        },
-        (None, Some(name)) => StepAction::WaitForSignal(name),
-        (Some(_), Some(_)) => {
-            let message = format!("step `{id}` has both `uses` and `wait_for_signal`");
-            reader.invalid(&path, &node.at, message, "Remove one of them.");
-            return None;
-        }
-        (None, None) => {
-            let message = format!("step `{id}` has neither `uses` nor `wait_for_signal`");
-            let help = "Add `uses: CAPABILITY`, `uses: skill:ID` or `wait_for_signal: NAME`.";
-            reader.invalid(&path, &node.at, message, help);
-            return None;
-        }
-    };
+    let action = action(reader, node, &id, &path)?;
     let input = reader
         .map(node, &path, "input")
         .iter()
         .map(|entry| (entry.key.clone(), source(&entry.value.to_json())))
         .collect();
-    let mut output = BTreeMap::new();
-    for entry in reader.map(node, &path, "output") {
-        let Content::Text(target) = &entry.value.value else {
-            reader.invalid(
-                &join(&path, "output"),
-                &entry.value.at,
-                "an output needs a dotted path such as vars.rows",
-                "Use a path in vars, outputs, working, output or extensions.",
-            );
-            continue;
-        };
-        output.insert(entry.key.clone(), target.trim().split('.').map(str::to_owned).collect());
-    }
+    let output = outputs(reader, node, &path);
     let empty = Node { value: Content::Map(Vec::new()), at: node.at.clone() };
     let config = node.get("config").map_or(&empty, |entry| &entry.value);
     let path = join(&path, "config");
@@ -271,6 +240,48 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
         );
     }
     Some(step)
+}
+
+/// Parses what a step does.
+fn action(reader: &mut Reader<'_>, node: &Node, id: &str, path: &str) -> Option<StepAction> {
+    let uses = reader.text(node, path, "uses");
+    let signal = reader.text(node, path, "wait_for_signal");
+    match (uses, signal) {
+        (Some(uses), None) => match uses.strip_prefix("skill:") {
+            Some(skill) => Some(StepAction::Skill(skill.trim().to_owned())),
+            None => Some(StepAction::Capability(uses)),
+        },
+        (None, Some(name)) => Some(StepAction::WaitForSignal(name)),
+        (Some(_), Some(_)) => {
+            let message = format!("step `{id}` has both `uses` and `wait_for_signal`");
+            reader.invalid(path, &node.at, message, "Remove one of them.");
+            None
+        }
+        (None, None) => {
+            let message = format!("step `{id}` has neither `uses` nor `wait_for_signal`");
+            let help = "Add `uses: CAPABILITY`, `uses: skill:ID` or `wait_for_signal: NAME`.";
+            reader.invalid(path, &node.at, message, help);
+            None
+        }
+    }
+}
+
+/// Parses where a step stores its outputs: a path by field.
+fn outputs(reader: &mut Reader<'_>, node: &Node, path: &str) -> BTreeMap<String, Vec<String>> {
+    let mut output = BTreeMap::new();
+    for entry in reader.map(node, path, "output") {
+        let Content::Text(target) = &entry.value.value else {
+            reader.invalid(
+                &join(path, "output"),
+                &entry.value.at,
+                "an output needs a dotted path such as vars.rows",
+                "Use a path in vars, outputs, working, output or extensions.",
+            );
+            continue;
+        };
+        output.insert(entry.key.clone(), target.trim().split('.').map(str::to_owned).collect());
+    }
+    output
 }
 
 fn part<'n>(config: &'n Node, key: &str) -> Option<&'n Node> {

@@ -122,7 +122,7 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
     let Some(base) = rows.last().map(|row| row.base.unwrap_or(row.number)) else { return Ok(None) };
     let mut chain = Chain::default();
     for row in rows {
-        chain.take(run, row)?;
+        chain.apply(run, row)?;
     }
     let Chain { number, done, state } = chain;
     Ok((number == last).then_some(End { base, spent, done, state }))
@@ -193,7 +193,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    fn take(&mut self, run: &RunId, row: StoredCheckpoint) -> Result<(), StoreError> {
+    fn apply(&mut self, run: &RunId, row: StoredCheckpoint) -> Result<(), StoreError> {
         let StoredCheckpoint { number, base, done, state, .. } = row;
         let damaged = || {
             failed(
@@ -248,7 +248,7 @@ pub(super) fn end_of(run: &RunId, number: u64, rows: Vec<Row>) -> Result<Checkpo
     for row in rows {
         let row = StoredCheckpoint::read(row)?;
         at_ms = row.at_ms;
-        chain.take(run, row)?;
+        chain.apply(run, row)?;
     }
     if chain.number != number.cast_signed() {
         return Err(StoreError::NoCheckpoint { run: run.clone(), checkpoint: number });
@@ -264,7 +264,7 @@ pub(crate) async fn all<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Checkpoint>, S
         .into_iter()
         .map(|row| {
             let at_ms = row.at_ms;
-            chain.take(run, row)?;
+            chain.apply(run, row)?;
             Ok(chain.checkpoint(at_ms))
         })
         .collect()

@@ -71,46 +71,37 @@ pub(crate) async fn command<T: Tx>(
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
     apply(tx, run, &next, decided, now_ms).await?;
-    let mut events: Vec<NewEvent> = Vec::new();
-    let by = request.record.as_ref().and_then(|record| record.approver.as_deref());
     let is_endorsed = matches!(&next, Transition::Move { gate: Some(Gate::Human { .. }), .. });
-    match &command {
+    let mut events = record(tx, run, request, &command, before, is_endorsed, now_ms).await?;
+    let after = get(tx, run).await?.0;
+    if after.paused && after.state == RunState::Pending {
+        events.push(moved(EventKind::RunHeld, json!({})));
+    }
+    let number = append(tx, run, &events, now_ms).await?;
+    if !after.state.is_active() {
+        checkpoints::evict_newest(tx, run).await?;
+    }
+    let effect =
+        if next == Transition::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
+    let event = number.zip(events.into_iter().next());
+    Ok(CommandOutcome { run: after, before: state, effect, expired, event })
+}
+
+/// Stores what belongs to a command other than the new state, and returns its events.
+async fn record<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    request: &CommandRequest,
+    command: &Command,
+    before: RunRecord,
+    is_endorsed: bool,
+    now_ms: i64,
+) -> Result<Vec<NewEvent>, StoreError> {
+    let by = request.record.as_ref().and_then(|record| record.approver.as_deref());
+    let event = match command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => {
             let record = request.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
-            tx.post(
-                "record a decision",
-                "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
-                values![run, now_ms, encode(decision)?, record.approver.as_deref(), record.notes.as_deref()],
-            )
-            .await?;
-            let mut call = None;
-            if let (
-                Verdict::Approve,
-                false,
-                Some(Gate::Human { why: ApprovalReason::Changed { now, call: of, .. }, .. }),
-            ) = (decision.verdict, is_endorsed, &before.gate)
-            {
-                call.clone_from(of);
-                // What was approved is what runs: further edits require approval again.
-                let mut options = before.options.clone();
-                options.pins.get_or_insert_default().extend(now.clone());
-                let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
-                tx.post("store the bindings of a run", sql, values![run, encode(&options)?]).await?;
-            }
-            let approved = decision.verdict == Verdict::Approve;
-            events.push(NewEvent {
-                kind: match (approved, is_endorsed) {
-                    (true, true) => EventKind::GateEndorsed,
-                    (true, false) => EventKind::GateApproved,
-                    (false, _) => EventKind::GateDenied,
-                },
-                step: Some(decision.step.clone()),
-                data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
-                             "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
-            });
-            if decision.verdict == Verdict::Deny {
-                events.push(moved(EventKind::RunCanceled, signed(json!({"reason": "denied"}), by)));
-            }
+            return record_decision(tx, &before, decision, &record, is_endorsed, now_ms).await;
         }
         Command::Signal { name } => {
             let payload = request.payload.clone().unwrap_or(Value::Null);
@@ -119,16 +110,16 @@ pub(crate) async fn command<T: Tx>(
             let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
             tx.post("store a signal", sql, values![run, name, encoded]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
-            events.push(moved(EventKind::SignalReceived, data));
+            moved(EventKind::SignalReceived, data)
         }
-        Command::Cancel => events.push(moved(EventKind::RunCanceled, signed(json!({}), by))),
-        Command::Pause => events.push(moved(EventKind::RunPaused, json!({"state": before.state}))),
+        Command::Cancel => moved(EventKind::RunCanceled, signed(json!({}), by)),
+        Command::Pause => moved(EventKind::RunPaused, json!({"state": before.state})),
         Command::Ask(gate) => {
             let step = match gate {
                 Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
             };
             let data = json!({"gate": gate, "before": before.gate});
-            events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
+            NewEvent { kind: EventKind::GateChanged, step: Some(step), data }
         }
         Command::Resume => {
             let head = resume(tx, run, before.head, request.head).await?;
@@ -144,39 +135,81 @@ pub(crate) async fn command<T: Tx>(
                     .unwrap_or_default();
                 correct(tx, before, corrected, by).await?;
             }
-            events.push(moved(EventKind::RunResumed, signed(data, by)));
+            moved(EventKind::RunResumed, signed(data, by))
         }
-        Command::Expire(expiry) => {
-            let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
-            events.push(moved(EventKind::RunExpired, gate));
-            let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
-            let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
-            tx.post("store an error", sql, values![run, encode(&error)?]).await?;
-            if *expiry == Expiry::Fail {
-                events.push(moved(EventKind::RunFailed, error));
-            } else {
-                error["reason"] = json!("expired");
-                events.push(moved(EventKind::RunCanceled, error));
-            }
-        }
+        Command::Expire(expiry) => return record_expiry(tx, &before, *expiry, now_ms).await,
         Command::RepeatDecision(_)
         | Command::Claim { .. }
         | Command::Work { .. }
         | Command::Replay
-        | Command::Fork => {}
+        | Command::Fork => return Ok(Vec::new()),
+    };
+    Ok(vec![event])
+}
+
+async fn record_decision<T: Tx>(
+    tx: &T,
+    before: &RunRecord,
+    decision: &Decision,
+    record: &DecisionRecord,
+    is_endorsed: bool,
+    now_ms: i64,
+) -> Result<Vec<NewEvent>, StoreError> {
+    let run = &before.id;
+    tx.post(
+        "record a decision",
+        "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        values![run, now_ms, encode(decision)?, record.approver.as_deref(), record.notes.as_deref()],
+    )
+    .await?;
+    let mut call = None;
+    if let (
+        Verdict::Approve,
+        false,
+        Some(Gate::Human { why: ApprovalReason::Changed { now, call: of, .. }, .. }),
+    ) = (decision.verdict, is_endorsed, &before.gate)
+    {
+        call.clone_from(of);
+        // What was approved is what runs: further edits require approval again.
+        let mut options = before.options.clone();
+        options.pins.get_or_insert_default().extend(now.clone());
+        let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
+        tx.post("store the bindings of a run", sql, values![run, encode(&options)?]).await?;
     }
-    let after = get(tx, run).await?.0;
-    if after.paused && after.state == RunState::Pending {
-        events.push(moved(EventKind::RunHeld, json!({})));
+    let mut events = vec![NewEvent {
+        kind: match (decision.verdict, is_endorsed) {
+            (Verdict::Approve, true) => EventKind::GateEndorsed,
+            (Verdict::Approve, false) => EventKind::GateApproved,
+            (Verdict::Deny, _) => EventKind::GateDenied,
+        },
+        step: Some(decision.step.clone()),
+        data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
+                     "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
+    }];
+    if decision.verdict == Verdict::Deny {
+        let data = signed(json!({"reason": "denied"}), record.approver.as_deref());
+        events.push(moved(EventKind::RunCanceled, data));
     }
-    let number = append(tx, run, &events, now_ms).await?;
-    if !after.state.is_active() {
-        checkpoints::evict_newest(tx, run).await?;
-    }
-    let effect =
-        if next == Transition::SignalBuffered { CommandEffect::Stored } else { CommandEffect::Applied };
-    let event = number.zip(events.into_iter().next());
-    Ok(CommandOutcome { run: after, before: state, effect, expired, event })
+    Ok(events)
+}
+
+async fn record_expiry<T: Tx>(
+    tx: &T,
+    before: &RunRecord,
+    expiry: Expiry,
+    now_ms: i64,
+) -> Result<Vec<NewEvent>, StoreError> {
+    let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
+    let mut error = expiry::ended(before, expiry, before.expires_ms.unwrap_or(now_ms));
+    let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
+    tx.post("store an error", sql, values![&before.id, encode(&error)?]).await?;
+    let end = if expiry == Expiry::Fail {
+        moved(EventKind::RunFailed, error)
+    } else {
+        error["reason"] = json!("expired");
+        moved(EventKind::RunCanceled, error)
+    };
+    Ok(vec![moved(EventKind::RunExpired, gate), end])
 }
 
 /// Merges fields into the options of a run, and records an event.

@@ -23,7 +23,7 @@ use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::ChangeWatch;
-pub use open::{OpenOptions, Opened, Reset, adopt, has_existed, reset, restore};
+pub use open::{OpenOptions, OpenedStore, Reset, adopt, has_existed, reset, restore};
 use reason::Reason;
 use skills_base::sync::MutexExt as _;
 pub use source::check_source;

@@ -39,7 +39,7 @@ impl Default for OpenOptions {
 }
 
 /// An opened store, and notices for the user about how it was opened.
-pub struct Opened {
+pub struct OpenedStore {
     pub store: Sqlite,
     /// Notices, for example that it is read-only, readable by others, or not recorded.
     pub notices: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Reset {
 
 impl Sqlite {
     /// Opens a database file without a record of earlier ones, creating it and its folder if needed.
-    pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<Opened, StoreError> {
+    pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<OpenedStore, StoreError> {
         Self::open_with(path, &OpenOptions::default(), clocks)
     }
 
@@ -70,7 +70,7 @@ impl Sqlite {
         path: &Path,
         options: &OpenOptions,
         clocks: impl Into<Clocks>,
-    ) -> Result<Opened, StoreError> {
+    ) -> Result<OpenedStore, StoreError> {
         let clocks = clocks.into();
         let place = store_uri(path);
         let mut notices = Vec::new();
@@ -104,7 +104,7 @@ impl Sqlite {
             Err(error) if existed && may_still_be_read(&error) => {
                 let (store, notice) = open_for_reading(path, &place, expected.as_deref(), error, clocks)?;
                 notices.push(notice);
-                return Ok(Opened { store: Sqlite { _open_here: open_here, ..store }, notices });
+                return Ok(OpenedStore { store: Sqlite { _open_here: open_here, ..store }, notices });
             }
             Err(error) => return Err(error),
         };
@@ -119,7 +119,7 @@ impl Sqlite {
                 )),
             }
         }
-        Ok(Opened { store, notices })
+        Ok(OpenedStore { store, notices })
     }
 }
 

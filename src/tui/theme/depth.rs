@@ -30,11 +30,11 @@ impl Depth {
         if matches!(term.as_str(), "dumb" | "vt100" | "vt220") {
             return Self::None;
         }
-        let said = variable("COLORTERM").unwrap_or_default();
+        let colorterm = variable("COLORTERM").unwrap_or_default();
         let direct = term.ends_with("-direct") || term.contains("truecolor");
         let known =
             ["kitty", "alacritty", "ghostty", "wezterm", "foot"].iter().any(|name| term.contains(name));
-        if said == "truecolor" || said == "24bit" || direct || known {
+        if colorterm == "truecolor" || colorterm == "24bit" || direct || known {
             return Self::True;
         }
         if term.contains("256color") { Self::Ansi256 } else { Self::Ansi16 }

@@ -86,7 +86,7 @@ impl Uploads {
     /// Deletes uploads that were stored longer ago than `age` and that no run refers to; returns how many.
     pub(super) async fn expire_uploads(&self, runtime: &RunRuntime, age: Duration) -> Result<u64, Error> {
         let failed = |error: std::io::Error| {
-            Error::new(Code::InternalError, format!("the uploaded artifacts: {error}"))
+            Error::new(Code::InternalError, format!("cannot delete expired uploads: {error}"))
         };
         let artifacts = Arc::clone(&runtime.artifacts);
         let expired =

@@ -90,20 +90,20 @@ fn recorded(
         EventKind::RunResumed => "run.resumed",
         _ => return None,
     };
-    let said = &event.data;
+    let details = &event.data;
     let data = json!({
         "run": run.id,
         "skill": run.skill_id,
         "event": number,
-        "signal": (event.kind == EventKind::SignalReceived).then(|| said["name"].clone()),
+        "signal": (event.kind == EventKind::SignalReceived).then(|| details["name"].clone()),
         "step": event.step,
-        "inputs_digest": said["inputs_digest"],
-        "choice": said["choice"],
+        "inputs_digest": details["inputs_digest"],
+        "choice": details["choice"],
         "need": need.filter(|_| is_endorsed),
     });
     let mut entry = Entry::new(kind, by, data).durably();
     if matches!(event.kind, EventKind::GateApproved | EventKind::GateDenied) {
-        entry = with(entry, run, json!({ "notes": said["notes"], "result": said["result"] }));
+        entry = with(entry, run, json!({ "notes": details["notes"], "result": details["result"] }));
     }
     Some(entry)
 }

@@ -477,16 +477,16 @@ fn first_decision_text(first: &RecordedDecision) -> String {
 
 /// Returns the message for a decision on what was already decided: the first decision counts, with its notes.
 fn repeated_decision_text(first: &RecordedDecision, now: &DecisionRecord) -> String {
-    let said = first_decision_text(first);
+    let first_decision = first_decision_text(first);
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
     match (spoken(&now.notes), spoken(&first.by.notes)) {
-        (Some(new), Some(stored_notes)) if new == stored_notes => said,
+        (Some(new), Some(stored_notes)) if new == stored_notes => first_decision,
         (Some(_), Some(stored_notes)) => {
-            format!("{said} with the notes {stored_notes:?}; the new notes were not stored")
+            format!("{first_decision} with the notes {stored_notes:?}; the new notes were not stored")
         }
-        (Some(_), None) => format!("{said} without notes; the new notes were not stored"),
-        (None, Some(stored_notes)) => format!("{said} with the notes {stored_notes:?}"),
-        (None, None) => said,
+        (Some(_), None) => format!("{first_decision} without notes; the new notes were not stored"),
+        (None, Some(stored_notes)) => format!("{first_decision} with the notes {stored_notes:?}"),
+        (None, None) => first_decision,
     }
 }
 

@@ -15,8 +15,8 @@ const MAX_DURATION: Duration = Duration::from_secs(5);
 /// Returns the account's name from the environment (`USER`, `LOGNAME`) or the system's list of users; the user id if
 /// neither contains it.
 pub fn account() -> String {
-    let said = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
-    said.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(unnamed)
+    let names = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
+    names.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(unnamed)
 }
 
 #[cfg(unix)]

@@ -18,7 +18,7 @@ use skills_base::canonical::digest_of;
 use skills_config::quoted;
 use skills_runs::{Artifact, Artifacts};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, SuppliedFiles, Verify};
-use skills_session::{RunScriptArguments, ScriptPreview, Session, ToolError, ToolFailure, arguments};
+use skills_session::{Active, RunScriptArguments, ScriptPreview, Session, ToolError, ToolFailure, arguments};
 
 fn refused(error: &SandboxError) -> ToolError {
     let code = match error.code() {
@@ -54,17 +54,7 @@ impl Scripts {
         let parsed: RunScriptArguments = arguments(tool, raw_arguments)?;
         let named = parsed.skill.as_deref().map(|name| called(&self.skills, session, name));
         let skill = session.loaded(named.as_deref())?;
-        let Ok(now) = self.skills.resolve(&skill.location.to_string_lossy()) else {
-            // Its rules in the policy may depend on its tags or domain, which are not known any longer.
-            let message = format!(
-                "{} is no longer in the catalog, so its scripts cannot run; restore it, or unload it",
-                skill.name
-            );
-            return Err(ToolError::new(ToolFailure::SafetyDenied, message));
-        };
-        // An approval that the policy requires is the confirmation below.
-        self.permissions.approval(&now).map_err(to_tool_error)?;
-        self.permissions.ensure_single_approval(&now).map_err(to_tool_error)?;
+        self.ensure_permitted(skill)?;
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.skills.config.cwd).map_err(to_tool_error)?;
         let bundle = open_loaded(skill, &self.skills.registry.snapshot())?;
@@ -118,13 +108,40 @@ impl Scripts {
         });
         let spec = Spec { verify: Some(verify), ..spec };
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
+        self.result(skill, &parsed.path, &handed, outcome, session.owner.clone()).await
+    }
+
+    /// Checks that the policy lets a loaded skill run scripts. An approval that it requires is the confirmation of the
+    /// call.
+    fn ensure_permitted(&self, skill: &Active) -> Result<(), ToolError> {
+        let Ok(now) = self.skills.resolve(&skill.location.to_string_lossy()) else {
+            // Its rules in the policy may depend on its tags or domain, which are not known any longer.
+            let message = format!(
+                "{} is no longer in the catalog, so its scripts cannot run; restore it, or unload it",
+                skill.name
+            );
+            return Err(ToolError::new(ToolFailure::SafetyDenied, message));
+        };
+        self.permissions.approval(&now).map_err(to_tool_error)?;
+        self.permissions.ensure_single_approval(&now).map_err(to_tool_error)
+    }
+
+    /// Returns the result of a call, and keeps the files that the script produced for the session's owner.
+    async fn result(
+        &self,
+        skill: &Active,
+        path: &str,
+        handed: &[String],
+        outcome: Outcome,
+        owner: Option<String>,
+    ) -> Result<Value, ToolError> {
         if let Some(exceeded) = &outcome.exceeded {
-            let message = format!("{} reached {exceeded}", parsed.path);
+            let message = format!("{path} reached {exceeded}");
             return Err(ToolError::new(ToolFailure::RuntimeError, message));
         }
         let mut answer = json!({
             "skill": skill.name,
-            "path": parsed.path,
+            "path": path,
             "exit_code": outcome.end.exit_code(),
             "stdout": outcome.stdout.text(),
             "stderr": outcome.stderr.text(),
@@ -143,7 +160,6 @@ impl Scripts {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
             let artifacts = self.services.kept_files().map_err(to_tool_error)?;
-            let owner = session.owner.clone();
             let stored = crate::work::spawn_blocking(move || keep(&artifacts, &outcome, owner.as_deref()))
                 .await
                 .map_err(|error| {

@@ -8,7 +8,7 @@ use skills_store::RunRecord;
 
 /// A run of a selection.
 #[derive(Debug)]
-pub struct Numbered<'r> {
+pub struct NumberedRun<'r> {
     pub number: usize,
     /// Its title, and what distinguishes it from the other runs.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct Selection<'r> {
     command: String,
     /// What all runs have in common.
     same: String,
-    pub runs: Vec<Numbered<'r>>,
+    pub runs: Vec<NumberedRun<'r>>,
 }
 
 impl<'r> Selection<'r> {
@@ -47,7 +47,8 @@ impl<'r> Selection<'r> {
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
         };
         let numbered = (1..).zip(runs.iter().copied()).zip(distinction.lines(", "));
-        let numbered = numbered.map(|((number, run), row)| Numbered { number, name: name(run, &row), run });
+        let numbered =
+            numbered.map(|((number, run), row)| NumberedRun { number, name: name(run, &row), run });
         Self { command: command.to_owned(), same: same.join(", "), runs: numbered.collect() }
     }
 
@@ -100,7 +101,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-impl Numbered<'_> {
+impl NumberedRun<'_> {
     /// Renders the run with its number.
     pub fn line(&self, now_ms: i64) -> String {
         format!("{}. {}", self.number, named_item(self.run, &self.name, now_ms))

@@ -12,7 +12,7 @@ use crate::theme::Role;
 use crate::widgets::{
     Painter, Seg, Title, cells, count, counted, cut_end, moment, shown, token_count, tokens, wrap_to,
 };
-use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, SkillDrift};
+use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, SessionView, SkillDrift};
 use skills_session::PartKind;
 use skills_skill::tokens::TokenCount;
 
@@ -112,42 +112,53 @@ fn draw_active(
         y += 1;
     }
     if area.height > 16 {
-        y += 1;
-        let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
-        let max_width = area.width.saturating_sub(3);
-        let sees: Vec<String> = match (&session.settings.agent, &state.composed) {
-            (None, Some(composed)) => vec![format!(" {}", counted(listed(composed), "skill"))],
-            (Some(_), Some(composed)) => {
-                let n = listed(composed);
-                vec![format!(" {}", counted(n, "skill")), format!(" {}", count(n))]
-            }
-            _ => vec![String::new()],
-        };
-        // The client view is kept; the agent's name is truncated if both are too long, and the word `agent` is
-        // dropped before that.
-        let least = cells(sees.last().map_or("", String::as_str));
-        let label = if cells(&agent) + least + 6 <= max_width { "agent " } else { "" };
-        let name = cut_end(&agent, max_width.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
-        let end = painter.put(area.x + 2, y, label, Role::Muted, max_width);
-        let end = painter.put(end, y, &name, Role::Text, right.saturating_sub(end));
-        let available = right.saturating_sub(end);
-        if let Some(sees) = sees.iter().find(|sees| cells(sees) <= available) {
-            painter.put(end, y, sees, Role::Muted, available);
+        y = draw_agent(state, session, &mut painter, area, y + 1);
+    }
+    y + 1
+}
+
+/// Draws the agent with the number of skills in its catalog, and below it the session; returns the row below.
+fn draw_agent(
+    state: &SessionState,
+    session: &SessionView,
+    painter: &mut Painter<'_>,
+    area: Rect,
+    mut y: u16,
+) -> u16 {
+    let right = area.right().saturating_sub(1);
+    let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
+    let max_width = area.width.saturating_sub(3);
+    let sees: Vec<String> = match (&session.settings.agent, &state.composed) {
+        (None, Some(composed)) => vec![format!(" {}", counted(listed(composed), "skill"))],
+        (Some(_), Some(composed)) => {
+            let n = listed(composed);
+            vec![format!(" {}", counted(n, "skill")), format!(" {}", count(n))]
         }
-        y += 1;
-        // The session's id distinguishes similar sessions.
-        let short = short_id(&session.session_id);
-        let (started, changed) = (moment(session.created_ms), moment(session.changed_ms));
-        let all = [
-            format!("session {short}  created {started}, changed {changed}"),
-            format!("session {short}, created {}", span(&started, &changed)),
-            format!("id {short}  {changed}"),
-            short.to_owned(),
-        ];
-        if let Some(form) = all.iter().find(|form| cells(form) <= max_width) {
-            painter.put(area.x + 2, y, form, Role::Muted, max_width);
-        }
-        y += 1;
+        _ => vec![String::new()],
+    };
+    // The client view is kept; the agent's name is truncated if both are too long, and the word `agent` is
+    // dropped before that.
+    let least = cells(sees.last().map_or("", String::as_str));
+    let label = if cells(&agent) + least + 6 <= max_width { "agent " } else { "" };
+    let name = cut_end(&agent, max_width.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
+    let end = painter.put(area.x + 2, y, label, Role::Muted, max_width);
+    let end = painter.put(end, y, &name, Role::Text, right.saturating_sub(end));
+    let available = right.saturating_sub(end);
+    if let Some(sees) = sees.iter().find(|sees| cells(sees) <= available) {
+        painter.put(end, y, sees, Role::Muted, available);
+    }
+    y += 1;
+    // The session's id distinguishes similar sessions.
+    let short = short_id(&session.session_id);
+    let (started, changed) = (moment(session.created_ms), moment(session.changed_ms));
+    let all = [
+        format!("session {short}  created {started}, changed {changed}"),
+        format!("session {short}, created {}", span(&started, &changed)),
+        format!("id {short}  {changed}"),
+        short.to_owned(),
+    ];
+    if let Some(form) = all.iter().find(|form| cells(form) <= max_width) {
+        painter.put(area.x + 2, y, form, Role::Muted, max_width);
     }
     y + 1
 }
