@@ -608,7 +608,7 @@ mod tests {
 
     #[test]
     fn winners_are_compared_for_queries_that_both_reports_have() {
-        let id = SkillId::new;
+        let id = |id: &str| SkillId::new(id);
         let mails = case("send short mails", Expect::AnyOf(vec![id("mail")]));
         let cases = [
             case("extract the tables of a pdf", Expect::AnyOf(vec![id("pdf")])),
