@@ -30,6 +30,9 @@ pub(super) struct OpenStep {
     pub passed: Option<String>,
     /// When it started, in milliseconds since 1970-01-01 UTC.
     pub started_ms: i64,
+    /// Whether the inputs of the run were corrected after it started, so that its condition is evaluated again.
+    #[serde(skip)]
+    pub corrected: bool,
 }
 
 /// What a step of several calls repeats.
@@ -122,6 +125,7 @@ impl Progress {
         let mut active = inner.active;
         let corrected = inner.inputs != digest_of(&run.inputs);
         for active in active.values_mut() {
+            active.corrected = corrected;
             // With corrected inputs, nested skills validate theirs again.
             active.open &= match active.kind {
                 CompositeKind::Foreach { .. } | CompositeKind::Scatter { .. } => false,
@@ -172,11 +176,15 @@ impl Progress {
         self.active.values().any(|active| active.passed.is_some())
     }
 
-    /// Returns whether any part of a step was executed, so that its condition has been evaluated.
+    /// Returns whether a step has started, so that its condition has been evaluated. After a correction of the inputs it
+    /// is evaluated again, and an answer of a gate or a call that may be repeated is no start; a call whose outcome is
+    /// unknown is, because a person has to decide about it.
     pub fn has_begun(&self, turn: Turn<'_>) -> bool {
-        self.active.contains_key(turn.path)
-            || self.unfinished.contains_key(turn.path)
-            || self.completed.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
+        let is_part = |path: &String| lineage(path).iter().any(|owner| owner == turn.path);
+        let is_lost = |intent: &StepIntent| !intent.repeatable && is_part(&intent.step);
+        self.active.get(turn.path).is_some_and(|active| !active.corrected)
+            || turn.running.iter().any(is_part)
+            || self.unfinished.values().any(is_lost)
     }
 
     /// Reopens a step whose gates had passed before its worker was lost, if what it will run is unchanged.

@@ -110,9 +110,14 @@ impl Scheduler {
         if turn.running.contains(turn.path) {
             return Ok(false);
         }
-        if !self.progress.has_begun(turn) && !self.progress.frames.condition_holds(turn)? {
-            self.progress.skip(turn, json!({"reason": "its condition is false"}), out);
-            return Ok(true);
+        if !self.progress.has_begun(turn) {
+            if !self.progress.frames.condition_holds(turn)? {
+                self.progress.skip(turn, json!({"reason": "its condition is false"}), out);
+                return Ok(true);
+            }
+            if let Some(active) = self.progress.active.get_mut(turn.path) {
+                active.corrected = false;
+            }
         }
         let active = self.progress.active.get(turn.path).filter(|active| active.open);
         let open = active.map(|active| active.kind.clone());
@@ -153,7 +158,10 @@ impl Scheduler {
         let active = &mut self.progress.active;
         let started_ms = active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
         let passed = passed.map(|calls| passed_in(&self.progress.run.id, &calls));
-        active.insert(turn.path.to_owned(), OpenStep { kind, open: true, passed, started_ms });
+        active.insert(
+            turn.path.to_owned(),
+            OpenStep { kind, open: true, passed, started_ms, corrected: false },
+        );
         self.start(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
     }

@@ -316,7 +316,13 @@ async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Resul
         dialect::texts(T::POSTGRES, "?2")
     );
     tx.post("supersede steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
-    // Intents are kept: one without a result may have had an external effect, and the worker has to ask about it.
+    // An intent without a result may have had an external effect, and the worker has to ask about it. One that may be
+    // repeated includes an approval, which does not hold for what comes after an earlier checkpoint.
+    if number < head {
+        let repeatable = dialect::flag(T::POSTGRES, "json", "repeatable");
+        let sql = format!("DELETE FROM intents WHERE run = ?1 AND {repeatable} = 'true'");
+        tx.post("delete intents", &sql, values![run]).await?;
+    }
     tx.post(
         "move the head",
         "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL

@@ -145,6 +145,11 @@ pub(crate) mod dialect {
         format!("({} ->> '{name}')", json(postgres, column))
     }
 
+    /// Returns the text of a boolean field of an object: `true` or `false`.
+    pub fn flag(postgres: bool, column: &str, name: &str) -> String {
+        if postgres { field(true, column, name) } else { format!("({column} -> '{name}')") }
+    }
+
     /// Returns the text of an error without the fields for callers with the scope `admin`, as
     /// [`RunQuery::matches`](crate::RunQuery::matches) compares it.
     pub fn public_error(postgres: bool, column: &str) -> String {

@@ -138,11 +138,7 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
     let mut events = Vec::new();
     let close = format!(
         "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND {} = 'false')",
-        if T::POSTGRES {
-            dialect::field(true, "json", "repeatable")
-        } else {
-            "(json -> 'repeatable')".to_owned()
-        }
+        dialect::flag(T::POSTGRES, "json", "repeatable")
     );
     for step in finished {
         tx.post(

@@ -1,7 +1,7 @@
 //! Gates before a step: every outcome, and what an approval covers.
 
 use serde_json::json;
-use skills_model::{RunState, Verdict};
+use skills_model::{Command, RunState, Verdict};
 use skills_runs::ExecutionEnd;
 use skills_store::StepStatus;
 
@@ -326,4 +326,78 @@ steps:
     bench.resume(&fork, None, None).await;
     assert_eq!(pending_step(&bench.work(&fork).await).0, "send");
     assert_eq!(bench.fake.count("send[1]"), 1);
+}
+
+#[tokio::test]
+async fn a_paused_foreach_is_approved_again_from_an_earlier_checkpoint() {
+    let bench = confirmed();
+    let text = "
+id: demo.letters
+inputs: { people: { type: array } }
+steps:
+  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
+";
+    let (run, _) = bench.run(text, json!({"people": ["ana", "ben", "cid"]})).await;
+    let store = bench.store.clone();
+    let paused = run.clone();
+    bench.fake.does("mail.send", move |made, _, _| {
+        let (store, run) = (store.clone(), paused.clone());
+        Box::pin(async move {
+            if made.step == "send[1]" {
+                store.command(&run, Command::Pause, None, None, None).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            Ok(json!({}))
+        })
+    });
+    bench.approve(&run).await;
+    let executed = bench.work(&run).await;
+    let ExecutionEnd::Waiting(record) = executed else { panic!("{executed:?}") };
+    assert!(record.paused);
+    bench.resume(&run, Some(0), None).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "send");
+    assert_eq!(bench.fake.count("send[0]"), 1, "it is executed again only after another approval");
+    bench.approve(&run).await;
+    bench.fake.on("mail.send", |_| Ok(json!({})));
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("send[0]"), 2);
+}
+
+#[tokio::test]
+async fn corrected_inputs_decide_again_whether_a_step_is_executed() {
+    let bench = gated("block");
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
+    bench.fake.on("mail.send", |_| failing("down"));
+    let small = "{ condition: inputs.amount < 100 }";
+    let single = format!(
+        "
+id: demo.one
+inputs: {{ amount: {{ type: integer }} }}
+steps:
+  - {{ id: send, uses: mail.send, input: {{ amount: inputs.amount }}, config: {small} }}
+"
+    );
+    let (run, executed) = bench.run(&single, json!({"amount": 5})).await;
+    assert_eq!(failed(&executed).1, "down");
+    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let after_gate = checkpoints.iter().find(|point| !point.done.is_empty()).unwrap().number;
+    bench.resume(&run, Some(after_gate), Some(json!({"amount": 900}))).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Skipped));
+
+    let items = "
+id: demo.items
+inputs: { amounts: { type: array }, total: { type: integer } }
+steps:
+  - { id: send, uses: mail.send, input: { amount: item }, config: { condition: inputs.total < 100, foreach: { items: inputs.amounts, as: item } } }
+";
+    bench
+        .fake
+        .on("mail.send", |made| if made.inputs["amount"] == 1 { Ok(json!({})) } else { failing("down") });
+    let (run, executed) = bench.run(items, json!({"amounts": [1, 7], "total": 8})).await;
+    assert_eq!(failed(&executed).1, "down");
+    bench.resume(&run, None, Some(json!({"amounts": [1, 900], "total": 901}))).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Skipped));
+    assert!(bench.fake.made().iter().all(|call| call.inputs["amount"] != 900));
 }
