@@ -177,8 +177,8 @@ impl Progress {
     }
 
     /// Returns whether a step has started, so that its condition has been evaluated. After a correction of the inputs it
-    /// is evaluated again, and an answer of a gate or a call that may be repeated is no start; a call whose outcome is
-    /// unknown is, because a person has to decide about it.
+    /// is evaluated again. Answers of gates and calls that may be repeated do not start a step; a call whose outcome is
+    /// unknown does, because a person has to decide about it.
     pub fn has_begun(&self, turn: Turn<'_>) -> bool {
         let is_part = |path: &String| lineage(path).iter().any(|owner| owner == turn.path);
         let is_lost = |intent: &StepIntent| !intent.repeatable && is_part(&intent.step);
