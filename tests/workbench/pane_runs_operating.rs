@@ -196,6 +196,25 @@ fn the_board_shows_deadlines_failures_and_workers() {
     has(&harness, &["Promote 5.4.0 to eu-west-1"]);
 }
 
+#[test]
+fn the_counts_of_the_board_add_up_at_every_width() {
+    let mut all = runs();
+    all.push(run(7, RunState::Canceled, "Deploy 5.4.0 to us-east-1", "us-east-1"));
+    all.push(run(8, RunState::WaitingForSignal, "Close the books", "eu-west-1"));
+    all.push(run(9, RunState::Pending, "Deploy 5.4.1 to eu-west-1", "eu-west-1"));
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let client = core(all.clone());
+        let mut harness = opened(&client, width, height);
+        harness.press("b").wait_for("2 to approve");
+        let screen = harness.screen();
+        let row = screen.lines().find(|line| line.contains("2 to approve")).unwrap();
+        let counts = row.split("oldest approval").next().unwrap().split_whitespace();
+        let sum: usize = counts.filter_map(|word| word.parse::<usize>().ok()).sum();
+        assert_eq!(sum, all.len(), "{row}");
+        assert_eq!(row.contains("1 canceled"), width >= 120, "{row}");
+    }
+}
+
 fn waiting_runs(number: u32) -> Vec<RunDetail> {
     let one = |number: u32| {
         let mut run = run(5, RunState::WaitingForHuman, &format!("Promote {number:02}"), "eu-west-1");
