@@ -358,6 +358,16 @@ fn an_outage_of_the_store_is_shown_with_its_times() {
 }
 
 #[test]
+fn deleted_runs_leave_the_list_when_their_deletion_is_noticed() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["6 total", "Deploy 5.3.9 to staging"]);
+    client.runs.book().runs.retain(|run| run.run.state == RunState::WaitingForHuman);
+    harness.deliver(AppEvent::All(Message::Run(RunResponse::Deleted))).wait_for("2 total");
+    harness.wait_until("its row is gone", |screen| !screen.contains("Deploy 5.3.9 to staging"));
+}
+
+#[test]
 fn a_full_store_does_not_outdate_what_is_read() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
