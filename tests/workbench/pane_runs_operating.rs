@@ -63,6 +63,19 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
+fn a_table_takes_only_the_rows_that_it_needs() {
+    for (width, height) in [(80, 24), (120, 36)] {
+        let client = core(runs());
+        let mut harness = opened(&client, width, height);
+        harness.press("/").type_text("state:completed").press("enter").wait_for("1 of 6");
+        let screen = harness.screen();
+        let lines: Vec<&str> = screen.lines().collect();
+        let row = lines.iter().position(|line| line.contains("Deploy 5.3.9 to staging")).unwrap();
+        assert!(lines[row + 1].starts_with("─ Deploy 5.3.9 to staging ─"), "{screen}");
+    }
+}
+
+#[test]
 fn values_of_one_field_are_selected_as_alternatives() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
