@@ -138,6 +138,21 @@ impl Board {
         }
     }
 
+    /// Returns the number of runs that failed in the window.
+    pub fn failed_runs(&self) -> u64 {
+        self.failed.iter().map(|reason| reason.runs).sum()
+    }
+
+    /// Returns the number of runs that completed in the window.
+    pub fn completed_runs(&self) -> u64 {
+        self.completed.iter().map(|runs| u64::from(*runs)).sum()
+    }
+
+    /// Returns the number of runs that were canceled in the window.
+    pub fn canceled_runs(&self) -> u64 {
+        self.ended_runs.saturating_sub(self.failed_runs() + self.completed_runs())
+    }
+
     /// Returns the number of pending runs that are paused.
     pub fn paused(&self) -> u64 {
         self.running.iter().filter(|run| run.is_paused()).count() as u64
@@ -331,12 +346,15 @@ mod tests {
             run("g", RunState::Failed, 4 * HOUR + 1),
             run("h", RunState::Failed, -1),
             run("i", RunState::Running, 1),
+            run("j", RunState::Canceled, 3 * HOUR),
         ];
         let runs = runs.map(|run| {
             let options = RunOptions { title: Some("Deploy".to_owned()), ..RunOptions::default() };
             RunRecord { options, ..run }
         });
         let board = Board::of(&runs, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
+        assert_eq!((board.failed_runs(), board.completed_runs(), board.canceled_runs()), (2, 2, 1));
+        assert_eq!(board.ended_runs, 5);
         let order: Vec<&str> = board.waiting.iter().map(|run| run.run.0.as_str()).collect();
         assert_eq!(order, ["c", "b", "a"], "nearest deadline first");
         assert_eq!(board.oldest_waiting_ms, Some(10));
@@ -346,7 +364,7 @@ mod tests {
         assert_eq!(board.failed[0].reason, "no space left");
         assert_eq!(board.running.len(), 1);
         let ended: Vec<&str> = board.ended.iter().map(|run| run.run.0.as_str()).collect();
-        assert_eq!(ended, ["d", "g", "f", "e"], "failed runs are listed with the other ended ones");
+        assert_eq!(ended, ["d", "g", "f", "j", "e"], "failed runs are listed with the other ended ones");
         assert_eq!(board.ended[0].distinction, "id=d", "runs with the same title are distinguished");
         let many: Vec<RunRecord> =
             (0..60).map(|at| run("x", RunState::Completed, 8 * HOUR - 1 - at)).collect();

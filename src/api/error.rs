@@ -47,6 +47,9 @@ pub enum Code {
     UpstreamTimeout,
 }
 
+/// The outcomes of a command of many runs where it was not executed, in the order of a summary.
+pub const UNDONE: [&str; 3] = ["skipped", "refused", "failed"];
+
 impl Code {
     /// Returns the HTTP status of this code (RFC 9110, RFC 6585).
     pub fn status(self) -> u16 {
@@ -152,6 +155,16 @@ impl Error {
         self.message = format!("{}; the outcome is unknown: {advice}", self.message);
         self.reason.get_or_insert_with(|| serde_json::json!({}))[OUTCOME_UNKNOWN] = true.into();
         self
+    }
+
+    /// Returns the outcome of a command of many runs that ended with this error, in one word of [`UNDONE`]: `skipped`
+    /// if the run does not take it, `failed` if the service or its store failed, else `refused`.
+    pub fn outcome(&self) -> &'static str {
+        match self.code {
+            Code::SkillChanged | Code::InvalidTransition => "skipped",
+            code if code.status() >= 500 => "failed",
+            _ => "refused",
+        }
     }
 
     /// Returns whether the request was sent and may or may not have been executed.

@@ -1,5 +1,6 @@
 //! Golden sets in the formats of other tools: evaluation files of skills (JSON), JSON lines, CSV and YAML.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -152,6 +153,21 @@ fn json_lines(text: &str) -> Result<Vec<Case>, FormatError> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(case).collect()
 }
 
+/// Returns whether a spreadsheet would execute a cell as a formula, or takes a quote as the sign that it must not.
+fn is_formula(cell: &str) -> bool {
+    cell.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+/// Returns a cell that a spreadsheet shows as text: a quote precedes what could be a formula.
+fn quoted(cell: &str) -> Cow<'_, str> {
+    if is_formula(cell) { format!("'{cell}").into() } else { cell.into() }
+}
+
+/// Returns the text of a [`quoted`] cell.
+fn unquoted(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
+}
+
 fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> {
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -170,7 +186,8 @@ fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> 
     for row in reader.records() {
         let row = row?;
         let line = row.position().map_or(0, csv::Position::line);
-        let cell = |column: Option<usize>| column.and_then(|at| row.get(at)).unwrap_or_default();
+        let cell =
+            |column: Option<usize>| column.and_then(|at| row.get(at)).map(unquoted).unwrap_or_default();
         let ids: Vec<SkillId> =
             cell(expect).split([' ', ',', ';', '|']).filter(|id| !id.is_empty()).map(SkillId::new).collect();
         let owner = ids.first().or(skill);
@@ -182,7 +199,7 @@ fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> 
             (_, "true" | "1" | "yes") => Expect::AnyOf(vec![skill.cloned().ok_or(FormatError::NoSkill)?]),
             _ => return Err(FormatError::Row(line)),
         };
-        cases.push(Case { query: row.get(query).unwrap_or_default().to_owned(), expect });
+        cases.push(Case { query: cell(Some(query)).to_owned(), expect });
     }
     Ok(cases)
 }
@@ -246,7 +263,8 @@ pub fn format_golden(
                     Expect::Nothing => ("none".to_owned(), String::new()),
                     Expect::Not(id) => (String::new(), id.to_string()),
                 };
-                writer.write_record([case.query.as_str(), &expect, &not])?;
+                let cells = [case.query.as_str(), &expect, &not];
+                writer.write_record(cells.map(|cell| quoted(cell).into_owned()))?;
             }
             let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -283,6 +301,28 @@ mod tests {
         let text = format_golden(GoldenFormat::Json, &own, Some(&a)).unwrap();
         assert_eq!(parse_golden(GoldenFormat::Json, &text, Some(&a)).unwrap(), own);
         assert!(matches!(format_golden(GoldenFormat::Json, &cases(), Some(&a)), Err(FormatError::Others(1))));
+    }
+
+    #[test]
+    fn cells_of_a_table_are_not_formulas_and_are_read_back() {
+        let case = |query: &str, id: &str| Case {
+            query: query.to_owned(),
+            expect: Expect::AnyOf(vec![SkillId::new(id)]),
+        };
+        let queries = ["=1+2", "+1", "-x", "@SUM(A1)", "'=1", "''-x", "'quoted'", "it's", "a=b"];
+        let cases: Vec<Case> = queries.into_iter().map(|query| case(query, "a")).collect();
+        let cases = [cases, vec![case("near", "-b"), case("far", "@c")]].concat();
+        let text = format_golden(GoldenFormat::Csv, &cases, None).unwrap();
+        for cell in text.lines().flat_map(|line| line.split(',')) {
+            assert!(!cell.trim_matches('"').starts_with(['=', '+', '-', '@']), "{text}");
+        }
+        assert!(
+            text.contains("'=1+2,a") && text.contains("''=1,a") && text.contains("\n'quoted',a"),
+            "{text}"
+        );
+        assert_eq!(parse_golden(GoldenFormat::Csv, &text, None).unwrap(), cases);
+        let written_elsewhere = parse_golden(GoldenFormat::Csv, "query,expect\n=1+2,a\n", None).unwrap();
+        assert_eq!(written_elsewhere, [case("=1+2", "a")]);
     }
 
     #[test]

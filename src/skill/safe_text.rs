@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use icu_properties::props::{BidiControl, DefaultIgnorableCodePoint, Emoji, UnifiedIdeograph};
+use icu_properties::props::{
+    BidiControl, DefaultIgnorableCodePoint, Emoji, EmojiModifier, ExtendedPictographic, UnifiedIdeograph,
+};
 use icu_properties::{CodePointSetData, CodePointSetDataBorrowed};
 
 use super::slice;
@@ -14,6 +16,8 @@ use super::slice;
 const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
 const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
 const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
+const SKIN_TONE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<EmojiModifier>();
+const PICTOGRAPHIC: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<ExtendedPictographic>();
 const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
 
 /// Makes one line safe: line breaks and tabs become spaces.
@@ -54,30 +58,47 @@ impl Hidden {
     }
 }
 
-/// Returns the kind of an invisible character, or `None`; `before` is the preceding character. Line feed, CR and tab
-/// are not invisible.
+/// Returns the kind of an invisible character, or `None`; `before` and `after` are the text around it. Line feed, CR
+/// and tab are not invisible.
 ///
 /// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
 /// paragraph separators and annotation marks, which are not visible either. Variation selectors are exempt if they
-/// have an effect: the presentation of an emoji, or the form of an ideograph.
-pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
+/// have an effect: the presentation of an emoji, or the form of an ideograph; and so is the joiner of two emoji.
+pub(super) fn hidden(c: char, before: &str, after: &str) -> Option<Hidden> {
+    let follows = |set: CodePointSetDataBorrowed<'static>| {
+        before.chars().next_back().is_some_and(|before| set.contains(before))
+    };
     match c {
         '\n' | '\r' | '\t' | ' '..='~' => None,
         _ if c.is_control() => Some(Hidden::Control),
         _ if BIDI_CONTROL.contains(c) => Some(Hidden::Bidi),
         '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
         _ if !IGNORABLE.contains(c) => None,
-        '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(|before| EMOJI.contains(before)) => None,
-        '\u{e0100}'..='\u{e01ef}' if before.is_some_and(|before| UNIFIED_IDEOGRAPH.contains(before)) => None,
+        '\u{fe0e}' | '\u{fe0f}' if follows(EMOJI) => None,
+        '\u{e0100}'..='\u{e01ef}' if follows(UNIFIED_IDEOGRAPH) => None,
+        '\u{200d}' if joins_emoji(before, after) => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Some(Hidden::Selector),
         '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
         _ => Some(Hidden::ZeroWidth),
     }
 }
 
+/// Returns whether a zero-width joiner joins two emoji: the first one may have a presentation selector or a skin tone.
+fn joins_emoji(before: &str, after: &str) -> bool {
+    let mut before = before.chars().rev();
+    let first = match before.next() {
+        // A selector without effect is shown, and separates them.
+        Some('\u{fe0f}') => before.next().filter(|base| EMOJI.contains(*base)),
+        Some(tone) if SKIN_TONE.contains(tone) => before.next(),
+        other => other,
+    };
+    let is_pictographic = |c: Option<char>| c.is_some_and(|c| PICTOGRAPHIC.contains(c));
+    is_pictographic(first) && is_pictographic(after.chars().next())
+}
+
 /// Returns whether a character is invisible in any position. Spaces and line breaks count as visible.
 pub fn is_invisible(c: char) -> bool {
-    hidden(c, None).is_some()
+    hidden(c, "", "").is_some()
 }
 
 /// Returns whether a byte can only belong to clean text; everything else is checked in detail.
@@ -87,41 +108,39 @@ fn is_plain(byte: u8) -> bool {
 
 fn rewrite(text: &str, keep_lines: bool) -> Cow<'_, str> {
     let clean = text.bytes().all(|byte| is_plain(byte) || (keep_lines && byte == b'\n')) || {
-        let mut before = None;
-        text.chars().all(|c| {
-            let clean = hidden(c, before).is_none() && !matches!(c, '\r' | '\t') && (keep_lines || c != '\n');
-            before = Some(c);
-            clean
-        })
+        text.char_indices()
+            .all(|(at, c)| is_visible(text, at, c) && !matches!(c, '\r' | '\t') && (keep_lines || c != '\n'))
     };
     if clean {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    let mut before = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
         match c {
             '\n' if keep_lines => out.push('\n'),
-            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' if chars.peek().is_some_and(|(_, next)| *next == '\n') => {}
             '\r' => out.push('␍'),
             '\t' if keep_lines => out.push_str("    "),
             '\n' | '\t' => out.push(' '),
-            _ if hidden(c, before).is_some() => show(c, &mut out),
-            _ => out.push(c),
+            _ if is_visible(text, at, c) => out.push(c),
+            _ => show(c, &mut out),
         }
-        before = Some(c);
     }
     Cow::Owned(out)
 }
 
+/// Returns whether the character at a place of a text is visible.
+fn is_visible(text: &str, at: usize, c: char) -> bool {
+    hidden(c, slice(text, ..at), slice(text, at + c.len_utf8()..)).is_none()
+}
+
 /// Escapes the invisible characters of a JSON text (`\u009b`); its value stays the same.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let mut before = None;
     let mut is_clean = true;
     let mut out = String::new();
     for (at, c) in text.char_indices() {
-        if hidden(c, before).is_some() {
+        if !is_visible(text, at, c) {
             if is_clean {
                 out.reserve(text.len() + 16);
                 out.push_str(slice(text, ..at));
@@ -134,7 +153,6 @@ pub fn json(text: &str) -> Cow<'_, str> {
         } else if !is_clean {
             out.push(c);
         }
-        before = Some(c);
     }
     if is_clean { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
@@ -226,6 +244,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn joiners_are_kept_only_between_emoji() {
+        for text in
+            ["👩\u{200d}💻", "👩🏽\u{200d}💻", "🏳\u{fe0f}\u{200d}🌈", "👨\u{200d}👩\u{200d}👧\u{200d}👦"]
+        {
+            assert!(matches!(line(text), Cow::Borrowed(_)), "{text}");
+            assert_eq!(json(text), text);
+        }
+        for text in [
+            "👩\u{200d}",
+            "\u{200d}💻",
+            "👩\u{200d}x",
+            "x\u{200d}💻",
+            "1\u{fe0f}\u{200d}💻",
+            "👩\u{200d}\u{200d}💻",
+            "👩\u{fe0f}\u{fe0f}\u{200d}💻",
+            "👩\u{fe0e}\u{200d}💻",
+            "👩\u{200d}\u{fe0f}💻",
+            "👩🏽🏽\u{200d}💻",
+            "👩\u{200d}🏽",
+            "👩\u{200c}💻",
+            "क\u{200d}ष",
+        ] {
+            assert!(line(text).contains("⟨U+200"), "{text:?} became {:?}", line(text));
+        }
+        for c in all_chars() {
+            let (first, second) = (format!("{c}\u{200d}💻"), format!("👩\u{200d}{c}"));
+            for text in [first, second] {
+                let passes = line(&text).contains('\u{200d}');
+                assert_eq!(passes, PICTOGRAPHIC.contains(c), "{:04X}", u32::from(c));
+            }
+        }
+    }
+
     /// Generates text with many dangerous characters.
     fn wild() -> impl Strategy<Value = String> {
         let c = prop_oneof![
@@ -235,6 +287,9 @@ mod tests {
             (0xfe00_u32..0xfe10).prop_filter_map("char", char::from_u32),
             (0xe0000_u32..0xe0200).prop_filter_map("char", char::from_u32),
             Just('❤'),
+            Just('🏽'),
+            Just('\u{200d}'),
+            Just('\u{fe0f}'),
             Just('\u{feff}'),
         ];
         proptest::collection::vec(c, 0..60).prop_map(|chars| chars.into_iter().collect())
@@ -244,11 +299,9 @@ mod tests {
         #[test]
         fn no_control_or_invisible_character_remains(text in wild()) {
             for (safe, lines) in [(line(&text), false), (block(&text), true)] {
-                let mut before = None;
-                for c in safe.chars() {
+                for (at, c) in safe.char_indices() {
                     prop_assert!(!c.is_control() || (lines && c == '\n'), "{c:?}");
-                    prop_assert!(hidden(c, before).is_none(), "{c:?}");
-                    before = Some(c);
+                    prop_assert!(is_visible(&safe, at, c), "{c:?}");
                 }
                 let again = if lines { block(&safe) } else { line(&safe) };
                 prop_assert_eq!(&again, &safe);

@@ -1,4 +1,5 @@
-//! Follows the events of all runs in one task that long-polls the core, and checks its store every few seconds.
+//! Follows the events of all runs in one task that long-polls the core, and checks its store every few seconds: whether
+//! it is available, and whether runs were deleted, which causes no event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::pane::Message;
 use super::run_requests::{Outage, RunResponse};
 use skills_api::{Error, SharedClient};
 use skills_config::Invocation;
+use skills_store::RunFilter;
 
 /// Long-poll timeout of one request, in milliseconds.
 const WAIT_MS: u64 = 30_000;
@@ -30,8 +32,7 @@ pub const NO_UPDATES: &str = "no live updates of runs";
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut reported = None;
-    let mut seen_ms = None;
-    let mut next_check = Instant::now() + BETWEEN_CHECKS;
+    let mut checks = Checks { next: Instant::now() + BETWEEN_CHECKS, seen_ms: None, runs: None };
     loop {
         let started = Instant::now();
         let response = async {
@@ -45,11 +46,11 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
         };
         let response = tokio::select! {
             biased;
-            error = unavailable(&core, &mut next_check, &mut seen_ms) => Err(error),
-            response = response => response,
+            deleted = checks.until_deletion(&core) => deleted.map(|()| (place, RunResponse::Deleted)),
+            response = response => response.map(|(last, response)| (Some(last), response)),
         };
         if response.is_ok() {
-            seen_ms = Some(now_ms());
+            checks.seen_ms = Some(now_ms());
         }
         match response {
             Ok((_, RunResponse::Events(events))) if events.is_empty() => {
@@ -58,7 +59,7 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 }
             }
             Ok((last, response)) => {
-                (place, reported) = (Some(last), None);
+                (place, reported) = (last, None);
                 if news.send(AppEvent::All(Message::Run(response))).await.is_err() {
                     return;
                 }
@@ -68,11 +69,12 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 // Panes reload what they missed once the core responds again. An invalid cursor alone is not an error:
                 // the core may use another store.
                 let followed = place.take().is_some();
+                checks.runs = None;
                 // A store can be unavailable again behind a connection that was lost in between.
                 if !followed && reported != Some(error.code) {
                     reported = Some(error.code);
                     // Panes that show runs must know, so that they can poll for what is still readable.
-                    let outage = Outage::new(error.clone(), seen_ms, now_ms());
+                    let outage = Outage::new(error.clone(), checks.seen_ms, now_ms());
                     let response = RunResponse::NotFollowing(outage).completed(&called);
                     let what = NO_UPDATES.to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
@@ -93,15 +95,34 @@ fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// Waits until the core reports its store as unavailable: its events can then still be read, but new ones may be
-/// written to another file. Checks are not more frequent while events arrive.
-async fn unavailable(core: &SharedClient, next_check: &mut Instant, seen_ms: &mut Option<i64>) -> Error {
-    loop {
-        sleep_until(*next_check).await;
-        *next_check = Instant::now() + BETWEEN_CHECKS;
-        if let Err(error) = core.ensure_store().await {
-            return error;
+/// The checks of the store.
+struct Checks {
+    next: Instant,
+    /// When the core last responded.
+    seen_ms: Option<i64>,
+    /// The number of runs, as of the last check.
+    runs: Option<u64>,
+}
+
+impl Checks {
+    /// Waits until the store has fewer runs than at the last check. Checks are not more frequent while events arrive.
+    ///
+    /// # Errors
+    /// Returns the reason if the core reports its store as unavailable: its events can then still be read, but new ones
+    /// may be written to another file.
+    async fn until_deletion(&mut self, core: &SharedClient) -> Result<(), Error> {
+        loop {
+            sleep_until(self.next).await;
+            self.next = Instant::now() + BETWEEN_CHECKS;
+            core.ensure_store().await?;
+            self.seen_ms = Some(now_ms());
+            // Why runs cannot be listed is shown where they are listed.
+            let counted = core.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
+            let Ok(page) = counted else { continue };
+            let runs = page.counts.values().sum();
+            if self.runs.replace(runs).is_some_and(|before| runs < before) {
+                return Ok(());
+            }
         }
-        *seen_ms = Some(now_ms());
     }
 }

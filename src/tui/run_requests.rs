@@ -143,6 +143,8 @@ impl Outage {
 pub enum RunResponse {
     /// Events are complete from now on: earlier responses may be outdated.
     Following,
+    /// Runs were deleted, which causes no event.
+    Deleted,
     /// Run events are unavailable: what is shown may be stale or empty.
     NotFollowing(Outage),
     /// Events in the store's order.

@@ -353,14 +353,14 @@ fn runs_of_a_changed_skill_are_resumed_only_on_request() {
 }
 
 #[test]
-fn a_refused_resume_offers_the_contract_of_the_launch() {
+fn a_skipped_resume_offers_the_contract_of_the_launch() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
     filter(&mut harness, "state:failed");
     let message = "the skill invoice-intake changed since the launch: 1.2.0 then, 1.3.0 now. Resume with the \
                    contract of the launch, or launch the skill again";
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::SkillChanged, message));
-    harness.press("* r enter S").wait_for("3 refused");
+    harness.press("* r enter S").wait_for("3 skipped");
     has(&harness, &["or launch the skill again", "Resume 3 runs with the launched version"]);
     *client.runs.refusal.lock().unwrap() = None;
     harness.press("W S").wait_for("3 done");
@@ -369,6 +369,21 @@ fn a_refused_resume_offers_the_contract_of_the_launch() {
         sent.iter().all(|command| matches!(command, RunCommand::Resume { despite_change: true, .. })),
         "{sent:?}"
     );
+}
+
+#[test]
+fn an_outage_is_a_failure_and_a_lack_of_rights_a_refusal() {
+    for (code, outcome) in [
+        (Code::StoreUnavailable, "3 failed"),
+        (Code::Forbidden, "3 refused"),
+        (Code::InvalidTransition, "3 skipped"),
+    ] {
+        let client = core(runs());
+        let mut harness = opened(&client, 120, 36);
+        filter(&mut harness, "state:failed");
+        *client.runs.refusal.lock().unwrap() = Some(Error::new(code, "not now"));
+        harness.press("* r enter S").wait_for(&format!("0 done, {outcome}"));
+    }
 }
 
 #[test]

@@ -63,6 +63,19 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
+fn a_table_takes_only_the_rows_that_it_needs() {
+    for (width, height) in [(80, 24), (120, 36)] {
+        let client = core(runs());
+        let mut harness = opened(&client, width, height);
+        harness.press("/").type_text("state:completed").press("enter").wait_for("1 of 6");
+        let screen = harness.screen();
+        let lines: Vec<&str> = screen.lines().collect();
+        let row = lines.iter().position(|line| line.contains("Deploy 5.3.9 to staging")).unwrap();
+        assert!(lines[row + 1].starts_with("─ Deploy 5.3.9 to staging ─"), "{screen}");
+    }
+}
+
+#[test]
 fn values_of_one_field_are_selected_as_alternatives() {
     let client = core(runs());
     let mut harness = opened(&client, 120, 36);
@@ -194,6 +207,25 @@ fn the_board_shows_deadlines_failures_and_workers() {
     harness.wait_for("draining");
     harness.press("g enter").wait_for("Checkpoints");
     has(&harness, &["Promote 5.4.0 to eu-west-1"]);
+}
+
+#[test]
+fn the_counts_of_the_board_add_up_at_every_width() {
+    let mut all = runs();
+    all.push(run(7, RunState::Canceled, "Deploy 5.4.0 to us-east-1", "us-east-1"));
+    all.push(run(8, RunState::WaitingForSignal, "Close the books", "eu-west-1"));
+    all.push(run(9, RunState::Pending, "Deploy 5.4.1 to eu-west-1", "eu-west-1"));
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let client = core(all.clone());
+        let mut harness = opened(&client, width, height);
+        harness.press("b").wait_for("2 to approve");
+        let screen = harness.screen();
+        let row = screen.lines().find(|line| line.contains("2 to approve")).unwrap();
+        let counts = row.split("oldest approval").next().unwrap().split_whitespace();
+        let sum: usize = counts.filter_map(|word| word.parse::<usize>().ok()).sum();
+        assert_eq!(sum, all.len(), "{row}");
+        assert_eq!(row.contains("1 canceled"), width >= 120, "{row}");
+    }
 }
 
 fn waiting_runs(number: u32) -> Vec<RunDetail> {
@@ -336,6 +368,16 @@ fn an_outage_of_the_store_is_shown_with_its_times() {
         harness.wait_until("the store is back", |screen| !screen.contains("unreachable"));
         has(&harness, &["5 Runs ◆2 "]);
     }
+}
+
+#[test]
+fn deleted_runs_leave_the_list_when_their_deletion_is_noticed() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["6 total", "Deploy 5.3.9 to staging"]);
+    client.runs.book().runs.retain(|run| run.run.state == RunState::WaitingForHuman);
+    harness.deliver(AppEvent::All(Message::Run(RunResponse::Deleted))).wait_for("2 total");
+    harness.wait_until("its row is gone", |screen| !screen.contains("Deploy 5.3.9 to staging"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod prepare;
 mod secrets;
 mod validate;
 
+use icu_normalizer::DecomposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 
 use super::LintFinding;
@@ -140,6 +141,20 @@ fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
         return Some(("long-path", "the path is longer or deeper than most systems support"));
     }
     None
+}
+
+/// The finding of two names that some file systems do not distinguish.
+const SAME_NAME: &str =
+    "it has the same name as another file on systems that ignore case or Unicode normalization";
+
+/// Returns the form of a path in which names are equal that some file systems do not distinguish: without case (`ß` is
+/// `ss`, `ſ` is `s`) and in one normalization form. A dotless `ı` counts as `i`, too.
+fn folded(path: &str) -> String {
+    let decomposed = |text: &str| -> String {
+        DecomposingNormalizerBorrowed::new_nfd().normalize_iter(text.chars()).collect()
+    };
+    // Upper case replaces what has no lower case of its own; `ẞ` has to be in lower case before.
+    decomposed(&decomposed(path).to_lowercase().to_uppercase().to_lowercase())
 }
 
 /// Describes the executable content of a bundle, one line each.

@@ -1,6 +1,6 @@
 //! Creates an archive from a bundle's folder: sorted files, no times and owners, no hidden files, links or secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::secrets::suspicion;
 use super::{
     FORMAT, MANIFEST, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport, PackedFile,
-    path_problem, runs,
+    SAME_NAME, folded, path_problem, runs,
 };
 use crate::{Code, Error, lint};
 use skills_base::files::{Entry, Folder, MAX_DEPTH, OpenError};
@@ -68,6 +68,9 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     };
     gathered.folder("")?;
     let files = gathered.files;
+    let mut names = HashSet::new();
+    let same = files.keys().filter(|path| !names.insert(folded(path)));
+    report.findings.extend(same.map(|path| PackageFinding::new("twice", Some(path), SAME_NAME)));
     let main = bundle.join(main);
     let read =
         skills_skill::read_bundle_at(&main, RealPaths { location: main.clone(), folder: bundle.clone() });

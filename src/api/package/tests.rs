@@ -227,6 +227,40 @@ fn differences_from_the_manifest_are_named() {
 }
 
 #[test]
+fn names_that_some_file_systems_do_not_distinguish_are_rejected() {
+    let place = TestHome::new();
+    for path in ["notes/ſKILL.md", "notes/skill.MD", "notes/\u{17f}cripts/RUN.py", "notes/s\u{212a}ill.md"] {
+        let report = place.hostile(|tar| file(tar, path, b"x"));
+        assert!(report.findings.iter().any(|found| found.code == "twice"), "{path}: {report:?}");
+    }
+    for (one, other) in [
+        ("notes/caf\u{e9}.md", "notes/cafe\u{301}.md"),
+        ("notes/stra\u{df}e.md", "notes/STRASSE.md"),
+        ("notes/stra\u{1e9e}e.md", "notes/strasse.md"),
+        ("notes/\u{fb01}le.md", "notes/file.md"),
+        ("notes/\u{3c2}.md", "notes/\u{3a3}.md"),
+    ] {
+        assert_eq!(folded(one), folded(other), "{one} {other}");
+        let report = place.hostile(|tar| {
+            file(tar, one, b"x");
+            file(tar, other, b"x");
+        });
+        assert_eq!(codes(&report)[0], "twice", "{one} {other}");
+    }
+    assert_ne!(folded("notes/cafe.md"), folded("notes/caf\u{e9}.md"));
+    assert_ne!(folded("notes/a.md"), folded("notes/\u{430}.md"), "Cyrillic");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_bundle_with_names_that_are_equal_elsewhere_is_not_packed() {
+    let place = TestHome::new();
+    place.write("notes/caf\u{e9}.md", "x");
+    place.write("notes/cafe\u{301}.md", "x");
+    assert_eq!(place.codes("a.tar.gz"), ["twice"]);
+}
+
+#[test]
 fn archive_bomb_is_stopped_by_limits() {
     let place = TestHome::new();
     let zeros = vec![0_u8; 40 << 20];

@@ -12,7 +12,7 @@ use tar::{Archive, EntryType};
 use super::prepare::{digest, entry, main_file, unreadable};
 use super::{
     FORMAT, MANIFEST, MAX_ARCHIVE, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport,
-    PackedFile, path_problem, runs,
+    PackedFile, SAME_NAME, folded, path_problem, runs,
 };
 use crate::{Code, Error, LintFinding, lint};
 use skills_skill::{Digest, SkillId};
@@ -153,8 +153,8 @@ impl PackageReader<'_> {
                 continue;
             }
             // Two names that differ only on some systems would overwrite each other on others.
-            if !seen.insert(path.to_lowercase()) {
-                self.note("twice", Some(&path), "it is in the archive twice (ignoring case)");
+            if !seen.insert(folded(&path)) {
+                self.note("twice", Some(&path), SAME_NAME);
                 continue;
             }
             let limit = if path == MANIFEST { MAX_MANIFEST } else { MAX_FILE };

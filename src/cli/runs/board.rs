@@ -82,14 +82,14 @@ fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
 fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps) -> String {
     let mut out = String::new();
     let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
-    let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
-    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+    let completed = board.completed_runs();
     let oldest = board
         .oldest_waiting_ms
         .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
     let _ = writeln!(
         out,
-        "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, {} completed",
+        "{}, {} running, {} waiting for a signal, {} pending, {} paused; last {hours} h: {} failed, \
+         {} completed, {} canceled",
         TextStyle::Strong.paint(
             &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
             look.color
@@ -98,8 +98,9 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps)
         grouped(count(&[RunState::WaitingForSignal])),
         grouped(count(&[RunState::Pending]).saturating_sub(board.paused())),
         grouped(board.paused()),
-        grouped(failed),
+        grouped(board.failed_runs()),
         grouped(completed),
+        grouped(board.canceled_runs()),
     );
     if board.truncated {
         let _ =

@@ -15,7 +15,7 @@ use crate::args::DecideArgs;
 use crate::dialog::{capitalized, clean};
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit, inflected};
-use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, distinguish};
+use skills_api::{Code, CoreParts, DecisionPreview, Error, RunClient, RunCommand, UNDONE, distinguish};
 use skills_model::{CommandName, RunState, Verdict};
 use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
@@ -201,14 +201,7 @@ async fn send(
         let run = one.run;
         let (outcome, note) = match client.send_command(&run.id.0, command).await {
             Ok(result) => (if result.repeated { "repeated" } else { "done" }, result.note),
-            Err(error) => {
-                let outcome = match error.code {
-                    Code::SkillChanged | Code::InvalidTransition => "skipped",
-                    code if code.status() >= 500 => "failed",
-                    _ => "refused",
-                };
-                (outcome, with_option(error).message)
-            }
+            Err(error) => (error.outcome(), with_option(error).message),
         };
         let sent =
             RunOutcome { run: run.id.0.clone(), title: run.title_or_skill().to_owned(), outcome, note };
@@ -219,12 +212,13 @@ async fn send(
         report.runs.push(sent);
     }
     let of = |outcome: &str| report.runs.iter().filter(|sent| sent.outcome == outcome).count();
-    let all_done = of("skipped") + of("refused") + of("failed") == 0;
+    let all_done = UNDONE.into_iter().all(|outcome| of(outcome) == 0);
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let parts: Vec<String> = ["done", "repeated", "skipped", "refused", "failed"]
+        let parts: Vec<String> = ["done", "repeated"]
             .into_iter()
+            .chain(UNDONE)
             .filter_map(|outcome| Some((of(outcome), outcome)).filter(|(count, _)| *count > 0))
             .map(|(count, outcome)| format!("{count} {outcome}"))
             .collect();

@@ -68,14 +68,15 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     let places = close.flat_map(|(nth, chunk)| nth * CHUNK..nth * CHUNK + chunk.len());
     for at in places.filter(|at| may_hide(bytes, *at)) {
         let Some(c) = slice(source, at..).chars().next() else { continue };
-        let before = slice(source, ..at).chars().next_back();
+        let (before, after) = (slice(source, ..at), slice(source, at + c.len_utf8()..));
+        let kind = hidden(c, before, after);
+        let before = before.chars().next_back();
         // Tags after a black flag are part of an emoji (the flags of England, Scotland, Wales).
         if matches!(c, '\u{e0020}'..='\u{e007f}') && (before == Some('\u{1f3f4}') || flag_until == at) {
             flag_until = at + c.len_utf8();
             continue;
         }
-        let Some(kind) = hidden(c, before).filter(|_| !((at == 0 && c == '\u{feff}') || joins(c, before)))
-        else {
+        let Some(kind) = kind.filter(|_| !((at == 0 && c == '\u{feff}') || joins(c, before))) else {
             continue;
         };
         let group = groups.entry(kind).or_insert(Group {
@@ -299,7 +300,7 @@ mod tests {
         let all = (0..=u32::from(char::MAX)).filter_map(char::from_u32);
         for c in all.filter(|c| !matches!(c, '\n' | '\r' | '\t')) {
             for text in [format!("x{c}y"), format!("x😀{c}y"), format!("x表{c}y")] {
-                // Joiners are legitimate between emoji and in words; they are shown all the same.
+                // Joiners are legitimate after emoji and in words; they are shown all the same.
                 let joiner = matches!(c, '\u{200c}' | '\u{200d}') && !text.starts_with(&format!("x{c}"));
                 let shown = safe_text::block(&text) != text;
                 assert_eq!(!groups(&text).is_empty(), shown && !joiner, "{text:?}");

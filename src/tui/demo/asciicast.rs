@@ -7,6 +7,7 @@ use std::time::Instant;
 use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use serde_json::json;
+use skills_skill::safe_text;
 
 /// A recording in progress.
 pub struct AsciicastWriter<W: Write> {
@@ -26,7 +27,7 @@ impl<W: Write> AsciicastWriter<W> {
         now: Instant,
     ) -> io::Result<Self> {
         let header = json!({
-            "version": 2, "width": width, "height": height, "timestamp": unix_s, "title": title,
+            "version": 2, "width": width, "height": height, "timestamp": unix_s, "title": safe_text::line(title),
             "env": {"TERM": "xterm-256color"},
         });
         writeln!(out, "{header}")?;
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn a_recording_plays_back_to_the_last_screen() {
         let now = Instant::now();
-        let mut cast = AsciicastWriter::begin(Vec::new(), 20, 2, "t", 0, now).unwrap();
+        let mut cast = AsciicastWriter::begin(Vec::new(), 20, 2, "a\u{7}\u{1b}[2J", 0, now).unwrap();
         let mut screen = Buffer::empty(Rect::new(0, 0, 20, 2));
         screen.set_string(0, 0, "hello", Style::new());
         cast.frame(&screen, now).unwrap();
@@ -85,6 +86,7 @@ mod tests {
         let mut lines = text.lines();
         let header: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
         assert_eq!((&header["version"], &header["width"]), (&json!(2), &json!(20)));
+        assert_eq!(header["title"], "a␇␛[2J", "players show it in the title of the window");
         let mut last = -1.0;
         for line in lines {
             let event: (f64, String, String) = serde_json::from_str(line).unwrap();

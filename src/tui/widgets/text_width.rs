@@ -80,6 +80,18 @@ mod tests {
     }
 
     #[test]
+    fn joined_emoji_are_kept_and_take_two_cells() {
+        let coder = "👩\u{200d}💻";
+        assert_eq!(shown(coder), coder);
+        assert_eq!(cells(coder), 2);
+        assert_eq!(cut_end(&coder.repeat(3), 5, "…"), format!("{coder}{coder}…"));
+        let mut buf = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 6, 1));
+        let (x, _) = buf.set_stringn(0, 0, format!("{coder}x"), 6, ratatui::style::Style::new());
+        assert_eq!((x, buf[(0, 0)].symbol(), buf[(2, 0)].symbol()), (3, coder, "x"));
+        assert_eq!(shown("a\u{200d}b"), "a⟨U+200D⟩b");
+    }
+
+    #[test]
     fn paths_are_truncated_in_the_middle() {
         let path = "/home/ana/projects/skills/pdf/SKILL.md";
         assert_eq!(cut_middle(path, 20, "…"), "/home/…/pdf/SKILL.md");

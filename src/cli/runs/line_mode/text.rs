@@ -262,14 +262,15 @@ pub fn board(board: &Board, hours: u32) -> String {
     let _ = writeln!(
         out,
         "Board. {} waiting for approval, {} running, {} waiting for a signal, {} pending, {} paused. Last {hours} \
-         hours: {} failed, {} completed.",
+         hours: {} failed, {} completed, {} canceled.",
         count(&[RunState::WaitingForHuman]),
         count(&[RunState::Running, RunState::Replaying]),
         count(&[RunState::WaitingForSignal]),
         count(&[RunState::Pending]).saturating_sub(board.paused()),
         board.paused(),
-        board.failed.iter().map(|reason| reason.runs).sum::<u64>(),
-        board.completed.iter().map(|runs| u64::from(*runs)).sum::<u64>(),
+        board.failed_runs(),
+        board.completed_runs(),
+        board.canceled_runs(),
     );
     if board.truncated {
         out.push_str("Only the newest ended runs are counted.\n");

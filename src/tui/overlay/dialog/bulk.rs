@@ -18,6 +18,7 @@ use crate::pane::{Effect, Message, PaneId};
 use crate::run_requests::{RunRequest, RunResponse};
 use crate::theme::Role;
 use crate::widgets::{Painter, Scroll, count, counted, cut_end, rows_above_note, shown};
+use skills_api::UNDONE;
 use skills_model::CommandName;
 use skills_store::RunRecord;
 
@@ -81,19 +82,17 @@ impl Phase {
             }
             Self::Sending(_) => {
                 let accepted = tally.done + tally.approved_in_part + tally.decided_before;
-                let sent = accepted + tally.refused + tally.unknown;
+                let undone: usize = tally.undone.iter().map(|(count, _)| count).sum();
+                let sent = accepted + undone + tally.unknown;
                 (format!("{} of {} sent", count(sent), count(runs.included())), Role::Info)
             }
             Self::Done => {
                 let mut parts = vec![format!("{} done", tally.done)];
-                let others = [
-                    (tally.approved_in_part, "approved in part"),
-                    (tally.decided_before, "decided before"),
-                    (tally.refused, "refused"),
-                    (tally.unknown, "unknown"),
-                    (tally.unsent, "not sent"),
-                ];
-                let others = others.into_iter().filter(|(count, _)| *count > 0);
+                let partly =
+                    [(tally.approved_in_part, "approved in part"), (tally.decided_before, "decided before")];
+                let open = [(tally.unknown, "unknown"), (tally.unsent, "not sent")];
+                let others =
+                    partly.into_iter().chain(tally.undone).chain(open).filter(|(count, _)| *count > 0);
                 parts.extend(others.map(|(count, what)| format!("{count} {what}")));
                 let role = if parts.len() > 1 { Role::Warning } else { Role::Success };
                 (parts.join(", "), role)
@@ -257,7 +256,9 @@ impl BulkDialog {
             return None;
         };
         let Some(command) = self.runs.build_command(at, &self.texts) else {
-            self.runs.rows[at].outcome = Some(Err("it no longer waits for a decision".to_owned()));
+            let row = &mut self.runs.rows[at];
+            (row.outcome, row.undone) =
+                (Some(Err("it no longer waits for a decision".to_owned())), UNDONE[0]);
             return self.send(at + 1);
         };
         self.phase = Phase::Sending(at);

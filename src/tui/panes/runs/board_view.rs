@@ -247,39 +247,44 @@ fn board_counts(board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
     let mut painter = Painter::new(buf, cx);
     let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
     let number = |count_of: u64| count(usize::try_from(count_of).unwrap_or(usize::MAX));
-    let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
-    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
     let glyphs = painter.glyphs;
     let waiting = of(&[RunState::WaitingForHuman]);
     let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
     let (signals, paused) = (of(&[RunState::WaitingForSignal]), board.paused());
     let pending = of(&[RunState::Pending]).saturating_sub(paused);
-    let mut parts = vec![
-        (glyphs.waiting, role, format!("{} to approve", number(waiting))),
-        (
-            glyphs.running[0],
-            Role::Info,
-            format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
-        ),
-        (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
-        (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
-    ];
+    let running = of(&[RunState::Running, RunState::Replaying]);
+    let (failed, canceled) = (board.failed_runs(), board.canceled_runs());
     // Rare states are shown only if there are runs in them.
-    if signals > 0 {
-        parts.insert(2, (glyphs.signal, Role::Text, format!("{} waiting for a signal", number(signals))));
-    }
-    if paused > 0 {
-        parts.insert(2, (glyphs.pending, Role::Muted, format!("{} paused", number(paused))));
-    }
-    if pending > 0 {
-        parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
+    let mut parts = vec![
+        (glyphs.waiting, role, waiting, "to approve", true),
+        (glyphs.running[0], Role::Info, running, "running", true),
+        (glyphs.pending, Role::Muted, pending, "pending", false),
+        (glyphs.pending, Role::Muted, paused, "paused", false),
+        (glyphs.signal, Role::Text, signals, "waiting for a signal", false),
+        (glyphs.bad, Role::Danger, failed, "failed", true),
+        (glyphs.ok, Role::Success, board.completed_runs(), "completed", true),
+        (glyphs.canceled, Role::Muted, canceled, "canceled", false),
+    ];
+    parts.retain(|(.., runs, _, always)| *always || *runs > 0);
+    let mut parts: Vec<_> = parts
+        .into_iter()
+        .map(|(sign, role, runs, what, _)| (sign, role, runs, format!("{} {what}", number(runs))))
+        .collect();
+    // The counts add up to all runs of the board: those without space are counted together.
+    let available = row.width.saturating_sub(4);
+    let mut others = 0;
+    while parts.len() > 1 && parts.iter().map(|part| cells(&part.3) + 5).sum::<u16>() > available + 3 {
+        if others > 0 {
+            parts.pop();
+        }
+        let Some((.., runs, _)) = parts.pop() else { break };
+        others += runs;
+        let plural = if others == 1 { "" } else { "s" };
+        parts.push((" ", Role::Muted, others, format!("{} other{plural}", number(others))));
     }
     let mut x = row.x + 3;
-    for (sign, role, text) in parts {
+    for (sign, role, _, text) in parts {
         let width = cells(&text) + 2;
-        if x + width >= row.right() {
-            return;
-        }
         painter.put(x, row.y, sign, role, 1);
         x = painter.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
             + 3;
@@ -536,8 +541,7 @@ fn board_workers(
 }
 /// Draws the number of completed runs over the timeline.
 fn board_completed(board: &Board, line: TimeLine, row: Rect, painter: &mut Painter<'_>) {
-    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
-    let counts = (completed, board.completed.as_slice());
+    let counts = (board.completed_runs(), board.completed.as_slice());
     board_counted("completed", counts, line, row, (painter.glyphs.ok, Role::Success), painter);
 }
 

@@ -115,7 +115,7 @@ impl Pane for Runs {
         }
         if is_due(list.views.due()) {
             effects.push(list.views.refresh(now));
-            // Deletion of runs, by a purge or by retention, causes no event.
+            // Deleted runs are not noticed if as many were launched in the meantime.
             if list.runs.loaded && list.runs.outage.is_none() && !list.runs.disconnected {
                 effects.extend(list.runs.refresh_all());
             }

@@ -140,6 +140,7 @@ impl Runs {
                 effects.push(Effect::Run(RunRequest::Views(None)));
                 effects
             }
+            RunResponse::Deleted => browser.list.runs.refresh_all(),
             RunResponse::NotFollowing(outage) => {
                 let runs = &mut browser.list.runs;
                 if outage.is_of_store() || outage.is_unreachable() {

@@ -93,6 +93,17 @@ impl RunList {
         !self.filter.field.text().trim().is_empty()
     }
 
+    /// Returns the number of rows that the drawn table needs of its height, and leaves the others to the details.
+    pub fn leave_rows(&mut self, top: u16, height: u16) -> u16 {
+        let drawn = &mut self.drawn;
+        if drawn.rows.len() < self.rows.len() || self.runs.own_error().is_some() {
+            return height;
+        }
+        let end = drawn.rows.last().map_or(drawn.list.y + 1, |(row, _)| row.bottom()).min(top + height);
+        drawn.list.height = end.saturating_sub(drawn.list.y);
+        end - top
+    }
+
     /// Returns the listed runs in their order.
     pub fn listed(&self) -> impl Iterator<Item = &RunId> {
         self.rows.iter().filter_map(Row::run)

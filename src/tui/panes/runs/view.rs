@@ -92,6 +92,8 @@ fn draw_parts(
         // Columns need the width, so the selected run is shown below.
         let height = (area.height * 3 / 5).max(9).min(area.height.saturating_sub(6));
         list_view::draw(list, focus, Rect { height, ..area }, buf, cx);
+        // Nothing moves while a filter is typed.
+        let height = if focus == Focus::Filter { height } else { list.leave_rows(area.y, height) };
         let below = Rect { y: area.y + height, height: area.height - height, ..area };
         detail_view::draw(detail, list, focused, below, buf, cx);
         return;

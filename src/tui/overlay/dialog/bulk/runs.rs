@@ -11,7 +11,9 @@ use crate::run_requests::RunRequest;
 use crate::theme::Role;
 use crate::widgets::json_lines;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, age, cells, count, cut_end, shown, wrap, wrap_to};
-use skills_api::{Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, distinguish, is_same};
+use skills_api::{
+    Code, CommandResult, DecisionPreview, Error, RunCommand, RunDetail, UNDONE, distinguish, is_same,
+};
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::{RunId, RunRecord, failure_kind};
 
@@ -28,6 +30,8 @@ pub(super) struct Row {
     /// Whether the command will be sent to it.
     pub included: bool,
     pub outcome: Option<Result<String, String>>,
+    /// The outcome in one word, of [`UNDONE`], after an error.
+    pub undone: &'static str,
     /// Whether the command was sent and it is not known whether it was executed.
     pub unknown: bool,
     /// Why an accepted command did not decide, if so.
@@ -68,7 +72,8 @@ pub(super) struct Tally {
     pub done: usize,
     pub approved_in_part: usize,
     pub decided_before: usize,
-    pub refused: usize,
+    /// Runs for which it was not executed, by outcome.
+    pub undone: [(usize, &'static str); UNDONE.len()],
     pub unknown: usize,
     pub unsent: usize,
 }
@@ -264,6 +269,7 @@ impl RunRows {
             Ok(result) => Ok(shown(&result.note)),
             Err(error) => Err(shown(&error.message)),
         });
+        row.undone = answer.err().map_or("", Error::outcome);
         row.unknown
     }
 
@@ -310,18 +316,20 @@ impl RunRows {
     }
 
     pub fn tally(&self) -> Tally {
-        let known = |ok: bool| {
-            let known = self.rows.iter().filter(|row| !row.unknown);
-            known.filter(|row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok)).count()
+        let known = || self.rows.iter().filter(|row| !row.unknown);
+        let accepted = known().filter(|row| matches!(row.outcome, Some(Ok(_)))).count();
+        let undone = |outcome: &'static str| {
+            let ended = known().filter(|row| matches!(row.outcome, Some(Err(_))));
+            (ended.filter(|row| row.undone == outcome).count(), outcome)
         };
         let unknown = self.rows.iter().filter(|row| row.unknown).count();
         let undecided = |why| self.rows.iter().filter(|row| row.undecided == Some(why)).count();
         let (approved_in_part, decided_before) = (undecided(Undecided::Partly), undecided(Undecided::Before));
         Tally {
-            done: known(true).saturating_sub(approved_in_part + decided_before),
+            done: accepted.saturating_sub(approved_in_part + decided_before),
             approved_in_part,
             decided_before,
-            refused: known(false),
+            undone: UNDONE.map(undone),
             unknown,
             unsent: self.unsent(),
         }
@@ -476,6 +484,7 @@ impl Row {
             included: blocked.is_none(),
             blocked,
             outcome: None,
+            undone: "",
             unknown: false,
             undecided: None,
             sheet: None,
