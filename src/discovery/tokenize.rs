@@ -565,7 +565,7 @@ mod tests {
         let shipped = Words::new(super::super::weights::Weights::shipped().unwrap().stop_words);
         for word in ["whats", "dont", "im", "youre", "thats", "lets"] {
             assert!(shipped.split(&format!("{word} it"))[0].stop, "{word}");
-            assert_eq!(shipped.is_stop(word), word != "im", "{word}");
+            assert!(shipped.is_stop(word), "{word}");
         }
         assert!(shipped.split("WhatsApp it").iter().any(|word| word.text == "whats" && !word.stop));
     }

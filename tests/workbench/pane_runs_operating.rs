@@ -218,7 +218,7 @@ fn the_counts_of_the_board_add_up_at_every_width() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let client = core(all.clone());
         let mut harness = opened(&client, width, height);
-        harness.press("b").wait_for("2 to approve");
+        harness.press("b").wait_for("failed, by reason");
         let screen = harness.screen();
         let row = screen.lines().find(|line| line.contains("2 to approve")).unwrap();
         let counts = row.split("oldest approval").next().unwrap().split_whitespace();
