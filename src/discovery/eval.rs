@@ -453,7 +453,7 @@ impl From<EvalReport> for Baseline {
 #[must_use]
 pub fn changed_winners(
     now: &EvalReport,
-    queries: &HashSet<String>,
+    queries: &HashSet<String, impl std::hash::BuildHasher>,
     baseline: &Baseline,
 ) -> Option<(Vec<ChangedQuery>, ComparedQueries)> {
     let before: HashMap<&str, &Option<SkillId>> = match (&baseline.winners, &baseline.lost) {
