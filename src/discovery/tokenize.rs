@@ -2,7 +2,7 @@
 //! English, and pairs of characters for scripts that are written without spaces.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -118,15 +118,19 @@ impl Words {
     }
 
     /// Returns the contraction that a word of a text is without its apostrophe. Neither a part of a word (`WhatsApp`)
-    /// nor an abbreviation is one, and `im` only in a text with a stop word.
-    fn contraction(&self, text: &str, at: Range<usize>, word: &str) -> Option<&'static str> {
+    /// nor an abbreviation is one, and `im` only in a text with a stop word (`has_stop_word`).
+    fn contraction(
+        &self,
+        text: &str,
+        at: Range<usize>,
+        word: &str,
+        has_stop_word: impl FnOnce() -> bool,
+    ) -> Option<&'static str> {
         let contraction = self.contractions.get(word).copied()?;
         let is_part = slice(text, ..at.start).ends_with(char::is_alphanumeric)
             || slice(text, at.end..).starts_with(char::is_alphanumeric);
-        let is_stop = |word: &str| self.stops.contains(&word.to_lowercase());
-        let is_english =
-            || word != GERMAN_CONTRACTION || text.split(|c: char| !c.is_alphanumeric()).any(is_stop);
-        (!is_part && slice(text, at).contains(char::is_lowercase) && is_english()).then_some(contraction)
+        let is_word = !is_part && slice(text, at).contains(char::is_lowercase);
+        (is_word && (word != GERMAN_CONTRACTION || has_stop_word())).then_some(contraction)
     }
 
     /// Iterates over the stop words.
@@ -209,6 +213,10 @@ impl Words {
 
     /// Calls `take` with each word of a text, in order.
     pub fn each(&self, text: &str, mut take: impl FnMut(Word)) {
+        // Searched once: a text can consist of the words that need it.
+        let has_stop_word = LazyCell::new(|| {
+            text.split(|c: char| !c.is_alphanumeric()).any(|word| self.stops.contains(&word.to_lowercase()))
+        });
         let mut chars = text.char_indices().peekable();
         while let Some((start, first)) = chars.next() {
             if is_unspaced(first) {
@@ -275,7 +283,11 @@ impl Words {
             let mut lowercase = fold_width(written).to_lowercase();
             let mut stop = self.stops.contains(&lowercase);
             let mut is_contraction = false;
-            let joined = if tail == 0 { self.contraction(text, start..end, &lowercase) } else { None };
+            let joined = if tail == 0 {
+                self.contraction(text, start..end, &lowercase, || *has_stop_word)
+            } else {
+                None
+            };
             if let Some(contraction) = joined {
                 contraction.clone_into(&mut lowercase);
             }
