@@ -22,6 +22,8 @@ const EVENT_PAGE_SIZE: usize = 512;
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(80);
 /// Interval between checks of the store.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(5);
+/// Pause after a count of the runs as a multiple of its duration: counting many runs is expensive for their store.
+const COUNT_PAUSE: u32 = 100;
 /// Delay after a failure, and when a core returns before the requested wait is over.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -32,7 +34,8 @@ pub const NO_UPDATES: &str = "no live updates of runs";
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut reported = None;
-    let mut checks = Checks { next: Instant::now() + BETWEEN_CHECKS, seen_ms: None, runs: None };
+    let next = Instant::now() + BETWEEN_CHECKS;
+    let mut checks = Checks { next, next_count: next, seen_ms: None, runs: None };
     loop {
         let started = Instant::now();
         let response = async {
@@ -98,14 +101,16 @@ fn now_ms() -> i64 {
 /// The checks of the store.
 struct Checks {
     next: Instant,
+    /// When the runs may be counted again.
+    next_count: Instant,
     /// When the core last responded.
     seen_ms: Option<i64>,
-    /// The number of runs, as of the last check.
+    /// The number of runs, as of the last count.
     runs: Option<u64>,
 }
 
 impl Checks {
-    /// Waits until the store has fewer runs than at the last check. Checks are not more frequent while events arrive.
+    /// Waits until the store has fewer runs than at the last count. Checks are not more frequent while events arrive.
     ///
     /// # Errors
     /// Returns the reason if the core reports its store as unavailable: its events can then still be read, but new ones
@@ -116,8 +121,13 @@ impl Checks {
             self.next = Instant::now() + BETWEEN_CHECKS;
             core.ensure_store().await?;
             self.seen_ms = Some(now_ms());
+            let started = Instant::now();
+            if started < self.next_count {
+                continue;
+            }
             // Why runs cannot be listed is shown where they are listed.
             let counted = core.runs(RunFilter { limit: 1, ..RunFilter::default() }).await;
+            self.next_count = Instant::now() + COUNT_PAUSE * started.elapsed();
             let Ok(page) = counted else { continue };
             let runs = page.counts.values().sum();
             if self.runs.replace(runs).is_some_and(|before| runs < before) {
