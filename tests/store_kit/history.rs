@@ -7,6 +7,10 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     let claim = claimed(store, "w1").await;
     let run = claim.run.id.clone();
     step_one(store, &claim, WorkerReport::Checkpoint).await;
+    let approved = StepIntent { repeatable: true, ..intent("approved") };
+    for (batch, step) in (2..).zip([intent("lost"), approved]) {
+        store.record_intent(&run, claim.fence, batch, step).await.unwrap();
+    }
     let error = json!({"code": "upstream_failure", "message": "502"});
     let failed = StepRecord { status: StepStatus::Failed, result: error.clone(), ..done("two") };
     let end = store
@@ -23,6 +27,7 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     assert!(store.steps(&run).await.unwrap().is_empty(), "steps behind the head run again");
     let claim = claimed(store, "w2").await;
     assert_eq!(claim.checkpoint.number, 0);
+    assert_eq!(claim.unfinished, [intent("lost")], "what may be repeated is approved again");
 }
 
 pub async fn forks_are_paused_and_have_their_own_checkpoints(store: &dyn Store, _: &Time) {

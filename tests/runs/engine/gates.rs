@@ -17,6 +17,13 @@ steps:
   - { id: archive, uses: x.archive }
 ";
 
+const LETTERS: &str = "
+id: demo.letters
+inputs: { people: { type: array } }
+steps:
+  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
+";
+
 fn gated(on_fail: &str) -> Bench {
     let mut bench = Bench::new();
     bench.declare(
@@ -162,14 +169,8 @@ async fn denial_ends_the_run() {
 #[tokio::test]
 async fn one_approval_covers_all_items_of_a_foreach() {
     let bench = confirmed();
-    let text = "
-id: demo.letters
-inputs: { people: { type: array } }
-steps:
-  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
-";
     bench.fake.on("mail.send", |made| if made.nth == 2 { failing("bounced") } else { Ok(made.inputs) });
-    let (run, executed) = bench.run(text, json!({"people": ["ana", "ben", "cem"]})).await;
+    let (run, executed) = bench.run(LETTERS, json!({"people": ["ana", "ben", "cem"]})).await;
     assert_eq!(pending_step(&executed).0, "send");
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!(at.inputs, json!([{"to": "ana"}, {"to": "ben"}, {"to": "cem"}]));
@@ -331,13 +332,7 @@ steps:
 #[tokio::test]
 async fn a_paused_foreach_is_approved_again_from_an_earlier_checkpoint() {
     let bench = confirmed();
-    let text = "
-id: demo.letters
-inputs: { people: { type: array } }
-steps:
-  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
-";
-    let (run, _) = bench.run(text, json!({"people": ["ana", "ben", "cid"]})).await;
+    let (run, _) = bench.run(LETTERS, json!({"people": ["ana", "ben", "cem"]})).await;
     let store = bench.store.clone();
     let paused = run.clone();
     bench.fake.does("mail.send", move |made, _, _| {
