@@ -14,7 +14,8 @@ use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId};
 use crate::theme::Role;
 use crate::widgets::{
-    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_end, cut_last, shown, wrap, wrap_to,
+    Painter, RichLine, Scroll, Seg, Title, cells, count, counted, cut_end, cut_last, cut_middle, shown, wrap,
+    wrap_to,
 };
 use skills_api::{
     Error, Event, Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRow,
@@ -290,7 +291,9 @@ impl ClientsView {
                 painter.put(area.x, y, painter.glyphs.gutter, Role::Gutter, 1);
             }
             let id = shown(row.skill_id.as_str());
-            let id = cut_end(&id, name.saturating_sub(3), painter.glyphs.ellipsis).into_owned();
+            // A skill outside the catalog is named by its path, of which the end differs.
+            let cut = if id.contains('/') { cut_middle } else { cut_end };
+            let id = cut(&id, name.saturating_sub(3), painter.glyphs.ellipsis).into_owned();
             painter.put(area.x + 2, y, &id, if is_selected { Role::Strong } else { Role::Text }, name);
             painter.right(area.x + name + WORDS_WIDTH - 2, y, &row.words.to_string(), Role::Muted);
             let mut x = area.x + name + WORDS_WIDTH;
