@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Code, Error};
 use skills_base::files::{Folder, OpenError};
 use skills_base::nesting;
-use skills_runs::Artifact;
+use skills_runs::{Artifact, has_few_values};
 use skills_skill::read_regular;
 
 /// Maximum size of a file in bytes: it is stored with the run and passed to scripts on stdin.
@@ -58,18 +58,18 @@ pub fn of_bytes(name: &str, bytes: &[u8]) -> Value {
 
 fn is_json(name: &str, text: &str) -> bool {
     let named = Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
-    named && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() && !is_too_deep(text)
+    named && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() && is_parsed(text)
 }
 
-/// Returns whether JSON is nested too deeply to be part of a run; then it is passed as text.
-fn is_too_deep(json: &str) -> bool {
-    nesting::text_exceeds(json, nesting::MAX_LEVELS)
+/// Returns whether JSON is parsed: it is passed as text if it is nested too deeply or has too many values.
+fn is_parsed(json: &str) -> bool {
+    !nesting::text_exceeds(json, nesting::MAX_LEVELS) && has_few_values(json.as_bytes())
 }
 
 fn value(name: &str, media_type: &str, bytes: &[u8]) -> Value {
     let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     let is_declared = media_type == "application/json";
-    let parsed = text.filter(|text| is_json(name, text) || is_declared && !is_too_deep(text));
+    let parsed = text.filter(|text| is_json(name, text) || is_declared && is_parsed(text));
     let (encoding, content) = match (parsed.and_then(|text| serde_json::from_str::<Value>(text).ok()), text) {
         (Some(value), _) => ("json", value),
         (None, Some(text)) => ("text", Value::String(text.to_owned())),
@@ -119,6 +119,9 @@ mod tests {
         let nested = |levels| [vec![b'['; levels], vec![b']'; levels]].concat();
         assert_eq!(of("deep.json", &nested(64))["encoding"], "json");
         assert_eq!(of("deep.json", &nested(65))["encoding"], "text");
+        let list = |values: usize| format!("[{}0]", "0,".repeat(values - 2)).into_bytes();
+        assert_eq!(of("long.json", &list(200_000))["encoding"], "json");
+        assert_eq!(of("long.json", &list(200_001))["encoding"], "text");
         let binary = of("a.bin", &[0, 255]);
         assert_eq!((binary["encoding"].as_str(), binary["content"].as_str()), (Some("base64"), Some("AP8=")));
     }

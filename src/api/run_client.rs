@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::operations::Principal;
+use super::operations::{CheckpointList, Principal};
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
     ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunCommand, RunDetail,
@@ -35,6 +35,15 @@ pub trait RunClient: Send + Sync + 'static {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error>;
+
+    /// Returns the newest checkpoints of a run, before a number if stated: at most `limit`, fewer if they are large, none
+    /// only if there is none.
+    async fn run_checkpoints(
+        &self,
+        run: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<CheckpointList, Error>;
 
     /// Executes a command; repeating it has no further effect.
     ///

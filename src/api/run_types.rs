@@ -236,6 +236,9 @@ pub struct StepView {
     /// While it runs: the 95th percentile of its duration over the last completed runs of the contract, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_ms: Option<u64>,
+    /// Size of its record in bytes of JSON, if inputs and result are omitted: a response contains up to 8 MiB of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
 }
 
 impl DecisionPreview {
@@ -325,9 +328,10 @@ pub struct RunDetail {
     pub earlier: Vec<EarlierAttempt>,
     /// Its steps.
     pub steps: Vec<StepView>,
-    /// Its checkpoints, oldest first.
+    /// Its newest checkpoints, oldest first: at most 1,000, fewer if they are large. The others are in
+    /// `run.checkpoints`.
     pub checkpoints: Vec<Checkpoint>,
-    /// Its events so far, oldest first.
+    /// Its newest events, oldest first: at most 10,000, fewer if they are large. The others are in `run.events`.
     pub events: Vec<RunEvent>,
     /// Decisions on it.
     pub decisions: Vec<RecordedDecision>,
@@ -343,6 +347,17 @@ pub struct RunDetail {
     /// The inputs of its contract, for correction.
     #[serde(default)]
     pub input_fields: InputFields,
+}
+
+impl RunDetail {
+    /// Maximum number of its checkpoints in a response.
+    pub const MAX_CHECKPOINTS: usize = 1000;
+
+    /// Returns the number of the last checkpoint before those in the response, if there are any.
+    pub fn earlier_checkpoint(&self) -> Option<u64> {
+        let Some(first) = self.checkpoints.first() else { return Some(self.run.head) };
+        first.number.checked_sub(1)
+    }
 }
 
 /// A skill to attach.

@@ -10,6 +10,7 @@ pub mod hex;
 pub mod idle_cache;
 pub mod json_value;
 pub mod locked_folder;
+pub mod memory;
 pub mod nesting;
 pub mod number;
 pub mod paths;

@@ -72,7 +72,7 @@ pub(super) async fn hold_until_sent(
     let Some((length, permit)) = length.zip(permit) else { return Ok(response) };
     let large = match length {
         ..=LARGE_RESPONSE_BYTES => None,
-        _ => match large_response_permit(caller).await {
+        _ => match large_response_permit(caller, length).await {
             // The result of a change is not withheld, so that it is not repeated.
             Err(_) if !read_only => None,
             permit => permit?,

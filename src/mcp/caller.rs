@@ -86,7 +86,7 @@ pub async fn limit_large_result(
     if text_bytes as u64 <= LARGE_RESPONSE_BYTES {
         return Ok(());
     }
-    match large_response_permit(caller).await {
+    match large_response_permit(caller, text_bytes as u64).await {
         Ok(permit) => large.hold(permit),
         Err(error) if read_only => return Err(error),
         Err(_) => large.hold(None),

@@ -8,12 +8,16 @@ use super::failure::{Failure, error_json};
 use super::progress::{Progress, lineage, split};
 use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Running, Turn, engine_log};
+use skills_base::memory::object_bytes;
 use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::MergeStrategy;
 use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
 /// Maximum size of one call's outputs, in bytes of JSON.
 pub const RESULT_BYTES: usize = 1 << 20;
+
+/// Maximum memory in bytes of all results of a run, which its worker holds and each checkpoint contains.
+pub(super) const MAX_RUN_BYTES: usize = 32 << 20;
 
 /// The record and events that result from a finished call.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ impl Progress {
     ) -> Result<AppliedReply, Failure> {
         let beaten = call.role == Role::Branch
             && !self.superseded_branches(&Running::from([call.path.clone()])).is_empty();
-        let (status, reply, value) = match result {
+        let (status, reply, value) = match result.and_then(|reply| self.check_total_size(reply)) {
             Ok(reply) => {
                 let value = Value::Object(reply.outputs.clone());
                 (StepStatus::Completed, reply, value)
@@ -101,9 +105,32 @@ impl Progress {
             attempts: call.attempt,
             started_ms,
             ended_ms: now_ms,
+            omitted_bytes: None,
         };
         self.close_call(call, status, value);
         Ok(AppliedReply { record, events })
+    }
+
+    /// Returns the reply unless the results of the run would exceed [`MAX_RUN_BYTES`].
+    fn check_total_size(&mut self, reply: Reply) -> Result<Reply, CallError> {
+        let bytes = object_bytes(&reply.outputs);
+        self.held_bytes += bytes;
+        if self.held_bytes <= MAX_RUN_BYTES {
+            return Ok(reply);
+        }
+        // Results that were replaced, and those of parts of steps that ended, are not held any more.
+        self.held_bytes = self.count_held_bytes() + bytes;
+        if self.held_bytes <= MAX_RUN_BYTES {
+            return Ok(reply);
+        }
+        let message = format!(
+            "with its result, all results of the run take more than {} MiB of memory: write large ones to files, which \
+             are kept as artifacts, and return the file names",
+            MAX_RUN_BYTES >> 20
+        );
+        let mut error = CallError::new(CallFailure::InvalidRequest, message);
+        error.binding = Some(reply.binding);
+        Err(error)
     }
 
     /// Returns the inputs to record: all of them in full audit mode, otherwise null.
@@ -175,6 +202,7 @@ impl Progress {
                 attempts: if own { failure.attempts } else { 1 },
                 started_ms: started.or(failure.started_ms).unwrap_or(now_ms),
                 ended_ms: now_ms,
+                omitted_bytes: None,
             });
         }
         (records, changed)

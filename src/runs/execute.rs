@@ -152,7 +152,7 @@ impl Engine {
         unfinished: Vec<StepIntent>,
     ) -> Result<Result<Scheduler, String>, StoreError> {
         let steps = if CompletedPaths::needs_parts(checkpoint, &unfinished) {
-            self.store.steps(&run.id).await?
+            self.store.steps(&run.id, u64::MAX).await?
         } else {
             Vec::new()
         };

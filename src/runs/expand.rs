@@ -10,31 +10,16 @@ use super::frames::Frames;
 use super::plan::Plan;
 use super::scheduled_call::gate_digest;
 use super::scheduler::Turn;
+use skills_base::memory::object_bytes;
 use skills_skill::contract::{Capability, Foreach, StepAction};
 
 /// Maximum number of items of one `foreach`: each is a checkpoint.
 const MAX_ITEMS: usize = 10_000;
 
 /// Maximum memory in bytes of the inputs of all items of a `foreach`, which are in memory together.
-const MAX_INPUT_BYTES: usize = 128 << 20;
+const MAX_INPUT_BYTES: usize = 32 << 20;
 
 type Inputs = Map<String, Value>;
-
-/// Estimates the memory of a value.
-pub fn memory_bytes(value: &Value) -> usize {
-    let content = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(memory_bytes).sum(),
-        Value::Object(entries) => entries.iter().map(entry_bytes).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + content
-}
-
-fn entry_bytes((name, value): (&String, &Value)) -> usize {
-    // The table of a map has unused places.
-    2 * size_of::<(String, usize)>() + name.len() + memory_bytes(value)
-}
 
 #[derive(Debug)]
 pub(super) enum StepCalls {
@@ -192,7 +177,7 @@ fn items(
                 inputs.insert(name, value);
             }
         }
-        bytes += inputs.iter().map(entry_bytes).sum::<usize>();
+        bytes += object_bytes(&inputs);
         if bytes > MAX_INPUT_BYTES {
             let message = format!(
                 "the inputs of the items of foreach.items {:?} take more than {} MiB of memory in total; pass each \

@@ -49,7 +49,6 @@ pub use call::{
 };
 pub use capabilities::{Capabilities, CapabilityFolder, RegisteredBinding};
 pub use execute::{Engine, ExecutionEnd, PendingGate};
-pub use expand::memory_bytes;
 pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;

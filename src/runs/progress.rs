@@ -16,6 +16,7 @@ use super::scheduled_call::{Role, ScheduledCall};
 use super::scheduler::{Expansion, Running, Turn};
 use super::scope::Namespaces;
 use skills_base::canonical::digest_of;
+use skills_base::memory::value_bytes;
 use skills_store::{AuditMode, Checkpoint, RunId, RunRecord, StepIntent, StepRecord, StepStatus};
 
 /// A step of several calls that is in progress.
@@ -83,6 +84,8 @@ pub(super) struct Progress {
     pub completed: CompletedPaths,
     /// Steps that had started when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
+    /// Estimated memory of its results in bytes, counted exactly only when it reaches the maximum.
+    pub held_bytes: usize,
 }
 
 /// Returns the step that a recorded path belongs to: the path itself, unless it is a part.
@@ -133,14 +136,24 @@ impl Progress {
                 CompositeKind::While { .. } => true,
             };
         }
-        Ok(Self {
+        let mut progress = Self {
             frames: Frames { spaces, target: run.target.clone() },
             completed: CompletedPaths::restore(checkpoint.done.clone(), steps),
             unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
             plan,
             run,
             active,
-        })
+            held_bytes: 0,
+        };
+        progress.held_bytes = progress.count_held_bytes();
+        Ok(progress)
+    }
+
+    /// Returns the estimated memory of the results of the run, in bytes.
+    pub fn count_held_bytes(&self) -> usize {
+        let spaces: usize = self.frames.spaces.values().map(Namespaces::produced_bytes).sum();
+        let parts: usize = self.completed.parts.values().map(|part| value_bytes(&part.result)).sum();
+        spaces + parts
     }
 
     pub fn checkpoint(&self, number: u64, at_ms: i64) -> Checkpoint {
@@ -296,6 +309,7 @@ impl Progress {
             attempts: 1,
             started_ms,
             ended_ms,
+            omitted_bytes: None,
         }
     }
 }

@@ -20,6 +20,7 @@ use super::plan::Plan;
 use super::progress::{CompositeKind, OpenStep, Progress, join, passed_in};
 use super::schedule;
 use super::scheduled_call::{Role, ScheduledCall, gate_digest, sentence};
+use skills_base::memory::value_bytes;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_store::{EventKind, NewEvent, StepRecord, StepStatus};
@@ -42,6 +43,28 @@ pub(super) struct Expansion {
     pub records: Vec<StepRecord>,
     /// Other events.
     pub events: Vec<NewEvent>,
+}
+
+/// Maximum memory in bytes of the inputs of a call that requires approval: everything that is executed is shown.
+const MAX_REVIEW_BYTES: usize = 4 << 20;
+
+impl Expansion {
+    /// Adds a question.
+    ///
+    /// # Errors
+    /// Returns the failure of the step if its inputs are too large to be reviewed.
+    fn ask(&mut self, ask: ApprovalRequest) -> Result<(), Failure> {
+        if value_bytes(&ask.inputs) <= MAX_REVIEW_BYTES {
+            self.asks.push(ask);
+            return Ok(());
+        }
+        let message = format!(
+            "it requires approval, and its inputs take more than {} MiB of memory, too much for a review; pass only \
+             what it needs, or split the list",
+            MAX_REVIEW_BYTES >> 20
+        );
+        Err(Failure::before(&ask.step, CallFailure::InvalidRequest, message))
+    }
 }
 
 /// The step to be advanced, with its position and the current time.
@@ -224,7 +247,7 @@ impl Scheduler {
                 if let Some(ask) =
                     self.approvals.question(lost, turn.path, &capability, &inputs, &digest, human)
                 {
-                    out.asks.push(ask);
+                    out.ask(ask)?;
                     return Ok(false);
                 }
                 (CompositeKind::Foreach { capability: capability.id.clone(), calls }, digest)
@@ -249,7 +272,7 @@ impl Scheduler {
                     if let Some(ask) =
                         self.approvals.question(lost, &path, capability, &inputs, &digest, human)
                     {
-                        out.asks.push(ask);
+                        out.ask(ask)?;
                         return Ok(false);
                     }
                 }
@@ -278,7 +301,7 @@ impl Scheduler {
         let question =
             approvals.question(lost, &call.path, &call.capability, &inputs, &call.digest, human.clone());
         if let Some(ask) = question {
-            out.asks.push(ask);
+            out.ask(ask)?;
             return Ok(false);
         }
         match approvals.admit(lost, &call.path, &call.digest, human) {
@@ -291,7 +314,7 @@ impl Scheduler {
                 let ScheduledCall { path, capability, inputs, digest, .. } = call;
                 let digest = asked_digest(lost, &digest);
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
-                out.asks.push(ApprovalRequest { step: path, capability, inputs, digest, why });
+                out.ask(ApprovalRequest { step: path, capability, inputs, digest, why })?;
                 Ok(false)
             }
             Admission::Happened(outputs) => {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use skills_base::memory::object_bytes;
 use skills_skill::contract::expression;
 
 /// Namespaces in which a missing path is an error: a step should have produced it.
@@ -45,6 +46,14 @@ impl Namespaces {
             "extensions" => &self.extensions,
             _ => return None,
         })
+    }
+
+    /// Returns the estimated memory of what steps have written, in bytes.
+    pub(super) fn produced_bytes(&self) -> usize {
+        [&self.vars, &self.outputs, &self.working, &self.output, &self.extensions]
+            .into_iter()
+            .map(object_bytes)
+            .sum()
     }
 
     /// Returns a namespace that steps may write to.

@@ -211,8 +211,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a page of runs: waiting ones first (oldest first), then the others, newest first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError>;
 
-    /// Returns the steps of a run in recording order.
-    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError>;
+    /// Returns the steps of a run in recording order. Inputs and results that do not fit in `max_content` bytes of JSON in
+    /// total are omitted, except those of failed steps and of records of up to [`StepRecord::SHORT_BYTES`].
+    async fn steps(&self, run: &RunId, max_content: u64) -> Result<Vec<StepRecord>, StoreError>;
 
     /// Returns the steps of a run that have started and have no result.
     async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError>;
@@ -223,8 +224,14 @@ pub trait Store: Send + Sync + 'static {
     /// Returns [`StoreError::NoCheckpoint`] if it does not exist.
     async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError>;
 
-    /// Returns the checkpoints of a run, oldest first.
-    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError>;
+    /// Returns the newest checkpoints of a run, before a number if stated, oldest first: at most `limit`, none only if
+    /// there is none. Large checkpoints make a page shorter: continue before its first one until a page is empty.
+    async fn checkpoints(
+        &self,
+        run: &RunId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Checkpoint>, StoreError>;
 
     /// Returns at most `limit` events of a run (or of all runs) after a number, none only if there is none. Large events
     /// make a page shorter: continue after its last event until a page is empty.

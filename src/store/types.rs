@@ -377,6 +377,14 @@ pub struct StepRecord {
     pub started_ms: i64,
     /// Milliseconds since 1970-01-01 UTC.
     pub ended_ms: i64,
+    /// Size of the record in bytes of JSON, if inputs and result are omitted as too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+}
+
+impl StepRecord {
+    /// Size of a record in bytes of JSON up to which inputs and result are never omitted.
+    pub const SHORT_BYTES: u64 = 1024;
 }
 
 /// The state between two steps.

@@ -32,9 +32,9 @@ pub async fn contents<S: Store + Sessions>(store: &S) -> Vec<String> {
     let mut add = |record: &dyn std::fmt::Debug| found.push(format!("{record:?}"));
     for run in store.runs(RunFilter::default()).await.unwrap().runs {
         add(&store.run(&run.id).await.unwrap());
-        add(&store.steps(&run.id).await.unwrap());
+        add(&store.steps(&run.id, u64::MAX).await.unwrap());
         add(&store.intents(&run.id).await.unwrap());
-        add(&store.checkpoints(&run.id).await.unwrap());
+        add(&store.checkpoints(&run.id, None, 1000).await.unwrap());
         add(&store.decisions(&run.id).await.unwrap());
         add(&store.buffered_signal(&run.id, "later").await.unwrap());
         add(&store.contract(&run.contract_digest).await.unwrap());

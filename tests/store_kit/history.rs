@@ -24,7 +24,7 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     ));
     let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap().run;
     assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
-    assert!(store.steps(&run).await.unwrap().is_empty(), "steps behind the head run again");
+    assert!(store.steps(&run, u64::MAX).await.unwrap().is_empty(), "steps behind the head run again");
     let claim = claimed(store, "w2").await;
     assert_eq!(claim.checkpoint.number, 0);
     assert_eq!(claim.unfinished, [intent("lost")], "what may be repeated is approved again");
@@ -42,11 +42,11 @@ pub async fn forks_are_paused_and_have_their_own_checkpoints(store: &dyn Store, 
     store.command(&fork.id, Command::Resume, None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
     assert_eq!((claim.run.id.0.as_str(), claim.run.state), ("fork", RunState::Replaying));
-    assert_eq!(store.steps(&fork.id).await.unwrap(), store.steps(&source).await.unwrap());
+    assert_eq!(store.steps(&fork.id, u64::MAX).await.unwrap(), store.steps(&source, u64::MAX).await.unwrap());
     let report = work(claim.fence, WorkerReport::Complete);
     let end = checkpoint(2, &["one", "two"]);
     store.report(&fork.id, report, vec![done("two")], Some(end), vec![], vec![]).await.unwrap();
-    assert_eq!(store.checkpoints(&source).await.unwrap().len(), 2, "the source keeps its own");
+    assert_eq!(store.checkpoints(&source, None, 1000).await.unwrap().len(), 2, "the source keeps its own");
     assert_eq!(state(store, &source.0).await, RunState::WaitingForHuman);
     let none = store.fork(&source, Some(7), RunId("lost".into()), false, None).await.unwrap_err();
     assert!(matches!(none, StoreError::NoCheckpoint { checkpoint: 7, .. }));
@@ -91,7 +91,7 @@ pub async fn checkpoints_of_a_long_run_are_stored_as_differences(store: &dyn Sto
     for number in [1, 2, 299, 300, 301, 599, END] {
         same(store.checkpoint(&run, number).await.unwrap(), number);
     }
-    let all = store.checkpoints(&run).await.unwrap();
+    let all = store.checkpoints(&run, None, 1000).await.unwrap();
     assert_eq!(all.len() as u64, END + 1);
     for stored in all.into_iter().skip(1) {
         let number = stored.number;
@@ -103,7 +103,7 @@ pub async fn checkpoints_of_a_long_run_are_stored_as_differences(store: &dyn Sto
     assert!(health.is_sound(), "{health:?}");
     assert!(health.bytes < 2_000_000, "{} bytes for {END} iterations", health.bytes);
     let fork = store.fork(&run, Some(450), RunId("fork".into()), false, None).await.unwrap();
-    assert_eq!(store.checkpoints(&fork.id).await.unwrap().len(), 451);
+    assert_eq!(store.checkpoints(&fork.id, None, 1000).await.unwrap().len(), 451);
     store.command(&run, Command::Cancel, None, None, None).await.unwrap();
     let claim = claimed(store, "w3").await;
     same(claim.checkpoint.clone(), 450);
@@ -123,6 +123,63 @@ pub async fn checkpoints_of_a_long_run_are_stored_as_differences(store: &dyn Sto
     let stored = store.checkpoint(&fork.id, 456).await.unwrap();
     same(Checkpoint { number: 21, ..stored }, 21);
     same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
+}
+
+pub async fn checkpoints_are_read_by_page(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = &claim.run.id;
+    iterate(store, &claim, 1..=60).await;
+    let numbers = async |before, limit| -> Vec<u64> {
+        store.checkpoints(run, before, limit).await.unwrap().iter().map(|stored| stored.number).collect()
+    };
+    assert_eq!(numbers(None, 3).await, [58, 59, 60]);
+    assert_eq!(numbers(Some(58), 2).await, [56, 57]);
+    assert_eq!(numbers(Some(2), 10).await, [0, 1]);
+    assert!(numbers(Some(0), 10).await.is_empty());
+    for stored in store.checkpoints(run, Some(45), 20).await.unwrap() {
+        let expected = grown(stored.number);
+        assert_eq!((stored.done, stored.state), (expected.done, expected.state));
+    }
+    // Three of these do not fit in a page together.
+    let large = |number: u64| Checkpoint {
+        state: json!({"vars": {"text": "x".repeat(3 << 20), "number": number}}),
+        ..grown(number)
+    };
+    for number in 61..=66 {
+        let command = work(claim.fence, WorkerReport::Checkpoint);
+        let step = done(&format!("each[{}]", number - 1));
+        store.report(run, command, vec![step], Some(large(number)), vec![], vec![]).await.unwrap();
+    }
+    assert_eq!(numbers(None, 1000).await, [65, 66]);
+    assert_eq!(numbers(Some(65), 1000).await, [63, 64]);
+    assert_eq!(numbers(Some(61), 1000).await.len(), 61);
+    let number = 67;
+    let huge = Checkpoint { state: json!({"vars": {"text": "x".repeat(9 << 20)}}), ..grown(number) };
+    let command = work(claim.fence, WorkerReport::Checkpoint);
+    store.report(run, command, vec![done("huge")], Some(huge), vec![], vec![]).await.unwrap();
+    assert_eq!(numbers(None, 1000).await, [67], "at least one");
+    assert_eq!(numbers(Some(67), 1000).await, [65, 66]);
+}
+
+pub async fn large_results_of_steps_are_omitted_on_request(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = &claim.run.id;
+    let large = |step: &str| StepRecord { result: json!("x".repeat(100_000)), ..done(step) };
+    let mut steps = vec![large("one"), large("two"), done("short")];
+    steps.push(StepRecord { status: StepStatus::Failed, ..large("failed") });
+    let report = work(claim.fence, WorkerReport::Checkpoint);
+    store.report(run, report, steps.clone(), Some(grown(1)), vec![], vec![]).await.unwrap();
+    assert_eq!(store.steps(run, u64::MAX).await.unwrap(), steps);
+    let read = store.steps(run, 150_000).await.unwrap();
+    assert_eq!(read[0], steps[0]);
+    assert_eq!(
+        (&read[1].step, &read[1].result, &read[1].inputs),
+        (&"two".to_owned(), &json!(null), &json!(null))
+    );
+    assert!(read[1].omitted_bytes.is_some_and(|bytes| bytes > 100_000), "{:?}", read[1].omitted_bytes);
+    assert_eq!(read[2..], steps[2..], "short and failed ones are complete");
 }
 
 pub async fn events_are_numbered_without_gaps(store: &dyn Store, _: &Time) {

@@ -91,6 +91,7 @@ fn done(step: &str) -> StepRecord {
         attempts: 1,
         started_ms: 1,
         ended_ms: 4,
+        omitted_bytes: None,
     }
 }
 
@@ -182,6 +183,8 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_failed_run_resumes_from_an_earlier_checkpoint,
         forks_are_paused_and_have_their_own_checkpoints,
         checkpoints_of_a_long_run_are_stored_as_differences,
+        checkpoints_are_read_by_page,
+        large_results_of_steps_are_omitted_on_request,
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
         filters_select_what_they_describe,
@@ -290,7 +293,7 @@ async fn run_proceeds_from_launch_to_completed(store: &dyn Store, _: &Time) {
     assert_eq!((end.state, end.progress, end.head), (RunState::Completed, (2, 2), 2));
     assert_eq!(end.outputs, Some(json!({"steps": 2})));
     assert_eq!(end.allowed, [CommandName::Replay, CommandName::Fork]);
-    assert_eq!(store.steps(&claim.run.id).await.unwrap().len(), 2);
+    assert_eq!(store.steps(&claim.run.id, u64::MAX).await.unwrap().len(), 2);
     assert!(store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none());
 }
 
@@ -363,7 +366,10 @@ async fn lost_lease_is_reclaimed_and_its_former_owner_fenced(store: &dyn Store, 
     );
     assert!(store.renew(&sleeper.run.id, sleeper.fence, LEASE).await.is_err());
     assert!(store.record_intent(&sleeper.run.id, sleeper.fence, 1, intent("one")).await.is_err());
-    assert!(store.steps(&sleeper.run.id).await.unwrap().is_empty(), "a refused report leaves nothing behind");
+    assert!(
+        store.steps(&sleeper.run.id, u64::MAX).await.unwrap().is_empty(),
+        "a refused report leaves nothing behind"
+    );
     step_one(store, &heir, WorkerReport::Complete).await;
 }
 
@@ -430,7 +436,11 @@ async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
         )
         .await;
     assert!(matches!(again, Err(StoreError::Failed { .. })), "{again:?}");
-    assert_eq!(store.checkpoints(&claim.run.id).await.unwrap().len(), 2, "its checkpoint went with it");
+    assert_eq!(
+        store.checkpoints(&claim.run.id, None, 1000).await.unwrap().len(),
+        2,
+        "its checkpoint went with it"
+    );
 }
 
 pub fn decision(verdict: Verdict) -> Command {

@@ -365,8 +365,8 @@ pub async fn ended_runs_are_purged_completely(store: &dyn Store, time: &Time) {
     step_one(store, &young, WorkerReport::Complete).await;
     assert_eq!(store.purge(before).await.unwrap(), 1);
     assert!(store.run(&old.run.id).await.unwrap().is_none());
-    assert!(store.steps(&old.run.id).await.unwrap().is_empty());
-    assert!(store.checkpoints(&old.run.id).await.unwrap().is_empty());
+    assert!(store.steps(&old.run.id, u64::MAX).await.unwrap().is_empty());
+    assert!(store.checkpoints(&old.run.id, None, 1000).await.unwrap().is_empty());
     assert!(store.events(Some(&old.run.id), 0, 10).await.unwrap().is_empty());
     assert_eq!(state(store, &active.0).await, RunState::WaitingForHuman, "an active run is never purged");
     assert_eq!(state(store, &young.run.id.0).await, RunState::Completed);
@@ -440,11 +440,15 @@ pub async fn purge_deletes_recorded_data_and_keeps_results(store: &dyn Store, ti
     time.pass(1);
     assert_eq!(store.prune(i64::MAX).await.unwrap(), 1);
     assert_eq!(store.prune(i64::MAX).await.unwrap(), 0, "once");
-    let steps = store.steps(&run).await.unwrap();
+    let steps = store.steps(&run, u64::MAX).await.unwrap();
     assert_eq!((&steps[0].inputs, &steps[0].result), (&json!(null), &json!({"ok": "one"})));
     let events = serde_json::to_string(&store.events(Some(&run), 0, 100).await.unwrap()).unwrap();
     assert!(!events.contains("secret"), "{events}");
-    assert_eq!(store.steps(&going_on).await.unwrap()[0].inputs, json!({}), "an active run keeps everything");
+    assert_eq!(
+        store.steps(&going_on, u64::MAX).await.unwrap()[0].inputs,
+        json!({}),
+        "an active run keeps everything"
+    );
 }
 
 pub async fn cancel_invalidates_the_fencing_token(store: &dyn Store, _: &Time) {

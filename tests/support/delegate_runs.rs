@@ -38,6 +38,15 @@ macro_rules! delegate_runs {
                 self.$part.run(run).await
             }
 
+            async fn run_checkpoints(
+                &self,
+                run: &str,
+                before: Option<u64>,
+                limit: usize,
+            ) -> Result<skills_api::operations::CheckpointList, skills_api::Error> {
+                self.$part.run_checkpoints(run, before, limit).await
+            }
+
             async fn send_command(
                 &self,
                 run: &str,

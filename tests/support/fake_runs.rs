@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use skills_api::operations::CheckpointList;
 use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation,
     CapabilityRequest, Code, CommandResult, ContractView, Error, FacetList, LaunchRequest, Launched,
@@ -169,6 +170,19 @@ impl RunClient for FakeRuns {
                 () = leave.cancelled() => return Ok(record),
             }
         }
+    }
+
+    async fn run_checkpoints(
+        &self,
+        run: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<CheckpointList, Error> {
+        let detail = self.run(run).await?;
+        let mut checkpoints = detail.checkpoints;
+        checkpoints.retain(|checkpoint| before.is_none_or(|before| checkpoint.number < before));
+        let checkpoints = checkpoints.split_off(checkpoints.len().saturating_sub(limit));
+        Ok(CheckpointList { run_id: detail.run.id, checkpoint_head: detail.run.head, checkpoints })
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {

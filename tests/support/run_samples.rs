@@ -156,6 +156,7 @@ fn view(place: usize, step: &str, uses: &str, run: RunState, through: u32) -> St
     };
     StepView {
         p95_ms: None,
+        omitted_bytes: None,
         step: step.to_owned(),
         depth: 0,
         uses: uses.to_owned(),

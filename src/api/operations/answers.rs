@@ -92,14 +92,14 @@ impl AsRef<RunRecord> for Executed {
     }
 }
 
-/// The checkpoints of a run.
+/// A page of checkpoints of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointList {
     /// Id of the run.
     pub run_id: RunId,
     /// Number of the newest one, from which it continues.
     pub checkpoint_head: u64,
-    /// Oldest first.
+    /// Oldest first. Pass the number of the first one as `before` to get those before it, until a page is empty.
     pub checkpoints: Vec<Checkpoint>,
 }
 

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Code, Error, ExecutionOptions, LARGEST_PAGE};
+use crate::{Code, Error, ExecutionOptions, LARGEST_PAGE, RunDetail};
 use skills_model::{Choice, RunState};
 use skills_session::{Api, MessageRole};
 use skills_skill::{AttachTarget, Digest, SkillId};
@@ -208,6 +208,19 @@ arguments! {
         run_id: String,
         /// Name of the caller, if authentication is disabled.
         by: Option<String>,
+    }
+
+    /// Checkpoints of a run.
+    RunCheckpoints {
+        /// Id of the run.
+        run_id: String,
+        /// Only those before this number: the first one of a page leads to the page before it.
+        #[serde(default)]
+        before: Option<u64>,
+        /// Maximum number of entries, the newest; large checkpoints make a page shorter.
+        #[serde(default = "checkpoint_page", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
+        limit: usize,
     }
 
     /// Events of a run.
@@ -633,6 +646,10 @@ fn yes() -> bool {
 
 fn page() -> usize {
     100
+}
+
+fn checkpoint_page() -> usize {
+    RunDetail::MAX_CHECKPOINTS
 }
 
 /// Checks the options that a remote caller may set, and merges trace id and key given elsewhere.

@@ -40,6 +40,10 @@ const STREAMS: Limit = Limit { what: "event streams", running: 1024, waiting: 0 
 const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, waiting: 4096 };
 /// Responses of more than [`LARGE_RESPONSE_BYTES`]. Those that wait are in memory already, so few may.
 const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, waiting: 8 };
+/// Responses of more than [`HUGE_RESPONSE_BYTES`].
+const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, waiting: 0 };
+/// Complete runs and pages of their checkpoints: each may take 100 MB.
+const RUN_DETAILS: Limit = Limit { what: "requests for complete runs", running: 2, waiting: 62 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
@@ -53,6 +57,9 @@ pub const LARGE_BODY_BYTES: u64 = 64 << 10;
 
 /// Size of a response in bytes from which fewer of them are kept at a time for a client that does not read them.
 pub const LARGE_RESPONSE_BYTES: u64 = 1 << 20;
+
+/// Size of a response in bytes from which very few of them are kept at a time.
+const HUGE_RESPONSE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
 static ALL_LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
@@ -139,6 +146,9 @@ pub(super) async fn operation_permit(
     if operation.name == "skill.discover" && is_long_ranking(arguments) {
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
     }
+    if matches!(operation.name, "run.show" | "run.checkpoints" | "run.status") {
+        permits.push(RUN_DETAILS.acquire(&principal.name).await?);
+    }
     permits.push(CALLS.acquire(&principal.name).await?);
     Ok(Some(permits.into()))
 }
@@ -188,8 +198,14 @@ pub async fn response_permit(caller: &Caller, waits: bool) -> Result<Option<Perm
 ///
 /// # Errors
 /// Returns `rate_limited` if too many large responses of the principal are not sent.
-pub async fn large_response_permit(caller: &Caller) -> Result<Option<Permit>, Error> {
-    LARGE_RESPONSES.permit(caller).await
+pub async fn large_response_permit(caller: &Caller, bytes: u64) -> Result<Option<Permit>, Error> {
+    let Some(principal) = &caller.principal else { return Ok(None) };
+    let mut permits = Vec::new();
+    if bytes > HUGE_RESPONSE_BYTES {
+        permits.push(HUGE_RESPONSES.acquire(&principal.name).await?);
+    }
+    permits.push(LARGE_RESPONSES.acquire(&principal.name).await?);
+    Ok(Some(permits.into()))
 }
 
 /// Waits for the permit of a complete result of a tool, to be held from before it is computed until it is sent.

@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
+use super::answers::{EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
     AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution, How,
-    Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
+    Nothing, OneRun, OrderOn, Resumption, RunCheckpoints, RunEvents, RunsLike, SignalTo, TargetsLike,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{
@@ -175,14 +175,10 @@ fn read_operations() -> Vec<Operation> {
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
-            "Lists the checkpoints of a run.",
-            |context: CallContext, one: OneRun| async move {
-                let detail = context.service.core.run(&one.run_id).await?;
-                Ok(CheckpointList {
-                    run_id: detail.run.id,
-                    checkpoint_head: detail.run.head,
-                    checkpoints: detail.checkpoints,
-                })
+            "Lists the checkpoints of a run by page, the newest page first.",
+            |context: CallContext, ask: RunCheckpoints| async move {
+                let RunCheckpoints { run_id, before, limit } = ask;
+                context.service.core.run_checkpoints(&run_id, before, limit).await
             },
         ),
         Operation::new(

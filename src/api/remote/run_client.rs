@@ -11,9 +11,9 @@ use super::call::{Arguments, LONG_CALL_TIMEOUT, to_arguments};
 use super::event_buffer::Backlog;
 use super::{Inner, Remote};
 use crate::operations::arguments::{
-    Activation, AllEvents, OneCapability, OneRun, OneSkill, RunEvents, TargetsLike,
+    Activation, AllEvents, OneCapability, OneRun, OneSkill, RunCheckpoints, RunEvents, TargetsLike,
 };
-use crate::operations::{CapabilityList, EventList, NewestEvent, TargetList};
+use crate::operations::{CapabilityList, CheckpointList, EventList, NewestEvent, TargetList};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, CommandResult,
     ContractView, Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient,
@@ -50,6 +50,16 @@ impl RunClient for Remote {
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         self.commands.detail(run).await
+    }
+
+    async fn run_checkpoints(
+        &self,
+        run: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<CheckpointList, Error> {
+        let fields = to_arguments(&RunCheckpoints { run_id: run.to_owned(), before, limit })?;
+        self.inner.ask("run.checkpoints", fields).await
     }
 
     async fn send_command(&self, run: &str, command: RunCommand) -> Result<CommandResult, Error> {

@@ -59,6 +59,7 @@ pub fn detail(state: RunState) -> RunDetail {
     let run = record(state);
     let step = |step: &str, state: StepState, result: Option<serde_json::Value>| StepView {
         p95_ms: None,
+        omitted_bytes: None,
         step: step.to_owned(),
         depth: 0,
         uses: format!("ledger.{step}.do"),

@@ -13,7 +13,10 @@
 //! | `list.unique` | `records`, `key_fields` (none: the whole record) | `records` (first of each), `duplicates` |
 //! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it can serve as a gate |
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
+use skills_base::canonical::digest_of;
 use skills_base::json_value::value_text;
 
 use crate::RESULT_BYTES;
@@ -22,6 +25,9 @@ use super::super::broker::CallObstruction;
 use super::super::call::CallFailure;
 use super::BindingFailure;
 use super::request::kind;
+
+/// Maximum number of fields by which `list.unique` compares records.
+const MAX_KEY_FIELDS: usize = 100;
 
 type Function = fn(&Map<String, Value>) -> Result<Value, String>;
 
@@ -150,14 +156,14 @@ fn parse(arguments: &Map<String, Value>) -> Result<Value, String> {
 }
 
 fn merge(arguments: &Map<String, Value>) -> Result<Value, String> {
-    let (mut record, mut conflicts): (Map<_, _>, Vec<String>) = (Map::new(), Vec::new());
+    let (mut record, mut conflicts, mut known) = (Map::new(), Vec::new(), HashSet::new());
     for (at, item) in list(arguments, "records")?.iter().enumerate() {
         let fields = item
             .as_object()
             .ok_or_else(|| format!("`records.{at}` is {}, expected an object", kind(item)))?;
         for (name, value) in fields {
             let before = record.insert(name.clone(), value.clone());
-            if before.is_some_and(|before| before != *value) && !conflicts.contains(name) {
+            if before.is_some_and(|before| before != *value) && known.insert(name) {
                 conflicts.push(name.clone());
             }
         }
@@ -171,6 +177,7 @@ fn pick(arguments: &Map<String, Value>) -> Result<Value, String> {
         let name =
             field.as_str().ok_or_else(|| format!("`fields` contains {}, expected names", kind(field)))?;
         match record.get(name) {
+            Some(_) if picked.contains_key(name) => {}
             Some(value) => drop(picked.insert(name.to_owned(), value.clone())),
             None => missing.push(name.to_owned()),
         }
@@ -216,18 +223,21 @@ fn unique(arguments: &Map<String, Value>) -> Result<Value, String> {
         None => Vec::new(),
         Some(_) => list(arguments, "key_fields")?.iter().map(value_text).collect(),
     };
-    let mut seen = std::collections::HashSet::new();
+    if keys.len() > MAX_KEY_FIELDS {
+        return Err(format!("`key_fields` has {} fields, the maximum is {MAX_KEY_FIELDS}", keys.len()));
+    }
+    let mut seen = HashSet::new();
     let unique_records: Vec<&Value> = records
         .iter()
         .filter(|record| {
-            let key = if keys.is_empty() {
-                skills_base::canonical::canonical_json(record)
+            let digest = if keys.is_empty() {
+                digest_of(record)
             } else {
-                let parts: Vec<Value> =
-                    keys.iter().map(|key| record.get(key).cloned().unwrap_or(Value::Null)).collect();
-                skills_base::canonical::canonical_json(&Value::Array(parts))
+                let null = &Value::Null;
+                let parts: Vec<&Value> = keys.iter().map(|key| record.get(key).unwrap_or(null)).collect();
+                digest_of(&json!(parts))
             };
-            seen.insert(key)
+            seen.insert(digest)
         })
         .collect();
     Ok(json!({ "duplicates": records.len() - unique_records.len(), "records": unique_records }))
@@ -322,6 +332,14 @@ mod tests {
             json!({"duplicates": 1, "records": [{"k": 1, "v": 1}, {"k": 2}]})
         );
         assert_eq!(
+            run("list.unique", json!({"records": [{"a": 1}, 2, {"a": 1}]}))["records"],
+            json!([{"a": 1}, 2])
+        );
+        assert_eq!(
+            run("json.pick", json!({"record": {"a": 1}, "fields": ["a", "a"]})),
+            json!({"record": {"a": 1}, "missing": []})
+        );
+        assert_eq!(
             run("value.compare", json!({"left": 2, "operator": "<=", "right": 2.0})),
             json!({"holds": true, "allowed": true})
         );
@@ -342,6 +360,11 @@ mod tests {
             ("text.split", json!({"text": "a", "separator": ""}), "empty"),
             ("json.parse", json!({"text": "{"}), "not JSON"),
             ("list.length", json!([1]), "takes an object"),
+            (
+                "list.unique",
+                json!({"records": [1], "key_fields": vec!["x"; 101]}),
+                "`key_fields` has 101 fields, the maximum is 100",
+            ),
         ] {
             let said = run(operation, request);
             assert!(said.as_str().is_some_and(|said| said.contains(message)), "{operation}: {said}");

@@ -253,7 +253,12 @@ impl BindingContext {
         match job.offered.binding.protocol {
             Protocol::Script => script::execute(self, job, cancel).await,
             Protocol::Builtin => {
-                builtin::call(&job.offered.binding.operation, &job.request()).map(BindingResponse::of)
+                let (operation, request) = (job.offered.binding.operation.clone(), job.request());
+                let called = tokio::task::spawn_blocking(move || builtin::call(&operation, &request));
+                let failed = |error: tokio::task::JoinError| {
+                    BindingFailure::before(CallFailure::RuntimeError, format!("the function failed: {error}"))
+                };
+                called.await.map_err(failed)?.map(BindingResponse::of)
             }
             Protocol::OpenApi => stopped_by(cancel, openapi::execute(self, job)).await,
             Protocol::OpenRpc => stopped_by(cancel, openrpc::execute(self, job)).await,

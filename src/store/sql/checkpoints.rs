@@ -6,6 +6,7 @@
 //! survive a crash: temporary in `SQLite`, unlogged in `PostgreSQL`.
 
 use serde_json::Value;
+use skills_base::memory::value_bytes;
 
 use super::integrity::{self, digest};
 use super::rows::json as encode;
@@ -17,6 +18,9 @@ use crate::{Checkpoint, RunId, StoreError};
 const MAX_FULL_BYTES: usize = 1024;
 /// Maximum number of rows in a chain: bounds the cost of reading its end.
 const MAX_CHAIN_ROWS: i64 = 1000;
+
+/// Memory in bytes of the checkpoints of a page.
+const PAGE_BYTES: usize = 8 << 20;
 
 /// The current end of a chain.
 struct End {
@@ -117,7 +121,7 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
         let (base, spent) = (row.take(0)?, row.take(1)?);
         return Ok(Some(End { base, spent, done: row.json(2)?, state: row.json(3)? }));
     }
-    let rows = rows(tx, run, Some(last)).await?;
+    let rows = rows(tx, run, (last, last)).await?;
     let spent = rows.iter().filter(|row| row.base.is_some()).map(|row| row.bytes).sum();
     let Some(base) = rows.last().map(|row| row.base.unwrap_or(row.number)) else { return Ok(None) };
     let mut chain = Chain::default();
@@ -128,6 +132,7 @@ async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, Store
     Ok((number == last).then_some(End { base, spent, done, state }))
 }
 
+#[derive(Clone)]
 struct StoredCheckpoint {
     number: i64,
     base: Option<i64>,
@@ -137,13 +142,13 @@ struct StoredCheckpoint {
     bytes: i64,
 }
 
-/// Returns all rows of a run, or those that lead to one checkpoint.
-async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<StoredCheckpoint>, StoreError> {
-    let action = "read checkpoints";
-    let rows = match to {
-        None => tx.query(action, &format!("{COLUMNS} ORDER BY number"), values![run]).await?,
-        Some(number) => tx.query(action, &chain_query(), values![run, number]).await?,
-    };
+/// Returns the rows that lead to the checkpoints of a range.
+async fn rows<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    (first, last): (i64, i64),
+) -> Result<Vec<StoredCheckpoint>, StoreError> {
+    let rows = tx.query("read checkpoints", &chain_query(), values![run, first, last]).await?;
     rows.into_iter().map(StoredCheckpoint::read).collect()
 }
 
@@ -151,11 +156,11 @@ const COLUMNS: &str =
     "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state), digest
     FROM checkpoints WHERE run = ?1";
 
-/// Returns the query for the rows that lead to checkpoint `?2` of run `?1`.
+/// Returns the query for the rows that lead to the checkpoints from `?2` to `?3` of run `?1`.
 pub(super) fn chain_query() -> String {
     format!(
         "{COLUMNS} AND number BETWEEN
-            coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2
+            coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?3
          ORDER BY number"
     )
 }
@@ -237,7 +242,7 @@ pub(crate) async fn read_checkpoint<T: Tx>(
     run: &RunId,
     number: u64,
 ) -> Result<Checkpoint, StoreError> {
-    let rows = tx.query("read checkpoints", &chain_query(), values![run, number]).await?;
+    let rows = tx.query("read checkpoints", &chain_query(), values![run, number, number]).await?;
     end_of(run, number, rows)
 }
 
@@ -256,16 +261,50 @@ pub(super) fn end_of(run: &RunId, number: u64, rows: Vec<Row>) -> Result<Checkpo
     Ok(chain.checkpoint(at_ms))
 }
 
-/// Returns all checkpoints of a run, oldest first.
-pub(crate) async fn all<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+/// Returns a page of checkpoints; see [`Store::checkpoints`](crate::Store::checkpoints).
+pub(crate) async fn page<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Checkpoint>, StoreError> {
+    let before = before.map_or(i64::MAX, u64::cast_signed);
+    let sql = "SELECT number, octet_length(done) + octet_length(state) FROM checkpoints
+        WHERE run = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
+    let (mut bytes, mut ends) = (0, None);
+    for mut row in tx.query("list checkpoints", sql, values![run, before, limit]).await? {
+        let number: i64 = row.take(0)?;
+        // Stored sizes are lower bounds: most checkpoints are stored as differences.
+        bytes += row.take::<i64>(1)?;
+        let (_, last) = ends.unwrap_or((number, number));
+        if ends.is_some() && bytes > length(PAGE_BYTES) {
+            break;
+        }
+        ends = Some((number, last));
+    }
+    let Some((first, last)) = ends else { return Ok(Vec::new()) };
+    let rows = rows(tx, run, (first, last)).await?;
     let mut chain = Chain::default();
-    rows(tx, run, None)
-        .await?
-        .into_iter()
-        .map(|row| {
-            let at_ms = row.at_ms;
-            chain.apply(run, row)?;
-            Ok(chain.checkpoint(at_ms))
-        })
-        .collect()
+    let mut sizes = Vec::with_capacity(rows.len());
+    for row in rows.clone() {
+        chain.apply(run, row)?;
+        sizes.push(value_bytes(&chain.done) + value_bytes(&chain.state));
+    }
+    let mut left = PAGE_BYTES;
+    let fitting = sizes.iter().rev().take_while(|size| {
+        let fits = **size <= left;
+        left = left.saturating_sub(**size);
+        fits
+    });
+    let omitted = rows.len() - fitting.count().max(1);
+    chain = Chain::default();
+    let mut checkpoints = Vec::new();
+    for (index, row) in rows.into_iter().enumerate() {
+        let at_ms = row.at_ms;
+        chain.apply(run, row)?;
+        if index >= omitted && chain.number >= first {
+            checkpoints.push(chain.checkpoint(at_ms));
+        }
+    }
+    Ok(checkpoints)
 }

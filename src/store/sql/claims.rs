@@ -153,7 +153,7 @@ fn parsed_contract(row: &Row) -> Result<Arc<Json>, StoreError> {
 /// Returns the rows of what is needed to execute a run: those of its head checkpoint, intents and contract.
 async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreError> {
     let queries: [(&str, &[Value<'_>]); 3] = [
-        (&checkpoints::chain_query(), values![&run.id, run.head]),
+        (&checkpoints::chain_query(), values![&run.id, run.head, run.head]),
         (read::INTENTS, values![&run.id]),
         (read::CONTRACT, values![&run.contract_digest]),
     ];

@@ -23,7 +23,7 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
     let Some(mut row) = tx.find(action, sql, values![run]).await? else { return Ok(None) };
     let head: i64 = row.take(2)?;
-    let rows = tx.query(action, &checkpoints::chain_query(), values![run, head]).await?;
+    let rows = tx.query(action, &checkpoints::chain_query(), values![run, head, head]).await?;
     Ok(part_damaged(row.text(0), row.text(1), &rows))
 }
 

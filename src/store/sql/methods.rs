@@ -164,9 +164,9 @@ macro_rules! implement_store {
                 $read!(self, tx => read::runs(tx, &filter).await)
             }
 
-            async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+            async fn steps(&self, run: &RunId, max_content: u64) -> Result<Vec<StepRecord>, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => read::steps(tx, &run).await)
+                $read!(self, tx => read::steps(tx, &run, max_content).await)
             }
 
             async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
@@ -179,9 +179,14 @@ macro_rules! implement_store {
                 $read!(self, tx => checkpoints::read_checkpoint(tx, &run, number).await)
             }
 
-            async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+            async fn checkpoints(
+                &self,
+                run: &RunId,
+                before: Option<u64>,
+                limit: usize,
+            ) -> Result<Vec<Checkpoint>, StoreError> {
                 let run = run.clone();
-                $read!(self, tx => checkpoints::all(tx, &run).await)
+                $read!(self, tx => checkpoints::page(tx, &run, before, limit).await)
             }
 
             async fn events(

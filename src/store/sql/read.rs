@@ -15,12 +15,15 @@ use super::{Row, Tx, Value, dialect, values};
 use crate::query::MAX_TEXT_LEN;
 use crate::{
     ClockReading, DecisionRecord, Due, EventKind, NewEvent, RecordedDecision, RunEvent, RunFilter, RunId,
-    RunPage, RunQuery, RunRecord, StepIntent, StepRecord, StoreError, Unavailability, WorkerId,
+    RunPage, RunQuery, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, Unavailability, WorkerId,
 };
 use skills_model::{Decision, RunState};
 
-/// Size in bytes of data from which a page of events ends: payloads and logs may have megabytes each.
-const EVENT_PAGE_BYTES: usize = 256 << 10;
+/// Size in bytes of data from which a page of events or steps ends: payloads, logs and results may have megabytes each.
+const PAGE_BYTES: usize = 256 << 10;
+
+/// Maximum number of steps that are read at once.
+const STEP_ROWS: usize = 2000;
 
 /// Number of rows in a page if the filter states none.
 const PAGE: usize = 100;
@@ -34,9 +37,37 @@ async fn of_run<T: Tx, R: DeserializeOwned>(
     tx.query(action, sql, values![run]).await?.iter().map(|row| row.json(0)).collect()
 }
 
-pub(crate) async fn steps<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
-    let sql = "SELECT json FROM steps WHERE run = ?1 AND superseded = 0 ORDER BY n";
-    of_run(tx, "read steps", sql, run).await
+/// Returns the steps of a run; see [`Store::steps`](crate::Store::steps).
+pub(crate) async fn steps<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    max_content: u64,
+) -> Result<Vec<StepRecord>, StoreError> {
+    let sql = page_query(
+        "json, octet_length(json), n",
+        ("steps", "n"),
+        "json",
+        "run = ?1 AND superseded = 0 AND n > ?2",
+    );
+    let (mut steps, mut left, mut after) = (Vec::new(), max_content, -1_i64);
+    loop {
+        let rows = tx.query("read steps", &sql, values![run, after, STEP_ROWS]).await?;
+        if rows.is_empty() {
+            return Ok(steps);
+        }
+        for mut row in rows {
+            let mut step: StepRecord = row.json(0)?;
+            let size: u64 = row.take(1)?;
+            after = row.take(2)?;
+            if size <= left {
+                left -= size;
+            } else if size > StepRecord::SHORT_BYTES && step.status != StepStatus::Failed {
+                (step.inputs, step.result) = (Json::Null, Json::Null);
+                step.omitted_bytes = Some(size);
+            }
+            steps.push(step);
+        }
+    }
 }
 
 /// Returns events of one run, or of all runs up to the global number that readers may see.
@@ -57,20 +88,21 @@ pub(crate) async fn events<T: Tx>(
     rows.into_iter().map(event).collect()
 }
 
-/// Returns the query for at most `?3` events that meet a condition, in the order of a column. The page ends with the
-/// event that reaches [`EVENT_PAGE_BYTES`]; the data of those after it is not read.
-fn event_page(order: &str, condition: &str) -> String {
+/// Returns the query for at most `?3` rows of a table that meet a condition, in the order of a column. The page ends with
+/// the row that reaches [`PAGE_BYTES`] of data; the data of those after it is not read.
+fn page_query(columns: &str, (table, order): (&str, &str), data: &str, condition: &str) -> String {
     let sizes = format!(
-        "SELECT {order} AS place, octet_length(data) AS bytes FROM events WHERE {condition} \
+        "SELECT {order} AS place, octet_length({data}) AS bytes FROM {table} WHERE {condition} \
          ORDER BY {order} LIMIT ?3"
     );
     let sums =
         format!("SELECT place, SUM(bytes) OVER (ORDER BY place) - bytes AS before FROM ({sizes}) AS sizes");
-    let last = format!("SELECT MAX(place) FROM ({sums}) AS sums WHERE before < {EVENT_PAGE_BYTES}");
-    format!(
-        "SELECT run, number, global, at_ms, kind, step, data FROM events \
-         WHERE {condition} AND {order} <= ({last}) ORDER BY {order}"
-    )
+    let last = format!("SELECT MAX(place) FROM ({sums}) AS sums WHERE before < {PAGE_BYTES}");
+    format!("SELECT {columns} FROM {table} WHERE {condition} AND {order} <= ({last}) ORDER BY {order}")
+}
+
+fn event_page(order: &str, condition: &str) -> String {
+    page_query("run, number, global, at_ms, kind, step, data", ("events", order), "data", condition)
 }
 
 fn event(mut row: Row) -> Result<RunEvent, StoreError> {

@@ -116,7 +116,7 @@ async fn responses_may_arrive_in_parts() {
     let work = async {
         let run = store.launch(store_kit::launch(1)).await.unwrap().run.id;
         let claimed = store.claim(&WorkerId("a".to_owned()), 30_000, Some(&run)).await.unwrap().unwrap();
-        assert_eq!(store.steps(&run).await.unwrap(), []);
+        assert_eq!(store.steps(&run, u64::MAX).await.unwrap(), []);
         store.release_lease(&run, claimed.fence).await.unwrap();
         assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
         assert!(!store.events(Some(&run), 0, 10).await.unwrap().is_empty());
@@ -437,6 +437,7 @@ fn recorded(step: &str, by: &str) -> StepRecord {
         attempts: 1,
         started_ms: 0,
         ended_ms: 1,
+        omitted_bytes: None,
     }
 }
 
@@ -480,7 +481,8 @@ async fn all_completed(store: &Postgres, runs: &[RunId]) {
     for run in runs {
         let record = store.run(run).await.unwrap().expect("what was acknowledged is there");
         assert_eq!(record.state, RunState::Completed, "{run}");
-        let steps: Vec<String> = store.steps(run).await.unwrap().into_iter().map(|step| step.step).collect();
+        let steps: Vec<String> =
+            store.steps(run, u64::MAX).await.unwrap().into_iter().map(|step| step.step).collect();
         assert_eq!(steps, ["one", "two"], "{run}");
     }
     let health = store.check().await.unwrap();
@@ -747,8 +749,8 @@ async fn no_query_of_the_screens_scans_a_table() {
     }
     explained.run(&run).await.unwrap();
     explained.intents(&run).await.unwrap();
-    explained.steps(&run).await.unwrap();
-    explained.checkpoints(&run).await.unwrap();
+    explained.steps(&run, u64::MAX).await.unwrap();
+    explained.checkpoints(&run, None, 1000).await.unwrap();
     explained.decisions(&run).await.unwrap();
     explained.descendants(&run).await.unwrap();
     explained.events(Some(&run), 0, 100).await.unwrap();

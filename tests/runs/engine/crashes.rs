@@ -50,7 +50,7 @@ fn answers(capability: &'static str) -> impl Fn(&Bench) {
 }
 
 async fn once_each(bench: &Bench, run: &RunId) {
-    let records = bench.store.steps(run).await.unwrap();
+    let records = bench.store.steps(run, u64::MAX).await.unwrap();
     let mut steps: Vec<&str> = records.iter().map(|record| record.step.as_str()).collect();
     steps.sort_unstable();
     let all = steps.len();
@@ -134,7 +134,7 @@ steps:
         ended = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()) => panic!("{ended:?}"),
         () = async {
             // The first branch is recorded while the second hangs.
-            while store.steps(&run).await.unwrap().is_empty() {
+            while store.steps(&run, u64::MAX).await.unwrap().is_empty() {
                 let newest = store.newest_event().await.unwrap();
                 store.wait(newest, 100).await.unwrap();
             }
@@ -252,7 +252,7 @@ async fn parallel_steps_resume_independently() {
     tokio::select! {
         ended = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()) => panic!("{ended:?}"),
         () = async {
-            while store.steps(&run).await.unwrap().len() < 4 {
+            while store.steps(&run, u64::MAX).await.unwrap().len() < 4 {
                 let newest = store.newest_event().await.unwrap();
                 store.wait(newest, 100).await.unwrap();
             }

@@ -369,7 +369,12 @@ impl Bench {
     }
 
     pub async fn step(&self, run: &RunId, step: &str) -> Option<StepRecord> {
-        self.store.steps(run).await.unwrap().into_iter().find(|record| without_digest(&record.step) == step)
+        self.store
+            .steps(run, u64::MAX)
+            .await
+            .unwrap()
+            .into_iter()
+            .find(|record| without_digest(&record.step) == step)
     }
 
     pub async fn status(&self, run: &RunId, step: &str) -> Option<StepStatus> {

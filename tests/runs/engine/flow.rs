@@ -103,7 +103,7 @@ async fn a_foreach_calls_once_for_each_item_and_collects_lists() {
     assert_eq!(bench.fake.steps(), ["each[0]", "each[1]", "each[2]"]);
     assert_eq!(bench.fake.made()[2].inputs, json!({"text": "c", "at": 2}));
     let records: Vec<String> =
-        bench.store.steps(&run).await.unwrap().into_iter().map(|record| record.step).collect();
+        bench.store.steps(&run, u64::MAX).await.unwrap().into_iter().map(|record| record.step).collect();
     assert_eq!(records, ["each[0]", "each[1]", "each[2]", "each"]);
     assert_eq!(
         bench.outputs(FOREACH, json!({"docs": []})).await,
@@ -134,9 +134,35 @@ steps:
   - { id: each, uses: text.sum, input: { text: inputs.all }, output: { text: outputs.all }, config: { foreach: { items: inputs.docs, as: doc } } }
 ";
     let docs = |items: usize| json!({"docs": vec![1; items], "all": "x".repeat(1 << 20)});
-    let (_, executed) = bench.run(text, docs(129)).await;
-    assert!(failed(&executed).1.contains("more than 128 MiB of memory in total"), "{executed:?}");
+    let (_, executed) = bench.run(text, docs(33)).await;
+    assert!(failed(&executed).1.contains("more than 32 MiB of memory in total"), "{executed:?}");
     assert!(bench.fake.made().is_empty());
+}
+
+#[tokio::test]
+async fn results_of_a_run_are_limited_in_total() {
+    let bench = Bench::new();
+    bench.fake.on("text.sum", |_| Ok(json!({"text": "x".repeat(1_000_000)})));
+    let docs = |items: usize| json!({"docs": vec![json!({"body": "a"}); items]});
+    completed(&bench.run(FOREACH, docs(30)).await.1);
+    let (run, executed) = bench.run(FOREACH, docs(40)).await;
+    let (code, message) = failed(&executed);
+    assert_eq!(code, "invalid_request");
+    assert!(message.contains("take more than 32 MiB of memory"), "{message}");
+    assert_eq!(bench.status(&run, "each[33]").await, Some(StepStatus::Failed));
+}
+
+#[tokio::test]
+async fn results_that_replace_each_other_are_not_counted_twice() {
+    let bench = Bench::new();
+    bench.fake.on("text.sum", |_| Ok(json!({"text": "x".repeat(1_000_000)})));
+    let step = |n: usize| {
+        format!(
+            "  - {{ id: s{n}, uses: text.sum, output: {{ text: vars.text }}, merge_strategy: replace }}\n"
+        )
+    };
+    let text = format!("id: demo.replaced\nsteps:\n{}", (0..50).map(step).collect::<String>());
+    completed(&bench.run(&text, json!({})).await.1);
 }
 
 #[tokio::test]

@@ -34,6 +34,20 @@ fn gated(on_fail: &str) -> Bench {
 }
 
 #[tokio::test]
+async fn what_is_too_large_for_a_review_fails_instead_of_waiting() {
+    let mut bench = Bench::new();
+    bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
+    let people = |each: usize| json!({"people": vec!["x".repeat(each); 3]});
+    pending_step(&bench.run(LETTERS, people(1_000_000)).await.1);
+    let (run, executed) = bench.run(LETTERS, people(1_500_000)).await;
+    let (code, message) = failed(&executed);
+    assert_eq!(code, "invalid_request");
+    assert!(message.contains("more than 4 MiB of memory, too much for a review"), "{message}");
+    assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Failed));
+    assert!(bench.fake.made().is_empty());
+}
+
+#[tokio::test]
 async fn allowing_gate_lets_the_step_run() {
     let bench = gated("block");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
@@ -251,7 +265,7 @@ async fn answer_of_a_gate_holds_for_its_inputs_only() {
     bench.fake.on("mail.send", |_| failing("down"));
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
     assert_eq!(failed(&executed).1, "down");
-    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let checkpoints = bench.store.checkpoints(&run, None, 1000).await.unwrap();
     let is_after_gate =
         |done: &[String]| done.last().is_some_and(|path| path.starts_with("send~gate:pii.detect#"));
     let after_gate = checkpoints.iter().find(|point| is_after_gate(&point.done)).unwrap().number;
@@ -315,7 +329,7 @@ steps:
     let (run, _) = bench.run(text, json!({"people": ["ana", "ben"]})).await;
     bench.approve(&run).await;
     assert_eq!(failed(&bench.work(&run).await).1, "full");
-    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let checkpoints = bench.store.checkpoints(&run, None, 1000).await.unwrap();
     let within = checkpoints.iter().find(|point| point.done.last().is_some_and(|path| path == "send[0]"));
     let within = within.map(|point| point.number);
     assert!(within.is_some(), "{checkpoints:?}");
@@ -374,7 +388,7 @@ steps:
     );
     let (run, executed) = bench.run(&single, json!({"amount": 5})).await;
     assert_eq!(failed(&executed).1, "down");
-    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let checkpoints = bench.store.checkpoints(&run, None, 1000).await.unwrap();
     let after_gate = checkpoints.iter().find(|point| !point.done.is_empty()).unwrap().number;
     bench.resume(&run, Some(after_gate), Some(json!({"amount": 900}))).await;
     completed(&bench.work(&run).await);

@@ -37,7 +37,7 @@ async fn steps_run_in_order_and_pass_their_results() {
         (StepStatus::Completed, 1, Some("fake"))
     );
     assert_eq!(record.result, json!({"n": 42}));
-    let checkpoints = bench.store.checkpoints(&run).await.unwrap();
+    let checkpoints = bench.store.checkpoints(&run, None, 1000).await.unwrap();
     let done: Vec<Vec<String>> = checkpoints.into_iter().map(|checkpoint| checkpoint.done).collect();
     assert_eq!(
         done,
@@ -296,7 +296,8 @@ async fn resume_from_an_earlier_checkpoint_repeats_later_steps() {
     bench.resume(&run, Some(1), None).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.steps(), ["a", "b", "c", "b", "c"]);
-    let numbers: Vec<u64> = bench.store.checkpoints(&run).await.unwrap().iter().map(|c| c.number).collect();
+    let numbers: Vec<u64> =
+        bench.store.checkpoints(&run, None, 1000).await.unwrap().iter().map(|c| c.number).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4], "later checkpoints stay, and numbers continue after them");
 }
 

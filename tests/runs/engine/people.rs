@@ -238,7 +238,7 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     assert_eq!(executed, ExecutionEnd::Stopped);
     assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1);
     assert_eq!(bench.record(&run).await.state, RunState::Canceled);
-    assert_eq!(bench.store.steps(&run).await.unwrap(), []);
+    assert_eq!(bench.store.steps(&run, u64::MAX).await.unwrap(), []);
     let last = bench.events(&run).await.pop().unwrap();
     assert_eq!(last.event.kind.as_str(), "run.canceled");
 }

@@ -714,7 +714,7 @@ async fn result_of_a_change_is_sent_over_the_response_limit() {
     let caller = same_principal("ana");
     let (mut permits, mut waiting) = (Vec::new(), Vec::new());
     loop {
-        let mut next = Box::pin(large_response_permit(&caller));
+        let mut next = Box::pin(large_response_permit(&caller, 2 << 20));
         match futures::poll!(&mut next) {
             Poll::Ready(Ok(permit)) => permits.push(permit),
             Poll::Ready(Err(error)) => break assert_eq!(error.code, Code::RateLimited),

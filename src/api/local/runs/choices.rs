@@ -115,8 +115,10 @@ async fn outputs(runtime: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
         if run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
             choices.push(TargetChoice { label: format!("{}, its outputs", run.skill_id), ..of_run(run) });
         }
-        for step in runtime.store.steps(&run.id).await?.iter().rev() {
-            if step.status == StepStatus::Completed && !step.result.is_null() {
+        for step in runtime.store.steps(&run.id, 0).await?.iter().rev() {
+            if step.status == StepStatus::Completed
+                && (!step.result.is_null() || step.omitted_bytes.is_some())
+            {
                 choices.push(TargetChoice {
                     target_ref: format!("{}/{}", run.id, step.step),
                     label: format!("{}, output of {}", run.skill_id, step.step),

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
 use super::lease_holder::with_holder;
-use crate::operations::Principal;
+use crate::operations::{CheckpointList, Principal};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
     ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient, RunCommand, RunDetail,
@@ -35,6 +35,15 @@ impl RunClient for Local {
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         self.operations.count("run", self.runs.details.detail(run)).await
+    }
+
+    async fn run_checkpoints(
+        &self,
+        run: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<CheckpointList, Error> {
+        self.operations.count("run", self.runs.details.checkpoints(run, before, limit)).await
     }
 
     async fn command_as(

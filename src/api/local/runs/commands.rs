@@ -556,11 +556,11 @@ async fn signal(
     Ok((done.run, note, false))
 }
 
-/// Rejects a checkpoint that the run does not have, listing those that exist.
+/// Rejects a checkpoint that the run does not have, naming the last one.
 async fn ensure_checkpoint_exists(runtime: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match runtime.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
-            let known = runtime.store.checkpoints(&run.id).await?;
+            let known = runtime.store.checkpoints(&run.id, None, 1).await?;
             let last = known.last().map_or(0, |checkpoint| checkpoint.number);
             Err(Error::no_checkpoint(&run.id.0, number, last))
         }

@@ -3,19 +3,28 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::lease_holder::with_holder;
 use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime, RunStore};
 use super::{Approvals, Plans, attempts, find, steps};
+use crate::operations::CheckpointList;
 use crate::{Code, Error, RunDetail, StepState, requested_pause};
 use skills_runs::Plan;
-use skills_store::{RunEvent, RunId, Store, damaged};
+use skills_store::{Checkpoint, RunEvent, RunId, Store, damaged};
 
 /// Events read per page.
 const PAGE: usize = 2000;
 /// Maximum number of events in a response; the newest are returned. Followers read the others by number.
 const MAX_EVENTS: usize = 10_000;
 /// Maximum memory for their data, in bytes.
-const MAX_EVENT_BYTES: usize = 16 << 20;
+const MAX_EVENT_BYTES: usize = 8 << 20;
+/// Maximum size of the inputs and results of steps in a response, in bytes of JSON.
+const MAX_STEP_BYTES: u64 = 8 << 20;
+/// Maximum number of responses that are built at the same time, because each holds what a run holds.
+pub(super) const MAX_BUILT: usize = 4;
+/// Maximum memory of its checkpoints, in bytes.
+const MAX_CHECKPOINT_BYTES: usize = 8 << 20;
 
 pub(in crate::local) struct Details {
     pub(super) store: Arc<RunStore>,
@@ -23,17 +32,20 @@ pub(in crate::local) struct Details {
     pub(super) plans: Arc<Plans>,
     pub(super) approvals: Arc<Approvals>,
     pub(super) places: LaunchPlaces,
+    /// Permits to build a response.
+    pub(super) building: Semaphore,
 }
 
 impl Details {
     pub(super) async fn detail(&self, wanted: &str) -> Result<RunDetail, Error> {
         let runtime = self.store.runtime().await?;
         let run = find::run(&*runtime.store, wanted).await?;
+        let _permit = self.building.acquire().await;
         runtime.verify(&run.id).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
         let (run, at) = self.approvals.at_gate(&runtime, run).await?;
         let events = newest_events(&*runtime.store, &run.id).await?;
-        let records = runtime.store.steps(&run.id).await?;
+        let records = runtime.store.steps(&run.id, MAX_STEP_BYTES).await?;
         let (present, _) = self.plans.present(&run, &plan).await;
         let mut sheet = self.approvals.decision_preview(&runtime, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
@@ -52,7 +64,7 @@ impl Details {
             input_fields: plan.contract.inputs.clone(),
             contract_unchanged: present.map(|digest| digest == run.contract_digest),
             steps,
-            checkpoints: runtime.store.checkpoints(&run.id).await?,
+            checkpoints: newest_checkpoints(&*runtime.store, &run.id).await?,
             decisions: runtime.store.decisions(&run.id).await?,
             descendants: runtime.store.descendants(&run.id).await?,
             isolation,
@@ -62,6 +74,21 @@ impl Details {
             elsewhere: self.places.elsewhere(&run),
             run: with_holder(run),
         })
+    }
+}
+
+impl Details {
+    pub(super) async fn checkpoints(
+        &self,
+        wanted: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<CheckpointList, Error> {
+        let runtime = self.store.runtime().await?;
+        let run = find::run(&*runtime.store, wanted).await?;
+        let _permit = self.building.acquire().await;
+        let checkpoints = runtime.store.checkpoints(&run.id, before, limit).await?;
+        Ok(CheckpointList { run_id: run.id, checkpoint_head: run.head, checkpoints })
     }
 }
 
@@ -85,6 +112,17 @@ impl RunRuntime {
     }
 }
 
+/// Returns the newest checkpoints of a run, none if the last one alone is too large.
+async fn newest_checkpoints(store: &dyn Store, run: &RunId) -> Result<Vec<Checkpoint>, Error> {
+    let mut checkpoints = store.checkpoints(run, None, RunDetail::MAX_CHECKPOINTS).await?;
+    if let [only] = checkpoints.as_slice()
+        && skills_base::memory::value_bytes(&only.state) > MAX_CHECKPOINT_BYTES
+    {
+        checkpoints.clear();
+    }
+    Ok(checkpoints)
+}
+
 /// Returns the newest events of a run, as many as a response contains.
 async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
     let mut events: VecDeque<(usize, RunEvent)> = VecDeque::new();
@@ -94,7 +132,7 @@ async fn newest_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, 
         let Some(last) = page.last() else { break };
         after = last.number;
         for event in page {
-            let size = skills_runs::memory_bytes(&event.event.data);
+            let size = skills_base::memory::value_bytes(&event.event.data);
             bytes += size;
             events.push_back((size, event));
         }

@@ -41,7 +41,7 @@ impl StepDurations {
         let mut took: HashMap<String, Vec<u64>> = HashMap::new();
         let completed = store.runs(filter).await?.runs;
         for one in completed.iter().filter(|one| one.contract_digest == run.contract_digest) {
-            for step in store.steps(&one.id).await? {
+            for step in store.steps(&one.id, 0).await? {
                 let ms = u64::try_from(step.ended_ms - step.started_ms).unwrap_or(0);
                 took.entry(step.step).or_default().push(ms);
             }

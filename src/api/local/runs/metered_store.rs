@@ -268,8 +268,8 @@ impl Store for MeteredStore {
         self.inner.runs(filter).await
     }
 
-    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
-        self.inner.steps(run).await
+    async fn steps(&self, run: &RunId, max_content: u64) -> Result<Vec<StepRecord>, StoreError> {
+        self.inner.steps(run, max_content).await
     }
 
     async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
@@ -280,8 +280,13 @@ impl Store for MeteredStore {
         self.inner.checkpoint(run, number).await
     }
 
-    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
-        self.inner.checkpoints(run).await
+    async fn checkpoints(
+        &self,
+        run: &RunId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Checkpoint>, StoreError> {
+        self.inner.checkpoints(run, before, limit).await
     }
 
     async fn events(

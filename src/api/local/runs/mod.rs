@@ -42,7 +42,7 @@ mod workers;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 pub(super) use self::approval::Approvals;
 use self::artifacts::Uploads;
@@ -216,6 +216,7 @@ impl Runs {
                 plans: Arc::clone(&plans),
                 approvals: Arc::clone(&approvals),
                 places,
+                building: Semaphore::new(detail::MAX_BUILT),
             },
             commands: Commands {
                 store: Arc::clone(&store),

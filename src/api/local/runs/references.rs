@@ -17,6 +17,9 @@ use skills_store::RunRecord;
 /// Minimum number of characters of an abbreviated artifact digest.
 pub(super) const MIN_DIGEST_CHARS: usize = 6;
 
+/// Maximum size of the results of steps in the summary of a run, in bytes of JSON.
+const MAX_SUMMARY_BYTES: u64 = 8 << 20;
+
 /// A target that exists.
 pub(super) struct ResolvedTarget {
     /// Its description.
@@ -98,7 +101,7 @@ impl Targets {
                 run: Some(run),
             });
         };
-        let steps = runtime.store.steps(&run.id).await?;
+        let steps = runtime.store.steps(&run.id, u64::MAX).await?;
         let step_record = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
             let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).collect();
             let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
@@ -278,13 +281,14 @@ async fn named(runtime: &RunRuntime, name: &str, kind: AttachTarget) -> Result<R
 async fn summary(runtime: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
     let steps: Vec<Value> = runtime
         .store
-        .steps(&run.id)
+        .steps(&run.id, MAX_SUMMARY_BYTES)
         .await?
         .into_iter()
         .map(|step| {
             json!({
                 "step": step.step, "status": step.status, "result": step.result, "attempts": step.attempts,
                 "binding": step.binding, "started_ms": step.started_ms, "ended_ms": step.ended_ms,
+                "omitted_bytes": step.omitted_bytes,
             })
         })
         .collect();

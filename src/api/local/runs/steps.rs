@@ -150,6 +150,10 @@ impl ViewBuilder<'_> {
         let summary = match (record.map(|r| r.status), &result) {
             (Some(StepStatus::Failed), Some(error)) => Some(summary::of_failure(error)),
             (Some(_), Some(result)) => summary::of_result(result),
+            (Some(_), None) => {
+                let size = |bytes| format!("{} omitted", skills_base::number::byte_size(bytes));
+                record.and_then(|record| record.omitted_bytes).map(size)
+            }
             (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
             _ => None,
         };
@@ -175,6 +179,7 @@ impl ViewBuilder<'_> {
             artifacts: known.artifacts.clone(),
             status: record.map(|r| r.status),
             p95_ms: None,
+            omitted_bytes: record.and_then(|record| record.omitted_bytes),
         }
     }
 

@@ -28,6 +28,7 @@ use crate::{
     SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_base::audit::Recorder;
+use skills_runs::{MAX_JSON_VALUES, has_few_values};
 use skills_session::{Active, Api, MessageRole, Payload, Session, SessionId, Settings, Tool, Turn};
 use skills_store::{Sessions, StoreError};
 
@@ -53,14 +54,15 @@ fn now_ms() -> i64 {
 const MAX_TRANSCRIPT_BYTES: usize = 16 << 20;
 
 fn ensure_fits(session: &Session) -> Result<(), Error> {
-    let bytes = serde_json::to_vec(&session.transcript).map_err(|e| broken(&session.id.0, &e))?.len();
-    if bytes <= MAX_TRANSCRIPT_BYTES {
+    let json = serde_json::to_vec(&session.transcript).map_err(|e| broken(&session.id.0, &e))?;
+    let size = if json.len() > MAX_TRANSCRIPT_BYTES {
+        format!("{} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}", json.len())
+    } else if !has_few_values(&json) {
+        format!("more than {MAX_JSON_VALUES} values and keys of JSON")
+    } else {
         return Ok(());
-    }
-    let message = format!(
-        "the transcript of session {} has {bytes} bytes; the maximum is {MAX_TRANSCRIPT_BYTES}. Create another session",
-        session.id
-    );
+    };
+    let message = format!("the transcript of session {} has {size}. Create another session", session.id);
     Err(Error::new(Code::InvalidRequest, message))
 }
 

@@ -360,6 +360,10 @@ pub(super) fn checkpoint_lines(
         let right = if is_head { "latest".to_owned() } else { duration(point.at_ms - record.created_ms) };
         out.push(Line::of(segs).right(right, Role::Muted).at(DetailCursor::Checkpoint(point.number)));
     }
+    if let Some(last) = detail.earlier_checkpoint() {
+        let text = format!("c0 to c{last}: skills runs show {} --checkpoint N", record.id);
+        out.push(Line::of(vec![Seg::new(text, Role::Muted)]));
+    }
 }
 
 fn part(text: &str, from: usize, count: usize) -> String {

@@ -151,6 +151,7 @@ mod tests {
     fn step(started_ms: i64, ended_ms: Option<i64>, state: StepState) -> StepView {
         StepView {
             p95_ms: None,
+            omitted_bytes: None,
             step: "s".to_owned(),
             depth: 0,
             uses: String::new(),
