@@ -232,7 +232,7 @@ pub(super) async fn steer(
     }))
 }
 
-/// Returns the command of a sidecar, or why the policy does not permit the watched run to continue after it.
+/// Returns the command of a sidecar, or why the watched run may not continue after it.
 async fn permitted(
     store: &RunStore,
     runtime: &RunRuntime,
@@ -244,7 +244,7 @@ async fn permitted(
     }
     let Some(run) = runtime.store.run(&RunId(watched.to_owned())).await? else { return Ok(Ok(command)) };
     match store.permissions.ensure_may_continue(runtime, &run).await {
-        Err(error) if error.code == Code::Forbidden => Ok(Err(error.message)),
+        Err(error) if matches!(error.code, Code::Forbidden | Code::Untrusted) => Ok(Err(error.message)),
         other => other.map(|()| Ok(command)),
     }
 }
