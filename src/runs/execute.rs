@@ -130,7 +130,7 @@ impl Engine {
     }
 
     /// Restores the plan of a claimed run. The store returns the same contract for runs that share one.
-    fn plan(&self, contract: &Arc<Value>, digest: &str) -> Result<Arc<Plan>, String> {
+    pub fn plan(&self, contract: &Arc<Value>, digest: &str) -> Result<Arc<Plan>, String> {
         let lock = || self.plans.locked();
         let is_same =
             |(known, of, _): &&(Arc<Value>, String, _)| Arc::ptr_eq(known, contract) && of == digest;

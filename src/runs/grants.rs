@@ -31,9 +31,13 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    /// Applies the events of a run in order: approvals are added, and a step that starts or ends consumes its own.
+    /// Applies the events of a run in order: approvals are added, and a step that starts or ends consumes its own. That
+    /// of the whole run is consumed when the run continues from an earlier checkpoint, because steps are then repeated.
     pub fn follow(&mut self, events: &[RunEvent]) {
         for event in events.iter().map(|event| &event.event) {
+            if event.kind == EventKind::RunResumed && event.data.get("head_before").is_some() {
+                self.use_up(BEFORE_FIRST_STEP);
+            }
             let Some(step) = event.step.as_deref() else { continue };
             match &event.kind {
                 EventKind::GateApproved => {
@@ -140,6 +144,20 @@ mod tests {
         assert_eq!(used.question("archive", "d1"), "d1");
         let again = follow(&[yes.clone(), ("step.started", "send", json!({})), yes]);
         assert!(again.allow("send", "d1"));
+    }
+
+    #[test]
+    fn approval_of_a_run_is_used_by_a_resume_from_an_earlier_checkpoint() {
+        let yes = ("gate.approved", BEFORE_FIRST_STEP, json!({"inputs_digest": "d", "choice": null}));
+        let started = ("step.started", "send", json!({}));
+        let here = ("run.resumed", "", json!({"checkpoint": 1}));
+        let earlier = ("run.resumed", "", json!({"checkpoint": 0, "head_before": 1}));
+        let grants = follow(&[yes.clone(), started.clone(), here]);
+        assert!(grants.allow(BEFORE_FIRST_STEP, "d"));
+        let used = follow(&[yes.clone(), started.clone(), earlier.clone()]);
+        assert!(!used.allow(BEFORE_FIRST_STEP, "d"));
+        assert_ne!(used.question(BEFORE_FIRST_STEP, "d"), "d");
+        assert!(follow(&[yes.clone(), started, earlier, yes]).allow(BEFORE_FIRST_STEP, "d"));
     }
 
     #[test]

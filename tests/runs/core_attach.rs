@@ -1,11 +1,11 @@
 //! Attaching a skill to what exists: the four checks, what is handed over, and what a sidecar may do.
 use crate::runs_place;
 
-use runs_place::{TestHome, attach, attachment, kinds, run};
+use runs_place::{TestHome, attach, attachment, kinds, run, send_command, wait_for_completion};
 use serde_json::{Value, json};
 use skills_api::{
-    AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, SessionAccess, SessionClient as _,
-    SettingsChange,
+    AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, RunCommand, SessionAccess,
+    SessionClient as _, SettingsChange,
 };
 use skills_model::RunState;
 use skills_session::MessageRole;
@@ -239,6 +239,33 @@ async fn signal_of_a_sidecar_obeys_the_current_policy() {
     let after = core.run(&watched.id.0).await.unwrap().run;
     assert_eq!(after.state, RunState::WaitingForSignal);
     assert!(kinds(&core, &after).await.contains(&"control.refused".to_owned()));
+}
+
+/// Whichever process executes the sidecar or applies its signal.
+#[tokio::test(flavor = "multi_thread")]
+async fn signal_of_a_sidecar_obeys_the_policy_of_the_process_that_attached_it() {
+    let mut place = TestHome::new();
+    let other = place.open().await;
+    let watched = run(&other, "close", json!({})).await;
+    place.write("home/policy.yaml", "require_approval: [{id: close}]\n");
+    place.config.policy_file = Some(place.path("home/policy.yaml"));
+    let core = place.open().await;
+    let signal = json!({ "signal": { "name": "books-closed", "payload": {} } });
+    let mut request = attachment("watch", "run", &watched.id.0, json!({ "wish": signal }));
+    request.options.wait = false;
+    let sidecar = core.attach(request).await.unwrap().execution;
+    let sidecar = wait_for_completion(&other, &sidecar.id.0).await;
+    assert_eq!(sidecar.state, RunState::Completed, "{:?}", sidecar.error);
+    let after = other.run(&watched.id.0).await.unwrap().run;
+    assert_eq!(after.state, RunState::WaitingForSignal);
+    assert!(kinds(&other, &after).await.contains(&"control.refused".to_owned()));
+
+    // Attached where the policy permits it, and executed again where it does not.
+    let signal = json!({ "signal": { "name": "other", "payload": {} } });
+    let sidecar = attach(&other, "run", &watched.id.0, json!({ "wish": signal })).await.unwrap().execution;
+    let again = RunCommand::Replay { checkpoint: Some(0), by: None };
+    let error = send_command(&core, &sidecar, again).await.unwrap_err();
+    assert_eq!(error.code, Code::Forbidden, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -274,6 +274,51 @@ async fn a_script_in_a_session_collects_one_confirmation() {
     assert!(removed.message.contains("no longer in the catalog"), "{}", removed.message);
 }
 
+/// Trust counts when a run continues, for its skill and for those that it runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_does_not_continue_after_trust_in_its_skills_was_revoked() {
+    fn is_untrusted(what: &str, refused: Option<Error>) {
+        let error = refused.unwrap_or_else(|| panic!("{what}: it was not refused"));
+        assert_eq!(error.code, Code::Untrusted, "{what}: {error}");
+        assert!(error.message.contains("`skills trust "), "{what}: {error}");
+    }
+    let mut place = place();
+    let core = place.open().await;
+    let mut runs = Vec::new();
+    for way in ["ledger", "wrap", "outer"] {
+        let stopped = waiting(&core, way).await;
+        let paused = core.send_command(&stopped.id.0, fork()).await.unwrap().run;
+        runs.push((way, stopped, paused, launch(&core, way).await.unwrap()));
+    }
+    let later = launch(&core, "later").await.unwrap();
+    assert_eq!(wait_for_completion(&core, &later.id.0).await.state, RunState::WaitingForSignal);
+    place.config.trust = ["wrap", "outer"].map(|id| place.path(&format!("skills/{id}"))).to_vec();
+    let core = place.open().await;
+    is_untrusted("signal", core.send_command(&later.id.0, signal()).await.err());
+    for (way, stopped, paused, pending) in &runs {
+        for (name, run, command) in [
+            ("approve", stopped, decide(stopped, Verdict::Approve, "bo")),
+            ("replay", stopped, replay()),
+            ("fork", stopped, fork()),
+            ("resume", paused, resume()),
+        ] {
+            is_untrusted(&format!("{name} of {way}"), core.send_command(&run.id.0, command).await.err());
+        }
+        let claimed = wait_for_completion(&core, &pending.id.0).await;
+        assert_eq!(claimed.state, RunState::Failed, "claim of {way}");
+        assert_eq!(claimed.error.unwrap()["code"], "untrusted", "claim of {way}");
+        core.send_command(&stopped.id.0, decide(stopped, Verdict::Deny, "bo")).await.unwrap();
+        core.send_command(&paused.id.0, RunCommand::Cancel { by: None }).await.unwrap();
+    }
+    place.config.trust = vec![place.path("skills")];
+    let core = place.open().await;
+    for (way, _, _, pending) in &runs {
+        core.send_command(&pending.id.0, resume()).await.unwrap();
+        let again = wait_for_completion(&core, &pending.id.0).await;
+        assert_eq!(again.state, RunState::WaitingForHuman, "{way}: {:?}", again.error);
+    }
+}
+
 /// Nothing that appears in a root, or disappears from it, exempts a run from the rules for what it executes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_subject_to_the_rules_for_what_was_launched() {

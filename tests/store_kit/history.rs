@@ -25,6 +25,8 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap().run;
     assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
     assert!(store.steps(&run, u64::MAX).await.unwrap().is_empty(), "steps behind the head run again");
+    let resumed = store.events(Some(&run), 0, 100).await.unwrap().pop().unwrap().event.data;
+    assert_eq!((&resumed["checkpoint"], &resumed["head_before"]), (&json!(0), &json!(1)));
     let claim = claimed(store, "w2").await;
     assert_eq!(claim.checkpoint.number, 0);
     assert_eq!(claim.unfinished, [intent("lost")], "what may be repeated is approved again");

@@ -124,6 +124,9 @@ async fn record<T: Tx>(
         Command::Resume => {
             let head = resume(tx, run, before.head, request.head).await?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
+            if head < before.head {
+                data["head_before"] = json!(before.head);
+            }
             if let Some(corrected) = &request.payload {
                 data["corrected_inputs"] = corrected.clone();
                 // Only the corrected fields: their previous values are stored nowhere else.

@@ -373,6 +373,26 @@ async fn a_paused_foreach_is_approved_again_from_an_earlier_checkpoint() {
 }
 
 #[tokio::test]
+async fn approval_that_a_policy_requires_does_not_hold_from_an_earlier_checkpoint() {
+    let mut bench = Bench::new();
+    bench.approval = Some("require_approval id demo".to_owned());
+    bench.fake.on("x.archive", |_| failing("full"));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    assert_eq!(pending_step(&executed).0, "~policy");
+    bench.approve(&run).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "full");
+    bench.resume(&run, None, None).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "full", "it continues where it failed");
+    bench.resume(&run, Some(0), None).await;
+    assert_eq!(pending_step(&bench.work(&run).await).0, "~policy");
+    assert_eq!(bench.fake.count("write"), 1, "it is executed again only after another approval");
+    bench.approve(&run).await;
+    bench.fake.on("x.archive", |_| Ok(json!({})));
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("write"), 2);
+}
+
+#[tokio::test]
 async fn corrected_inputs_decide_again_whether_a_step_is_executed() {
     let bench = gated("block");
     bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));

@@ -87,6 +87,11 @@ impl Attachments {
         });
         if let Some(run) = &found.run {
             target["run"] = json!(run.id);
+            if steers(&read.skill)
+                && let Some(why) = workers::signal_refusal(&self.store, &runtime, run).await?
+            {
+                target["signal_refused"] = json!(why);
+            }
         }
         let launched =
             self.launches.begin(prepared, Some(target), &request.options, request.started_by).await?;

@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 
 use super::lease_holder::with_holder;
 use super::runtime::{RunRuntime, RunStore};
-use super::workers::OwnWorkers;
+use super::workers::{OwnWorkers, watched_run};
 use super::{Approvals, Permissions, Plans, find, identity, launch, operator};
 use crate::operations::{Principal, Scope};
 use crate::run_options::{MAX_KEY_LEN, ensure_without_nul, nul_in};
@@ -312,6 +312,7 @@ impl Commands {
         self.next(runtime, run, &Command::Resume).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
+        self.ensure_may_steer(runtime, run).await?;
         if let Some(number) = checkpoint {
             ensure_checkpoint_exists(runtime, run, number).await?;
         }
@@ -359,6 +360,7 @@ impl Commands {
         }
         let plan = runtime.plan(&run.contract_digest).await?;
         self.permissions.ensure_permitted(run, &plan, plan.approval.is_some()).await?;
+        self.ensure_may_steer(runtime, run).await?;
         let new = RunId(uuid::Uuid::now_v7().to_string());
         let made = runtime.store.fork(&run.id, checkpoint, new, paused, by.approver).await?;
         let at = checkpoint.unwrap_or(run.head);
@@ -368,6 +370,16 @@ impl Commands {
             format!("created a replay of {} from checkpoint {at}", run.id)
         };
         Ok((made, note, false))
+    }
+
+    /// Checks that the run that a sidecar watches may continue after a signal, before the sidecar is executed again:
+    /// another process, with another policy, may apply its signal.
+    async fn ensure_may_steer(&self, runtime: &RunRuntime, sidecar: &RunRecord) -> Result<(), Error> {
+        let Some(watched) = watched_run(sidecar) else { return Ok(()) };
+        match runtime.store.run(&RunId(watched.to_owned())).await? {
+            Some(watched) => self.permissions.ensure_may_continue(runtime, &watched).await,
+            None => Ok(()),
+        }
     }
 
     /// Rejects the command if the skill is not the one that was launched.

@@ -147,6 +147,11 @@ pub(super) fn trusted(trust: &Trust, read: &SkillContract) -> Result<(), Error> 
     // Named by its id: remote callers must not learn paths of this machine.
     match trust.refusal_of(&skill.root_dir, &files, "it", skill.id.as_str()) {
         None => Ok(()),
-        Some(why) => Err(Error::new(Code::Untrusted, format!("{} is not allowed to run: {why}", skill.id))),
+        Some(why) => Err(untrusted(skill.id.as_str(), &why)),
     }
+}
+
+/// Returns the error for a skill that may not run.
+pub(super) fn untrusted(id: &str, why: &str) -> Error {
+    Error::new(Code::Untrusted, format!("{id} is not allowed to run: {why}"))
 }

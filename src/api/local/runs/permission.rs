@@ -1,5 +1,6 @@
 //! What the policy says about a run: the rules for its skill or capability, for the skills that its contracts run, and
-//! for the bundles of the capabilities that they call. The strictest of all counts.
+//! for the bundles of the capabilities that they call. The strictest of all counts. And whether what a run executes is
+//! still trusted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +11,13 @@ use serde_json::json;
 
 use super::contracts::ByContractId;
 use super::runtime::{CapabilityServices, RunRuntime};
-use super::{capability_run, launch};
+use super::{capability_run, contracts, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
 use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillProperties, Verdict};
-use skills_registry::{Catalog, Registry};
-use skills_runs::Plan;
+use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
+use skills_runs::{Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 use skills_store::{Claimed, PolicySubject, RunRecord};
 
@@ -191,7 +192,7 @@ impl Permissions {
         pinned: &[PolicySubject],
     ) -> Result<Option<String>, Error> {
         let policy = self.deciding()?;
-        if policy.is_empty() {
+        if policy.rules.is_empty() {
             return Ok(None);
         }
         let mut required = None;
@@ -245,24 +246,56 @@ impl Permissions {
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
 
-    /// Checks that the current policy permits what a run executes next. Rules may be newer than the run; `is_approved` is
-    /// whether its next step is approved.
+    /// Checks that the bundles of the skills that a run executes are trusted now, where they were when it was launched.
+    /// Bundles whose capabilities its steps call are checked when they are called. Reads from disk.
     ///
     /// # Errors
-    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    /// Returns `untrusted`, with what to do.
+    fn ensure_trusted(&self, skill_id: &str, plan: &Plan, pinned: &[PolicySubject]) -> Result<(), Error> {
+        let trust = &self.services.trust;
+        let subjects = match pinned {
+            [] => self.policy_subjects(skill_id, plan, pinned)?,
+            pinned => pinned.to_vec(),
+        };
+        for PolicySubject { id, location, root, contains, .. } in &subjects {
+            // Other machines and versions of this program have the shipped skills in other folders.
+            let is_shipped = root == SHIPPED && is_shipped_id(id);
+            if is_shipped || contains.is_some() || capability_run::capability_of(id).is_some() {
+                continue;
+            }
+            let Some(folder) = Path::new(location).parent() else { continue };
+            let Some(why) = trust.refusal(folder, "it", id) else { continue };
+            let why = match folder.ancestors().find(|above| above.exists()) {
+                Some(above) if above != folder => match trust.state(above) {
+                    // A removed bundle is trusted if the settings name a folder that contained it.
+                    TrustState::Shipped | TrustState::Config { .. } => continue,
+                    _ => "its folder no longer exists; restore it, or cancel the run".to_owned(),
+                },
+                _ => why,
+            };
+            return Err(contracts::untrusted(id, &why));
+        }
+        Ok(())
+    }
+
+    /// Checks that what a run executes next is trusted, and that the current policy permits it. Rules may be newer than
+    /// the run; `is_approved` is whether its next step is approved.
+    ///
+    /// # Errors
+    /// Returns `untrusted`, `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
     pub(super) async fn ensure_permitted(
         self: &Arc<Self>,
         run: &RunRecord,
         plan: &Plan,
         is_approved: bool,
     ) -> Result<(), Error> {
-        if self.deciding()?.rules.is_empty() {
-            return Ok(());
-        }
         let (permissions, plan) = (Arc::clone(self), plan.clone());
         let (skill_id, options) = (run.skill_id.clone(), run.options.clone());
-        let look =
-            move || permissions.approval_of_plan(&skill_id, &plan, &options.labels, &options.policy_subjects);
+        let look = move || {
+            let pinned = &options.policy_subjects;
+            permissions.ensure_trusted(&skill_id, &plan, pinned)?;
+            permissions.approval_of_plan(&skill_id, &plan, &options.labels, pinned)
+        };
         match crate::work::run_blocking(look).await? {
             Some(rule) if !is_approved => {
                 let message = format!(
@@ -275,16 +308,16 @@ impl Permissions {
         }
     }
 
-    /// Checks that the current policy permits a run to continue after a signal.
+    /// Checks that a run is trusted, and that the current policy permits it to continue after a signal.
     ///
     /// # Errors
-    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    /// Returns `untrusted`, `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
     pub(super) async fn ensure_may_continue(
         self: &Arc<Self>,
         runtime: &RunRuntime,
         run: &RunRecord,
     ) -> Result<(), Error> {
-        if run.state.is_terminal() || self.deciding()?.rules.is_empty() {
+        if run.state.is_terminal() {
             return Ok(());
         }
         let plan = runtime.plan(&run.contract_digest).await?;
@@ -309,19 +342,18 @@ impl Permissions {
         is_readable
     }
 
-    /// Checks that the current policy permits a claimed run.
+    /// Checks that a claimed run is trusted, and that the current policy permits it.
     ///
     /// # Errors
-    /// Returns `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
-    pub(super) async fn permitted_now(self: &Arc<Self>, claimed: &Claimed) -> Result<(), Error> {
+    /// Returns `untrusted`, `forbidden`, naming the rule, and `invalid_configuration` for an invalid policy.
+    pub(super) async fn permitted_now(
+        self: &Arc<Self>,
+        engine: &Engine,
+        claimed: &Claimed,
+    ) -> Result<(), Error> {
         let run = &claimed.run;
-        if self.deciding()?.rules.is_empty() {
-            return Ok(());
-        }
         // An unreadable plan is reported when the run is executed.
-        let Ok(plan) = Plan::from_value(&claimed.contract, &run.contract_digest) else {
-            return Ok(());
-        };
+        let Ok(plan) = engine.plan(&claimed.contract, &run.contract_digest) else { return Ok(()) };
         // An approval is required before the first step.
         let has_begun = run.head > 0 || run.decided.is_some();
         self.ensure_permitted(run, &plan, plan.approval.is_some() || has_begun).await

@@ -663,9 +663,9 @@ impl Execute for CurrentEngine {
                 }
             }
             tokio::select! {
-                permitted = permissions.permitted_now(&claimed) => match permitted {
+                permitted = permissions.permitted_now(&self.engine, &claimed) => match permitted {
                     Ok(()) => {}
-                    Err(error) if error.code == Code::Forbidden => {
+                    Err(error) if matches!(error.code, Code::Forbidden | Code::Untrusted) => {
                         return self.engine.refuse(&claimed, &error.code.to_string(), error.message).await;
                     }
                     // The lease is released: a typing error in the policy must not fail runs.

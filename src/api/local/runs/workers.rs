@@ -206,20 +206,14 @@ pub(super) async fn steer(
     runtime: &RunRuntime,
     sidecar: &RunRecord,
 ) -> Result<Option<String>, Error> {
-    let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
-        return Ok(None);
-    };
+    let watched = watched_run(sidecar).filter(|_| sidecar.state == RunState::Completed);
     let requested = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
-    let (Some(watched), Some(requested)) = (target["run"].as_str(), requested) else { return Ok(None) };
-    // What a skill may do was fixed when it was attached.
-    if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
-        return Ok(None);
-    }
+    let (Some(watched), Some(requested)) = (watched, requested) else { return Ok(None) };
     let wish = ControlRequest::read(requested);
     let (words, command) = match wish {
         Ok(wish) => match wish.command() {
             None => return Ok(Some(format!("resumes run {watched}"))),
-            Some(command) => (wish.describe(), permitted(store, runtime, watched, command).await?),
+            Some(command) => (wish.describe(), permitted(store, runtime, (sidecar, watched), command).await?),
         },
         Err(why) => (requested.to_string(), Err(why)),
     };
@@ -232,21 +226,41 @@ pub(super) async fn steer(
     }))
 }
 
-/// Returns the command of a sidecar, or why the policy does not permit the watched run to continue after it.
+/// Returns the run to which a sidecar may send commands. What a skill may do was fixed when it was attached.
+pub(super) fn watched_run(sidecar: &RunRecord) -> Option<&str> {
+    let target = sidecar.target.as_ref()?;
+    let steers = target["effect_mode"].as_str() == Some(&EffectMode::ControlSignal.to_string());
+    target["run"].as_str().filter(|_| steers)
+}
+
+/// Returns why a run may not continue after a signal of a sidecar; `None` if it may.
+pub(super) async fn signal_refusal(
+    store: &RunStore,
+    runtime: &RunRuntime,
+    watched: &RunRecord,
+) -> Result<Option<String>, Error> {
+    match store.permissions.ensure_may_continue(runtime, watched).await {
+        Err(error) if matches!(error.code, Code::Forbidden | Code::Untrusted) => Ok(Some(error.message)),
+        other => other.map(|()| None),
+    }
+}
+
+/// Returns the command of a sidecar, or why the watched run may not continue after it. Processes with other policies
+/// may share the store, so the one that attached the sidecar has decided, too.
 async fn permitted(
     store: &RunStore,
     runtime: &RunRuntime,
-    watched: &str,
+    (sidecar, watched): (&RunRecord, &str),
     command: (Command, Option<Value>),
 ) -> Result<Result<(Command, Option<Value>), String>, Error> {
     if !matches!(command.0, Command::Signal { .. }) {
         return Ok(Ok(command));
     }
-    let Some(run) = runtime.store.run(&RunId(watched.to_owned())).await? else { return Ok(Ok(command)) };
-    match store.permissions.ensure_may_continue(runtime, &run).await {
-        Err(error) if error.code == Code::Forbidden => Ok(Err(error.message)),
-        other => other.map(|()| Ok(command)),
+    if let Some(why) = sidecar.target.as_ref().and_then(|target| target["signal_refused"].as_str()) {
+        return Ok(Err(why.to_owned()));
     }
+    let Some(run) = runtime.store.run(&RunId(watched.to_owned())).await? else { return Ok(Ok(command)) };
+    Ok(signal_refusal(store, runtime, &run).await?.map_or(Ok(command), Err))
 }
 
 /// Applies the result of every sidecar that ends, whichever worker executed it, starting with those that ended
