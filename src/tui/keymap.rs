@@ -97,16 +97,15 @@ impl Keymap {
         let (mut out, mut rest) = (String::with_capacity(message.len()), message);
         while let Some((before, after)) = rest.split_once(MENTION.0) {
             out.push_str(before);
+            rest = after;
             let mentioned = after.split_once(MENTION.1);
-            match mentioned.and_then(|(action, after)| Some((action.parse::<Action>().ok()?, after))) {
-                Some((action, after)) => {
-                    out.push_str(&name(action));
-                    rest = after;
-                }
-                None => {
-                    out.push(MENTION.0);
-                    rest = after;
-                }
+            if let Some((action, after)) = mentioned
+                && let Ok(action) = action.parse()
+            {
+                out.push_str(&name(action));
+                rest = after;
+            } else {
+                out.push(MENTION.0);
             }
         }
         out + rest
