@@ -100,7 +100,7 @@ impl Keymap {
             rest = after;
             let mentioned = after.split_once(MENTION.1);
             if let Some((action, after)) = mentioned
-                && let Ok(action) = action.parse()
+                && let Ok(action) = action.parse::<Action>()
             {
                 out.push_str(&name(action));
                 rest = after;
