@@ -208,7 +208,10 @@ impl App {
             }
             AppEvent::Read(reading) => executor.screen.overlays.read_again(*reading),
             AppEvent::Done(note) => executor.screen.notices.note(note, now),
-            AppEvent::Failed(what, place) => executor.screen.notices.error(what, place),
+            AppEvent::Failed(what, place) => {
+                let place = executor.screen.with_keys(&place);
+                executor.screen.notices.error(what, place);
+            }
         }
     }
 

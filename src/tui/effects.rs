@@ -10,8 +10,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
+use super::action::Action;
 use super::app::{AppEvent, ReceivedEvents, Refreshed};
 use super::golden_requests::{GoldenPaneRequest, GoldenPaneResponse, GoldenPlace, own_queries};
+use super::keymap::mention;
 use super::pane::{Effect, InFile, Message, PaneId, RenderJob, SaveOutcome, StatedTexts};
 use super::run_requests::RunRequest;
 use super::why_report;
@@ -482,7 +484,7 @@ impl Calls {
             let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
                 vec![AppEvent::Failed(
                     format!("{what}: internal error"),
-                    "internal error; L shows the log".to_owned(),
+                    format!("internal error; {} shows the log", mention(Action::ShowLog)),
                 )]
             });
             for answer in answers {

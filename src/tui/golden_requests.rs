@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::action::Action;
+use crate::keymap::mention;
 use skills_api::{
     Code, Connection, Core, Error, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport,
     GoldenRequest,
@@ -309,7 +311,9 @@ fn edit_error(error: EditError) -> Error {
         _ => Code::InvalidConfiguration,
     };
     let message = match error {
-        EditError::Changed => "the golden set has changed; press r to read it again".to_owned(),
+        EditError::Changed => {
+            format!("the golden set has changed; press {} to read it again", mention(Action::Measure))
+        }
         other => other.to_string(),
     };
     Error::new(code, message)

@@ -9,8 +9,18 @@ use crokey::{KeyCombination, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::{Action, Context};
+use super::glyphs::Glyphs;
 pub use load::{Remap, parse_key};
 pub use name::key_name;
+
+/// The characters around the name of an action in a message. They are for private use: no text has a reason for them.
+const MENTION: (char, char) = ('\u{f0000}', '\u{f0001}');
+
+/// Mentions the key of an action in a message that is written where the keymap is not known; [`Keymap::with_keys`]
+/// replaces it by the name of the key in effect.
+pub fn mention(action: Action) -> String {
+    format!("{}{action}{}", MENTION.0, MENTION.1)
+}
 
 /// A row of the keymap: in this context, these keys trigger this action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +79,38 @@ impl Keymap {
         })
     }
 
+    /// Returns the name of the key of an action for a sentence (`Ctrl-S`); `no key` without one.
+    pub fn key_word(&self, action: Action, contexts: &[Context], glyphs: &Glyphs) -> String {
+        word(self.key_for(action, contexts, false), glyphs)
+    }
+
+    /// Replaces each [`mention`] in a message by the name of the key in these contexts, else in the first one that has
+    /// the action.
+    pub fn with_keys(&self, message: &str, contexts: &[Context], glyphs: &Glyphs) -> String {
+        let name = |action: Action| {
+            let elsewhere = || {
+                let mut rows = self.bindings.iter().filter(|row| row.action == action);
+                rows.find_map(|row| row.keys.first().copied())
+            };
+            word(self.key_for(action, contexts, false).or_else(elsewhere), glyphs)
+        };
+        let (mut out, mut rest) = (String::with_capacity(message.len()), message);
+        while let Some((before, after)) = rest.split_once(MENTION.0) {
+            out.push_str(before);
+            rest = after;
+            let mentioned = after.split_once(MENTION.1);
+            if let Some((action, after)) = mentioned
+                && let Ok(action) = action.parse::<Action>()
+            {
+                out.push_str(&name(action));
+                rest = after;
+            } else {
+                out.push(MENTION.0);
+            }
+        }
+        out + rest
+    }
+
     /// Returns the key that the footer shows for an action: the first one that triggers it in these contexts.
     pub fn key_for(&self, action: Action, contexts: &[Context], in_text: bool) -> Option<KeyCombination> {
         contexts.iter().chain(&[Context::Global]).find_map(|context| {
@@ -78,6 +120,16 @@ impl Keymap {
                 self.action(KeyEvent::new(code, key.modifiers), contexts, in_text) == Some(action)
             })
         })
+    }
+}
+
+/// Returns the name of a key for a sentence.
+fn word(key: Option<KeyCombination>, glyphs: &Glyphs) -> String {
+    let Some(key) = key else { return "no key".to_owned() };
+    let short = key_name(key, glyphs);
+    match short.strip_prefix('^') {
+        Some(rest) if !rest.is_empty() => format!("Ctrl-{rest}"),
+        _ => short,
     }
 }
 
@@ -179,6 +231,28 @@ mod tests {
             assert_eq!(keymap.action(key(chord), TEXT, true), Some(action), "{chord}");
         }
         assert_eq!(keymap.action(key("ctrl-p"), &[Context::Field], true), None, "the palette has F2 there");
+    }
+
+    #[test]
+    fn messages_name_the_keys_in_effect() {
+        let shipped = Keymap::shipped().unwrap();
+        let message =
+            format!("{} launches, {} applies; \u{f0000}x", mention(Action::Launch), mention(Action::Execute));
+        let named = |keymap: &Keymap, contexts: &[Context]| {
+            keymap.with_keys(&message, contexts, &crate::glyphs::UNICODE)
+        };
+        assert_eq!(named(&shipped, &[Context::Runs]), "n launches, Ctrl-S applies; \u{f0000}x");
+        let mut changed = shipped.clone();
+        changed.index.remove(&(Context::Runs, load::parse_key("n").unwrap()));
+        changed.index.insert((Context::Runs, load::parse_key("N").unwrap()), Action::Launch);
+        for row in changed.bindings.iter_mut().filter(|row| row.action == Action::Launch) {
+            row.keys = vec![load::parse_key("N").unwrap()];
+        }
+        assert_eq!(named(&changed, &[Context::Runs]), "N launches, Ctrl-S applies; \u{f0000}x");
+        for row in &mut changed.bindings {
+            row.keys.clear();
+        }
+        assert_eq!(named(&changed, &[]), "no key launches, no key applies; \u{f0000}x");
     }
 
     #[test]

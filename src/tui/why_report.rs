@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use crate::action::Action;
 use crate::glyphs::UNICODE;
+use crate::keymap::mention;
 use crate::overlay::{DescriptionEdit, Passage, Reading, ScoreBar};
 use crate::theme::Role;
 use crate::widgets::{shown, signed, signed_count};
@@ -21,8 +23,6 @@ const MIN_SCALE: f64 = 3.5;
 /// Minimum common prefix of two forms of a word, and maximum length of the ending that differs, in characters.
 const MIN_STEM: usize = 4;
 const MAX_ENDING: usize = 3;
-/// How to change the description.
-const DRAFT: &str = "w opens a draft of the description";
 
 /// The questions about a skill, in the order in which they decide, and the checks that answer each.
 const GROUPS: [(&str, &[CheckKind]); 3] = [
@@ -87,6 +87,11 @@ pub fn reading(pending: Reading, report: &WhyReport, skill: Option<&Skill>) -> R
     Reading { passages, alongside, foot, draft, is_pending: false, ..pending }
 }
 
+/// Describes how to change the description.
+fn draft() -> String {
+    format!("{} opens a draft of the description", mention(Action::Draft))
+}
+
 /// Appends the advice: a measured change of the description, else the help of the check that failed. A file that cannot
 /// be parsed has no draft.
 fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>) {
@@ -95,7 +100,7 @@ fn push_advice(report: &WhyReport, has_draft: bool, passages: &mut Vec<Passage>)
         || advice(report, has_draft),
         |measured| {
             let word = &measured.word;
-            Some(format!("add “{word}” to the description if the skill does that: {DRAFT}"))
+            Some(format!("add “{word}” to the description if the skill does that: {}", draft()))
         },
     );
     let Some(what) = what else { return };
@@ -267,13 +272,13 @@ fn advice(report: &WhyReport, has_draft: bool) -> Option<String> {
     match (help, other) {
         // Help that names a command or key does not concern the wording of the description.
         (Some(help), _) if help.contains('`') || !has_draft => Some(help),
-        (Some(help), _) => Some(format!("{help}: {DRAFT}")),
+        (Some(help), _) => Some(format!("{help}: {}", draft())),
         (None, Some(other)) if !of_ranking.is_empty() => {
-            Some(format!("say what {other} does not do, and measure it: {DRAFT}"))
+            Some(format!("say what {other} does not do, and measure it: {}", draft()))
         }
         // A client that does not offer the skill does not do so for another description.
         (None, _) if of_ranking.is_empty() && is_hidden => None,
-        (None, _) => has_draft.then(|| format!("measure another description: {DRAFT}")),
+        (None, _) => has_draft.then(|| format!("measure another description: {}", draft())),
     }
 }
 
@@ -586,9 +591,9 @@ mod tests {
             ranking: None,
         };
         let advice = |report: &WhyReport| advice(report, true).unwrap_or_default();
-        assert_eq!(advice(&report), "measure another description: w opens a draft of the description");
+        let other = format!("measure another description: {}", draft());
+        assert_eq!(advice(&report), other);
         report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
-        let other = "measure another description: w opens a draft of the description";
         assert_eq!(advice(&report), other, "words are only advised if a draft with them wins");
         assert_eq!(first_repair(&report), None, "a text that is cut is not a repair of the file");
         report.checks.clear();

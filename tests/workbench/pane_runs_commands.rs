@@ -15,8 +15,28 @@ use skills_store::{Assignment, DecisionRecord, LeaseHolder, RecordedDecision, Ru
 use skills_tui::Settings;
 use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
+use skills_tui::keymap::Remap;
 use support::run_pane::{commands, core, has, id, opened, opened_as};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+
+#[test]
+fn messages_name_the_keys_in_effect() {
+    let remap = |action: &str, key: &str| Remap {
+        context: "runs".to_owned(),
+        action: action.to_owned(),
+        keys: vec![key.to_owned()],
+        file: "config.toml".to_owned(),
+        line: 1,
+    };
+    let remaps = vec![remap("approve", "Q"), remap("filter", "Z"), remap("launch", "N")];
+    let with_keys = Settings { remaps, ..settings() };
+    let client = core(every_state());
+    let mut harness = opened_as(&client, &with_keys, (120, 36));
+    harness.wait_for("invoice-intake").press("r").wait_for("waiting for approval; press Q");
+    harness.press("Z").type_text("nothing-has-this").press("enter").wait_for("Z changes it");
+    let none = core(Vec::new());
+    opened_as(&none, &with_keys, (120, 36)).wait_for("no runs yet: press N to launch one");
+}
 
 #[test]
 fn only_accepted_commands_are_offered_and_others_explained() {

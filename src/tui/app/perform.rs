@@ -52,7 +52,7 @@ impl Executor {
     /// Executes an action; returns `false` if the action has no handler here.
     pub fn perform(&mut self, action: Action, now: Instant) -> bool {
         let screen = &mut self.screen;
-        let command = screen.panes.commands().into_iter().find(|command| command.action == action);
+        let command = screen.commands().into_iter().find(|command| command.action == action);
         if let Some(why) = command.and_then(|command| command.blocked) {
             screen.notices.note(why, now);
             return true;
@@ -195,7 +195,10 @@ impl Executor {
     fn effect_of(&mut self, pane: PaneId, effect: Effect, now: Instant) {
         let screen = &mut self.screen;
         match effect {
-            Effect::Toast(text) => screen.notices.note(text, now),
+            Effect::Toast(text) => {
+                let text = screen.with_keys(&text);
+                screen.notices.note(text, now);
+            }
             Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(text, what)),
             Effect::CopyCommand(line, what) => match screen.connection.command_line(&line) {
                 Some(line) => self.commands.push(AppCommand::Copy(line, what)),
@@ -252,7 +255,10 @@ impl Executor {
                 self.commands.push(AppCommand::Call(pane, Effect::Why(request)));
             }
             Effect::Keep(sheet, typed) => self.deliver(pane, &Message::SavedDraft(sheet, typed), now),
-            Effect::ErrorNotice(what, place) => screen.notices.error(what, place),
+            Effect::ErrorNotice(what, place) => {
+                let place = screen.with_keys(&place);
+                screen.notices.error(what, place);
+            }
             Effect::Awaited(text) => {
                 if screen.panes.active_id() != Some(pane) {
                     screen.notices.note(text, now);

@@ -13,7 +13,7 @@ use super::connection::CoreConnection;
 use super::core_state::CoreState;
 use super::overlays::Overlays;
 use super::panes::Panes;
-use crate::action::{Action, Context};
+use crate::action::{Action, Command, Context};
 use crate::available_commands::CommandContext;
 use crate::header::Header;
 use crate::keymap::{Keymap, key_name};
@@ -69,10 +69,25 @@ impl ScreenState {
         (pane.id(), contexts, pane.in_text())
     }
 
+    /// Returns the commands of the active pane.
+    pub fn commands(&self) -> Vec<Command> {
+        let mut commands = self.panes.commands();
+        for why in commands.iter_mut().filter_map(|command| command.blocked.as_mut()) {
+            *why = self.with_keys(why);
+        }
+        commands
+    }
+
+    /// Replaces each mention of a key in a message by its name in the active pane.
+    pub fn with_keys(&self, message: &str) -> String {
+        let contexts = self.panes.active().map(Pane::contexts).unwrap_or_default();
+        self.keymap.with_keys(message, &contexts, self.appearance.glyphs)
+    }
+
     /// Calls a function with everything that is currently available.
     pub fn here<T>(&self, look: impl FnOnce(&CommandContext<'_>) -> T) -> T {
         let (pane, contexts, in_text) = self.place();
-        let commands = self.panes.commands();
+        let commands = self.commands();
         let offered = self.overlays.top.as_ref().map(|overlay| overlay.help_items());
         look(&CommandContext {
             keymap: &self.keymap,

@@ -13,6 +13,7 @@ use super::draft_report::{Item, Pending, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
+use crate::keymap::mention;
 use crate::pane::{Effect, InFile, Message, PaneId, SaveOutcome, StatedTexts};
 use crate::theme::Role;
 use crate::widgets::word_diff::word_diff;
@@ -238,12 +239,14 @@ impl Metrics {
     }
 
     /// Returns the rewrite prompt of the current text, or why there is none.
-    fn prompt(&self) -> Result<String, &'static str> {
+    fn prompt(&self) -> Result<String, String> {
         if self.is_golden_pending() {
-            return Err("the golden set is being measured; try again");
+            return Err("the golden set is being measured; try again".to_owned());
         }
         let prompt = self.report.as_ref().and_then(|report| report.prompt.clone());
-        prompt.ok_or("a rewrite prompt needs golden queries; m adds one")
+        prompt.ok_or_else(|| {
+            format!("a rewrite prompt needs golden queries; {} adds one", mention(Action::AddGolden))
+        })
     }
 
     /// Handles a change of the text, or of what it is compared with.
@@ -328,12 +331,15 @@ impl FileChange {
 
     fn note(&self) -> Option<Note> {
         self.on_disk.as_ref()?;
+        let (reload, write) = (mention(Action::ReloadFile), mention(Action::Execute));
         let text = if self.is_refused {
-            "Not written: the file changed on disk. Ctrl-R reloads it and keeps your text; Ctrl-S compares again."
+            format!(
+                "Not written: the file changed on disk. {reload} reloads it and keeps your text; {write} compares again."
+            )
         } else {
-            "The file changed on disk: Ctrl-R reloads it and keeps your text."
+            format!("The file changed on disk: {reload} reloads it and keeps your text.")
         };
-        Some((text.to_owned(), Role::Warning))
+        Some((text, Role::Warning))
     }
 }
 
@@ -378,7 +384,8 @@ fn written_note(what: &str) -> Note {
     let mut letters = what.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     let what: String = first.into_iter().chain(letters).collect();
-    let text = format!("{what} written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.");
+    let write = mention(Action::Execute);
+    let text = format!("{what} written; the rest of the file is unchanged. Ctrl-_ and {write} restore it.");
     (text, Role::Success)
 }
 
@@ -558,7 +565,7 @@ impl DraftEditor {
         self.expects_answer = prompt.is_ok();
         let effect = match prompt {
             Ok(prompt) => Effect::Copy(prompt, "the rewrite prompt".to_owned()),
-            Err(why) => Effect::Toast(why.to_owned()),
+            Err(why) => Effect::Toast(why),
         };
         Outcome::Request(self.pane, vec![effect])
     }
@@ -581,8 +588,9 @@ impl DraftEditor {
             let what = changed(self.in_file(), &self.merged());
             let over = if self.file.on_disk.is_some() { " over the current one" } else { "" };
             let start = if self.file.on_disk.is_some() { "The file changed on disk. " } else { "" };
+            let write = mention(Action::Execute);
             let question =
-                format!("{start}Write this {what}{over}? Ctrl-S confirms; typing, Tab and Esc cancel.");
+                format!("{start}Write this {what}{over}? {write} confirms; typing, Tab and Esc cancel.");
             return std::iter::once((question, Role::Warning)).chain(self.unwritten_note()).collect();
         }
         let mut out = Vec::new();
@@ -768,7 +776,10 @@ impl Overlay for DraftEditor {
         let left = Rect { x: inside.x + 1, width: left_width.saturating_sub(1), ..inside };
         let report = self.metrics.report.clone();
         let (top, cursor) = self.fields.draw(left, (&self.skill.texts, report.as_deref()), painter);
-        let notes = self.notes();
+        let contexts = self.contexts();
+        let notes = self.notes().into_iter();
+        let notes: Vec<Note> =
+            notes.map(|(text, role)| (painter.with_keys(&text, &contexts), role)).collect();
         let intent = self.skill.intent.as_deref();
         let left_below = Rect { y: left.y + top, height: left.height.saturating_sub(top), ..left };
         // The difference has no column next to it.
@@ -895,7 +906,9 @@ mod tests {
     }
 
     fn text(editor: &DraftEditor) -> String {
-        let notes = editor.notes().into_iter().map(|(text, _)| text);
+        let keymap = crate::keymap::Keymap::shipped().unwrap();
+        let named = |text: String| keymap.with_keys(&text, &editor.contexts(), &crate::glyphs::UNICODE);
+        let notes = editor.notes().into_iter().map(|(text, _)| named(text));
         let difference = editor.difference(200, "…").into_iter().map(|line| line.plain_text());
         notes.chain(difference).map(|line| line + "\n").collect()
     }

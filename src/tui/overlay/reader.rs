@@ -350,6 +350,12 @@ impl Overlay for Reader {
             let at_end = self.scroll.offset + self.scroll.height >= before;
             let height = usize::from(area.height.saturating_sub(2));
             let signs = bars::signs(painter);
+            let contexts = self.contexts();
+            for passage in &mut self.reading.foot {
+                if let Passage::Text { text, .. } = passage {
+                    *text = painter.with_keys(text, &contexts);
+                }
+            }
             self.rows = body_rows(&self.reading, width, painter.glyphs, signs);
             self.foot = rows(&self.reading.foot, width, painter.glyphs, signs);
             if self.foot.len() + 1 > height / 3 {

@@ -46,14 +46,12 @@ impl<'a> Painter<'a> {
 
     /// Returns the name of the key of an action for a sentence (`Ctrl-S`); `no key` without one.
     pub fn key_word(&self, action: Action, contexts: &[Context]) -> String {
-        let short = self.key(action, contexts);
-        short.map_or_else(
-            || "no key".to_owned(),
-            |short| match short.strip_prefix('^') {
-                Some(rest) if !rest.is_empty() => format!("Ctrl-{rest}"),
-                _ => short,
-            },
-        )
+        self.keymap.key_word(action, contexts, self.glyphs)
+    }
+
+    /// Replaces each mention of a key in a message by its name in these contexts.
+    pub fn with_keys(&self, message: &str, contexts: &[Context]) -> String {
+        self.keymap.with_keys(message, contexts, self.glyphs)
     }
 
     /// Writes text from `x`, at most `max` cells; returns the column after it.

@@ -293,7 +293,7 @@ impl BulkDialog {
         if self.phase == Phase::Choosing
             && let Some(why) = self.runs.toggle(at)
         {
-            self.said = Some(why.to_owned());
+            self.said = Some(why);
         }
     }
 
@@ -594,7 +594,7 @@ impl Overlay for BulkDialog {
         let focused = if let Focus::Text(at) = self.focus { Some(at) } else { None };
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);
         let (text, role) = match &self.said {
-            Some(said) if self.phase == Phase::Choosing => (said.clone(), Role::Danger),
+            Some(said) if self.phase == Phase::Choosing => (painter.with_keys(said, &CONTEXTS), Role::Danger),
             _ => self.phase.status(&self.runs, now, painter),
         };
         let y = inside.bottom().saturating_sub(3);

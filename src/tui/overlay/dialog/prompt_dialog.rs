@@ -12,6 +12,7 @@ use super::form_box::{FormBox, Surroundings};
 use super::parts::{self, Button, LABEL};
 use super::prompt::PromptKind;
 use crate::action::{Action, Context};
+use crate::keymap::mention;
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
 use crate::session_export::{Exported, Format};
@@ -129,7 +130,7 @@ impl PromptDialog {
         let names = names.collect::<Vec<_>>().join(", ");
         let what = if unknown.len() == 1 { "skill" } else { "skills" };
         self.reported = unknown;
-        Some(format!("{what} {names} not found; Ctrl-S again saves the query anyway"))
+        Some(format!("{what} {names} not found; {} again saves the query anyway", mention(Action::Execute)))
     }
 
     fn head(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -268,10 +269,14 @@ impl Overlay for PromptDialog {
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        let contexts = self.contexts();
         let around = Surroundings {
             title: self.labels().0,
             head: self.head(FormBox::inner_width(area), painter),
-            message: self.message.as_ref().map(|message| (shown(message), true)),
+            message: self
+                .message
+                .as_ref()
+                .map(|message| (shown(&painter.with_keys(message, &contexts)), true)),
             buttons: &self.buttons(),
             keeps_rows: false,
         };

@@ -9,8 +9,9 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
 use super::plan::Plan;
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::field::Field;
+use crate::keymap::mention;
 use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
@@ -148,7 +149,8 @@ impl Reference {
         let len = self.choices.len();
         if len == 0 && available > 0 {
             let said = no_choices(target, self.choices.none());
-            painter.put(plan.field + 1, y + 1, said, Role::Muted, plan.width.saturating_sub(1));
+            let said = painter.with_keys(&said, &[Context::Runs]);
+            painter.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
             return y + 2;
         }
         let height = available.min(len);
@@ -194,16 +196,19 @@ impl Reference {
 }
 
 /// Returns what is shown instead of completions.
-fn no_choices(target: Option<AttachTarget>, none_exist: bool) -> &'static str {
-    match target {
+fn no_choices(target: Option<AttachTarget>, none_exist: bool) -> String {
+    let text = match target {
         None => "select a target type first",
         Some(_) if !none_exist => "not in the list; used as typed",
         Some(AttachTarget::Task) => "no open tasks; type task:ID",
-        Some(AttachTarget::Run) => "no runs yet; press n in Runs to launch one",
+        Some(AttachTarget::Run) => {
+            return format!("no runs yet; press {} in Runs to launch one", mention(Action::Launch));
+        }
         Some(AttachTarget::Output) => "no outputs yet",
         Some(AttachTarget::Transcript) => "no transcripts yet",
         Some(AttachTarget::Artifact) => "no artifacts yet; type the path of a file",
-    }
+    };
+    text.to_owned()
 }
 
 /// Returns an example for an empty reference.

@@ -9,6 +9,7 @@ use ratatui::style::Modifier;
 
 use super::detail::Detail;
 use super::detail_view::{finding_lines, scrolled};
+use crate::action::{Action, Context};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -67,7 +68,7 @@ pub(super) fn draw(detail: &mut Detail, id: &SkillId, area: Rect, buf: &mut Buff
 
 fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let glyphs = cx.glyphs;
-    let mut out = status_rows(view, width, glyphs);
+    let mut out = status_rows(view, width, cx);
     out.push(RichLine::default());
     out.extend(graph(view, width, glyphs));
     if !view.findings.is_empty() {
@@ -82,12 +83,13 @@ fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
 }
 
 /// Returns whether it can run here, and the sandbox of its scripts.
-fn status_rows(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
+fn status_rows(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+    let glyphs = cx.glyphs;
     let mut out = match &view.blocked {
         None => vec![RichLine::from_segs(vec![
             Seg::new(format!("{} ", glyphs.ok), Role::Success),
             Seg::new("can run  ", Role::Text),
-            Seg::new("n", Role::Key),
+            Seg::new(cx.keymap.key_word(Action::Launch, &[Context::Browse], glyphs), Role::Key),
             Seg::new(" launches it", Role::Muted),
         ])],
         Some(why) => {

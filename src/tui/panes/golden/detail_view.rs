@@ -9,6 +9,7 @@ use ratatui::style::Modifier;
 use super::detail::QueryDetail;
 use super::query_list::QueryList;
 use super::{TABS, Tab};
+use crate::action::{Action, Context};
 use crate::golden_requests::GoldenMeasurement;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
 use crate::theme::Role;
@@ -323,9 +324,10 @@ fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichL
         let triggers = signed_count(advice.false_triggers, painter.glyphs);
         effect += &format!(" {dot} {triggers} false triggers");
     }
-    let key_width = cells("w draft");
+    let key = painter.key_word(Action::Draft, &[Context::Golden]) + " ";
+    let key_width = cells(&key) + cells("draft");
     let gap = width.saturating_sub(cells(&main) + key_width);
-    let key = [Seg::new("w ", Role::Key), Seg::new("draft", Role::Muted)];
+    let key = [Seg::new(key, Role::Key), Seg::new("draft", Role::Muted)];
     let main = Seg::new(main, Role::Strong).with(Modifier::BOLD);
     let effect = [Seg::new(effect, Role::Muted)];
     if gap >= 2 {

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Focus, Golden, detail_view, head_view, list_view};
+use crate::action::{Action, Context};
 use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -110,8 +111,10 @@ fn draw_empty(
         return;
     }
     let Some(measured) = measured else { return };
-    let key = |key: &str, what: &str| {
-        let segs = vec![Seg::new(format!("{key:>3}  "), Role::Key), Seg::new(what.to_owned(), Role::Text)];
+    let name = |action, contexts: &[Context]| painter.key_word(action, contexts);
+    let key = |action, what: &str| {
+        let key = format!("{:>3}  ", name(action, &[Context::Golden]));
+        let segs = vec![Seg::new(key, Role::Key), Seg::new(what.to_owned(), Role::Text)];
         RichLine::from_segs(segs)
     };
     let mut lines = vec![
@@ -126,10 +129,11 @@ fn draw_empty(
     ];
     match &measured.file {
         Some(file) => {
+            let adds = name(Action::AddGolden, &[Context::Discover]);
             lines.extend([
-                key("n", "add a query"),
-                key("I", "import an evaluation file, JSON lines or CSV"),
-                key("2", "rank a request in Discover; m adds it"),
+                key(Action::AddQuery, "add a query"),
+                key(Action::ImportGolden, "import an evaluation file, JSON lines or CSV"),
+                key(Action::GoDiscover, &format!("rank a request in Discover; {adds} adds it")),
                 RichLine::default(),
                 RichLine::from_segs(vec![
                     Seg::new("stored in  ", Role::Muted),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::detail::{DetailCursor, DetailState};
 use super::detail_view::{label_of, short_id};
 use super::view::spinner;
-use crate::action::Action;
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::json_lines::{fields, on_one_line};
@@ -332,7 +332,9 @@ pub(super) fn result_lines(
         let more = rows.len().saturating_sub(10);
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: v shows all"), Role::Muted)]));
+            let cx = making.cx;
+            let key = cx.keymap.key_word(Action::View, &[Context::RunsDetail], cx.glyphs);
+            out.push(Line::of(vec![Seg::new(format!("{more} more lines: {key} shows all"), Role::Muted)]));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::compare_view::comparable;
 use super::detail::{DetailCursor, DetailState, DetailView};
 use super::run_list::RunList;
 use crate::action::{Action, Command};
+use crate::keymap::mention;
 use crate::widgets::format::count;
 use skills_api::WorkerState;
 use skills_model::{CommandName, RunState};
@@ -234,13 +235,17 @@ fn why_not(run: &RunRecord, command: CommandName) -> String {
     };
     match (command, run.state) {
         (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
-            "waiting for a signal; press s".to_owned()
+            format!("waiting for a signal; press {}", mention(Action::Signal))
         }
         (CommandName::Approve | CommandName::Deny, _) => format!("no pending decision: the run {state}"),
-        (CommandName::Resume, RunState::WaitingForHuman) => "waiting for approval; press a".to_owned(),
-        (CommandName::Resume, RunState::WaitingForSignal) => "waiting for a signal; press s".to_owned(),
+        (CommandName::Resume, RunState::WaitingForHuman) => {
+            format!("waiting for approval; press {}", mention(Action::Approve))
+        }
+        (CommandName::Resume, RunState::WaitingForSignal) => {
+            format!("waiting for a signal; press {}", mention(Action::Signal))
+        }
         (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
-            format!("the run {state}; p replays it from a checkpoint")
+            format!("the run {state}; {} replays it from a checkpoint", mention(Action::Replay))
         }
         (CommandName::Resume, _) => format!("the run {state} already"),
         (CommandName::Signal, _) => format!("no step waits for a signal: the run {state}"),

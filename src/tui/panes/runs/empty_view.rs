@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use super::run_list::RunList;
 use super::view::outdated_line;
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::Painter;
@@ -38,21 +39,22 @@ pub(super) fn draw(list: &mut RunList, isolation: Option<&str>, area: Rect, buf:
     if !list.runs.loaded {
         return;
     }
-    let key = |key: &str, what: &str| {
+    let name = |action| painter.key_word(action, &[Context::Runs]);
+    let key = |action, what: &str| {
         RichLine::from_segs(vec![
-            Seg::new(format!("{key:>3}  "), Role::Key),
+            Seg::new(format!("{:>3}  ", name(action)), Role::Key),
             Seg::new(what.to_owned(), Role::Text),
         ])
     };
     let mut lines = vec![
-        RichLine::of("no runs yet: press n to launch one", Role::Strong),
+        RichLine::of(format!("no runs yet: press {} to launch one", name(Action::Launch)), Role::Strong),
         RichLine::default(),
         RichLine::of("A run executes the contract of a skill, step by step. Runs that wait", Role::Muted),
         RichLine::of("for you are listed first and continue only after your approval.", Role::Muted),
         RichLine::default(),
-        key("n", "select a skill with a contract and launch it"),
-        key("1", "view its contract in Browse"),
-        key("3", "attach a sidecar to a file or a task"),
+        key(Action::Launch, "select a skill with a contract and launch it"),
+        key(Action::GoBrowse, "view its contract in Browse"),
+        key(Action::GoAttach, "attach a sidecar to a file or a task"),
     ];
     if let Some(isolation) = isolation.map(shown) {
         lines.push(RichLine::default());

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::feed::KnownRuns;
+use crate::action::Action;
 use crate::field::Field;
+use crate::keymap::mention;
 use crate::widgets::text_width::shown;
 use serde_json::Value;
 use skills_api::term;
@@ -82,7 +84,8 @@ impl Filter {
     /// Returns why all listed runs cannot be marked: while the text is invalid, they are not those that it describes.
     pub fn blocks_marking(&self) -> Option<String> {
         let error = self.error.as_ref()?;
-        Some(format!("the filter is not applied: {}; / corrects it", shown(error).trim_end_matches('.')))
+        let (why, key) = (shown(error), mention(Action::Filter));
+        Some(format!("the filter is not applied: {}; {key} corrects it", why.trim_end_matches('.')))
     }
 
     /// Returns whether every run is listed.
@@ -174,11 +177,14 @@ impl Filter {
         true
     }
 
-    /// Describes an empty list. A state is searched as text, so the filter by state is suggested.
+    /// Describes an empty list, with a mention of a key. A state is searched as text, so the filter by state is
+    /// suggested.
     pub fn no_matches(&self) -> String {
         let state = self.applied.split_whitespace().find(|word| QUERY_STATES.contains(word));
-        let change = state
-            .map_or_else(|| "/ changes it".to_owned(), |state| format!("use state:{state} for the state"));
+        let change = state.map_or_else(
+            || format!("{} changes it", mention(Action::Filter)),
+            |state| format!("use state:{state} for the state"),
+        );
         format!("no runs match the filter: {change}, Esc shows all runs")
     }
 
@@ -278,6 +284,6 @@ mod tests {
         assert!(filter.no_matches().contains("state:failed"), "{}", filter.no_matches());
         filter.field.set("state:failed");
         filter.read();
-        assert!(filter.no_matches().contains("/ changes it"), "{}", filter.no_matches());
+        assert!(filter.no_matches().contains(" changes it"), "{}", filter.no_matches());
     }
 }

@@ -9,6 +9,7 @@ use super::run_list::RunList;
 use super::table_view::{deadline, draw_table};
 use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
+use crate::action::{Action, Context};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -183,7 +184,8 @@ fn draw_rows(list: &mut RunList, focus: Focus, window: Rect, buf: &mut Buffer, c
     let columns = Columns::of(window, has_titles, longest, through);
     let mut painter = Painter::new(buf, cx);
     if list.rows.is_empty() {
-        painter.put(window.x + 3, window.y, &list.filter.no_matches(), Role::Muted, window.width - 3);
+        let text = painter.with_keys(&list.filter.no_matches(), &[Context::Runs]);
+        painter.put(window.x + 3, window.y, &text, Role::Muted, window.width - 3);
     }
     let turning = spinner(cx);
     let mut older_in_sight = false;
@@ -197,7 +199,9 @@ fn draw_rows(list: &mut RunList, focus: Focus, window: Rect, buf: &mut Buffer, c
                 older_in_sight = true;
                 let dot = painter.glyphs.dot;
                 let older = count(usize::try_from(older).unwrap_or(usize::MAX));
-                let text = format!("{older} older {dot} / filters {dot} n launches");
+                let key = |action| painter.key_word(action, &[Context::Runs]);
+                let (filter, launch) = (key(Action::Filter), key(Action::Launch));
+                let text = format!("{older} older {dot} {filter} filters {dot} {launch} launches");
                 painter.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
             }
             Row::Run(id) => {

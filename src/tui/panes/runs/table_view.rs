@@ -7,6 +7,7 @@ use super::list::tail;
 use super::list_view::state_sign;
 use super::run_list::RunList;
 use super::view::spinner;
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::count;
@@ -79,13 +80,8 @@ pub(super) fn draw_table(list: &mut RunList, focused: bool, area: Rect, buf: &mu
         list.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name));
     }
     if list.rows.is_empty() {
-        painter.put(
-            window.x + 3,
-            window.y,
-            &list.filter.no_matches(),
-            Role::Muted,
-            window.width.saturating_sub(3),
-        );
+        let text = painter.with_keys(&list.filter.no_matches(), &[Context::Runs]);
+        painter.put(window.x + 3, window.y, &text, Role::Muted, window.width.saturating_sub(3));
     }
     let has_age = columns.iter().any(|column| column.name == RunColumn::Age);
     let turning = spinner(cx);
@@ -175,7 +171,8 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
         }
     }
     let start = painter.right(row.right().saturating_sub(1), row.y, hint, Role::Muted);
-    painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
+    let key = painter.key(Action::AddTerm, &[Context::Runs]).unwrap_or_default();
+    painter.right(start.saturating_sub(1), row.y, &key, Role::Key);
     1
 }
 

@@ -11,7 +11,9 @@ use super::filter::Filter;
 use super::loaded::LoadedRuns;
 use super::run_list::RunList;
 use super::summaries::Summaries;
+use crate::action::{Action, Context};
 use crate::field::Field;
+use crate::keymap::mention;
 use crate::pane::{Draw, Effect};
 use crate::run_requests::RunRequest;
 use crate::theme::Role;
@@ -149,7 +151,10 @@ impl Views {
     /// Handles `V`: prepares the name under which the filter is saved, or explains why it is not.
     pub fn begin_saving(&mut self, filter: &Filter) -> Result<(), Effect> {
         let Some(filter) = filter.in_force() else {
-            return Err(Effect::Toast("no filter to save; press / to enter one".to_owned()));
+            return Err(Effect::Toast(format!(
+                "no filter to save; press {} to enter one",
+                mention(Action::Filter)
+            )));
         };
         if let Some(view) = self.saved.iter().find(|view| view.r#where == filter.trim()) {
             return Err(Effect::Toast(format!("this filter is saved as {}", shown(&view.name))));
@@ -245,7 +250,8 @@ pub(super) fn draw_tabs(
     }
     if active.is_none() && x + 14 < end {
         let start = painter.right(end, row.y, "save as view", Role::Muted);
-        painter.right(start.saturating_sub(1), row.y, "V", Role::Key);
+        let key = painter.key(Action::SaveView, &[Context::Runs]).unwrap_or_default();
+        painter.right(start.saturating_sub(1), row.y, &key, Role::Key);
     }
 }
 

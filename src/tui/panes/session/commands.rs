@@ -3,10 +3,12 @@
 use super::Focus;
 use super::state::SessionState;
 use crate::action::{Action, Command};
+use crate::keymap::mention;
 
 /// Returns the available commands.
 pub(super) fn commands(state: &SessionState, focus: Focus, is_diff: bool) -> Vec<Command> {
-    let none = || state.selected().is_none().then(|| "no skills loaded: l loads one".to_owned());
+    let none_loaded = || format!("no skills loaded: {} loads one", mention(Action::LoadSkill));
+    let none = || state.selected().is_none().then(none_loaded);
     let closed = || state.session.is_none().then(|| "no session is open".to_owned());
     let on_skill = |command: Command| Command { blocked: none(), ..command };
     let gone =

@@ -7,6 +7,7 @@ use super::Fold;
 use super::context::{ModelContext, available};
 use super::context_view::{fitted, transcript};
 use super::state::SessionState;
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{Painter, Seg, byte_size, cells, count, counted, shown, wrap_to};
@@ -119,15 +120,16 @@ fn draw_objections(state: &SessionState, area: Rect, buf: &mut Buffer, cx: &Draw
         session.transcript.first().map(|entry| &entry.turn),
         Some(Turn::Message { speaker: MessageRole::User, .. })
     );
-    let help = match session.transcript.len() {
-        _ if started => "",
-        0 => "Press s: ",
-        _ => "Press n, then s: ",
-    };
     let mut painter = Painter::new(buf, cx);
+    let key = |action| painter.key_word(action, &[Context::Session]);
+    let help = match session.transcript.len() {
+        _ if started => String::new(),
+        0 => format!("Press {}: ", key(Action::Say)),
+        _ => format!("Press {}, then {}: ", key(Action::NewSession), key(Action::Say)),
+    };
     let mut y = area.y;
     for (at, why) in state.objections.iter().enumerate() {
-        let text = format!("{}{}", if at == 0 { help } else { "" }, shown(why));
+        let text = format!("{}{}", if at == 0 { help.as_str() } else { "" }, shown(why));
         painter.put(area.x + 2, y, painter.glyphs.warn, Role::Warning, 1);
         for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, painter.glyphs.ellipsis) {
             if y < area.bottom() {

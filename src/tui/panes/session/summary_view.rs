@@ -6,6 +6,7 @@ use ratatui::style::Modifier;
 
 use super::state::SessionState;
 use super::{budget_view, changes_view};
+use crate::action::{Action, Context};
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
@@ -51,13 +52,13 @@ fn draw_active(
     let right = area.right().saturating_sub(1);
     if session.active.is_empty() {
         let available = area.width.saturating_sub(3);
+        let key = painter.key_word(Action::LoadSkill, &[Context::Session]);
         let text = if available < 31 {
-            "empty: l loads a skill"
+            format!("empty: {key} loads a skill")
         } else {
-            "no skills loaded: press \
-            l to load one"
+            format!("no skills loaded: press {key} to load one")
         };
-        let text = cut_end(text, available, painter.glyphs.ellipsis);
+        let text = cut_end(&text, available, painter.glyphs.ellipsis);
         painter.put(area.x + 2, y, &text, Role::Muted, available);
         y += 1;
     }

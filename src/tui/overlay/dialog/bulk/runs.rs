@@ -4,7 +4,10 @@ use ratatui::layout::{Position, Rect};
 
 use super::super::parts::{self, LABEL, tail};
 use super::super::run_command::payload;
+use super::CONTEXTS;
 use super::texts::Texts;
+use crate::action::Action;
+use crate::keymap::mention;
 use crate::overlay::row_at;
 use crate::pane::Effect;
 use crate::run_requests::RunRequest;
@@ -234,10 +237,11 @@ impl RunRows {
     }
 
     /// Includes or excludes a run; returns why it cannot be included.
-    pub fn toggle(&mut self, at: usize) -> Option<&'static str> {
+    pub fn toggle(&mut self, at: usize) -> Option<String> {
         let row = self.rows.get_mut(at)?;
         if row.changed && !row.despite {
-            return Some("Its skill changed: W resumes it with the contract of the launch.");
+            let key = mention(Action::AllowChangedSkill);
+            return Some(format!("Its skill changed: {key} resumes it with the contract of the launch."));
         }
         row.included = !row.included && row.blocked.is_none();
         None
@@ -367,9 +371,12 @@ impl RunRows {
             (Some(Ok(note)), _) => Some((note.clone(), Role::Success)),
             (None, Some(why)) => Some((why.clone(), Role::Muted)),
             (None, None) if row.changed && !row.despite => {
-                let text = "excluded: its skill changed since the launch. Resume it with the contract of the \
-                            launch (W), or launch the skill again.";
-                Some((text.to_owned(), Role::Warning))
+                let text = format!(
+                    "excluded: its skill changed since the launch. Resume it with the contract of the launch ({}), \
+                     or launch the skill again.",
+                    painter.key_word(Action::AllowChangedSkill, &CONTEXTS)
+                );
+                Some((text, Role::Warning))
             }
             _ => None,
         };
