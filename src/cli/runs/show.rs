@@ -411,7 +411,7 @@ mod tests {
     use super::*;
     use crate::args::Cli;
     use crate::runs::samples::{NOW_MS, detail};
-    use skills_api::{ChangedInput, Code, EarlierAttempt};
+    use skills_api::{ChangedInput, EarlierAttempt};
     use skills_model::RunState;
 
     fn page() -> Page {
