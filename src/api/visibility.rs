@@ -1,6 +1,6 @@
 //! `visibility`: which clients show which skills to their models, how much of each description, and why not more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -26,6 +26,7 @@ pub struct VisibilityRequest {
     pub skill: Option<String>,
     /// Ids of client profiles; default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
     pub clients: Vec<String>,
     /// Page size, 1 to 1,000; default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,7 +283,8 @@ pub async fn visibility(
     let ids: Vec<&str> = if request.clients.is_empty() {
         known.iter().map(|(id, _)| id.as_str()).collect()
     } else {
-        request.clients.iter().map(String::as_str).collect()
+        let mut named = HashSet::new();
+        request.clients.iter().map(String::as_str).filter(|id| named.insert(*id)).collect()
     };
     // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;

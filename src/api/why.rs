@@ -37,6 +37,7 @@ pub struct WhyRequest {
     pub intent: Option<String>,
     /// Ids of client profiles; default: those that search the skill's folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
     pub clients: Vec<String>,
 }
 

@@ -118,7 +118,7 @@ impl Progress {
         if self.held_bytes <= MAX_RUN_BYTES {
             return Ok(reply);
         }
-        // Results that were replaced, and those of parts of steps that ended, are not held any more.
+        // Results that were replaced, and those of parts of steps that ended, are no longer held.
         self.held_bytes = self.count_held_bytes() + bytes;
         if self.held_bytes <= MAX_RUN_BYTES {
             return Ok(reply);

@@ -135,13 +135,22 @@ fn routed(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Arc<Capability
     let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
         let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
         let message = format!(
-            "router.on {:?} is {word:?}, but the cases are {}; add that case, or a default",
+            "router.on {:?} is {}, but the cases are {}; add that case, or a default",
             router.on,
+            shortened(&value),
             cases.join(", ")
         );
         turn.failure(CallFailure::InvalidRequest, message)
     })?;
     turn.capability(plan, chosen)
+}
+
+/// Returns the JSON of a value for a message, shortened.
+fn shortened(value: &Value) -> String {
+    const CHARACTERS: usize = 200;
+    let text = value.to_string();
+    let end = text.char_indices().nth(CHARACTERS).map_or(text.len(), |(end, _)| end);
+    if end < text.len() { format!("{}…", text.get(..end).unwrap_or_default()) } else { text }
 }
 
 fn items(
@@ -161,7 +170,8 @@ fn items(
             return Err(turn.failure(CallFailure::InvalidRequest, message));
         }
         other => {
-            let message = format!("foreach.items {:?} is {other}, expected a list", foreach.items);
+            let message =
+                format!("foreach.items {:?} is {}, expected a list", foreach.items, shortened(&other));
             return Err(turn.failure(CallFailure::InvalidRequest, message));
         }
     };

@@ -215,6 +215,9 @@ pub trait Store: Send + Sync + 'static {
     /// total are omitted, except those of failed steps and of records of up to [`StepRecord::SHORT_BYTES`].
     async fn steps(&self, run: &RunId, max_content: u64) -> Result<Vec<StepRecord>, StoreError>;
 
+    /// Returns a recorded step of a run.
+    async fn step(&self, run: &RunId, step: &str) -> Result<Option<StepRecord>, StoreError>;
+
     /// Returns the steps of a run that have started and have no result.
     async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError>;
 

@@ -143,6 +143,7 @@ arguments! {
         target_type: AttachTarget,
         /// Part of the reference.
         #[serde(default)]
+        #[schemars(length(max = 2_097_152))]
         text: String,
         /// Maximum number of entries.
         #[serde(default = "some", deserialize_with = "page_limit")]
@@ -156,6 +157,7 @@ arguments! {
         #[schemars(length(min = 1, max = 255))]
         name: String,
         /// The content, at most 8 MiB.
+        #[schemars(length(max = 12_582_912))]
         content: String,
         /// Encoding of the content.
         #[serde(default)]
@@ -388,6 +390,7 @@ arguments! {
         to: Option<String>,
         /// Note for the assignee.
         #[serde(default)]
+        #[schemars(length(max = 1_000))]
         note: Option<String>,
         /// Who the run was assigned to when the caller read it (empty: unassigned); 409 if that changed. Not compared, if
         /// omitted.
@@ -462,6 +465,7 @@ arguments! {
         speaker: MessageRole,
         /// Text of the message.
         #[schemars(regex(pattern = r"\S"))]
+        #[schemars(length(max = 2_097_152))]
         text: String,
     }
 

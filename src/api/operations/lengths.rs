@@ -24,7 +24,8 @@ static LENGTHS: LazyLock<HashMap<&'static str, Lengths>> = LazyLock::new(|| {
     let lengths = |operation: &super::Operation| {
         let mut generator = SchemaGenerator::default();
         let schema = operation.arguments(&mut generator).to_value();
-        let definitions = generator.take_definitions(true);
+        let mut definitions = generator.take_definitions(true);
+        definitions.values_mut().for_each(add_maxima);
         (operation.name, Lengths::of(&schema, &definitions, MAX_DEPTH))
     };
     operations().iter().map(lengths).collect()
@@ -32,6 +33,37 @@ static LENGTHS: LazyLock<HashMap<&'static str, Lengths>> = LazyLock::new(|| {
 
 /// Maximum depth of the values whose lengths are checked.
 const MAX_DEPTH: usize = 4;
+/// Maximum length of a text in characters if its schema states none.
+const MAX_CHARACTERS: u64 = 4096;
+/// Maximum length of a list if its schema states none.
+const MAX_ITEMS: u64 = 1000;
+
+/// Adds the default maxima to a schema of arguments, except to parts that it refers to.
+pub(super) fn add_maxima(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    let is = |kind: &str| match fields.get("type") {
+        Some(Value::String(stated)) => stated == kind,
+        Some(Value::Array(stated)) => stated.iter().any(|one| one == kind),
+        _ => false,
+    };
+    let has_values = ["enum", "const"].iter().any(|name| fields.contains_key(*name));
+    let (is_text, is_list) = (is("string") && !has_values, is("array"));
+    if is_text {
+        fields.entry("maxLength").or_insert(MAX_CHARACTERS.into());
+    }
+    if is_list {
+        fields.entry("maxItems").or_insert(MAX_ITEMS.into());
+    }
+    if let Some(items) = fields.get_mut("items") {
+        add_maxima(items);
+    }
+    for member in fields.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        add_maxima(member.1);
+    }
+    for kind in ["anyOf", "allOf", "oneOf"] {
+        fields.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten().for_each(add_maxima);
+    }
+}
 
 /// Checks the arguments of an operation.
 ///
@@ -137,6 +169,26 @@ mod tests {
         assert_eq!(
             message("skill.draft", json!({ "skill_id": "a", "queries": expected })),
             "`queries[0].expect` has 33 items; the maximum is 32"
+        );
+        assert_eq!(
+            message("run.assign", json!({ "run_id": "a", "note": "ä".repeat(1001) })),
+            "`note` has 1001 characters; the maximum is 1000"
+        );
+        assert_eq!(
+            message("run.approve", json!({ "notes": "ä".repeat(4097) })),
+            "`notes` has 4097 characters; the maximum is 4096"
+        );
+        assert_eq!(
+            message("run.launch", json!({ "options": { "trace_id": "a".repeat(4097) } })),
+            "`options.trace_id` has 4097 characters; the maximum is 4096"
+        );
+        assert_eq!(
+            message("skill.visibility", json!({ "clients": vec!["codex"; 51] })),
+            "`clients` has 51 items; the maximum is 50"
+        );
+        assert_eq!(
+            message("skill.tokens", json!({ "skills": vec!["a"; 1001] })),
+            "`skills` has 1001 items; the maximum is 1000"
         );
         let longest = "ä".repeat(20_000);
         check("skill.draft", &json!({ "skill_id": "a", "intent": longest, "name": 5 })).unwrap();

@@ -489,7 +489,10 @@ impl Operation {
         {
             properties.entry(TRACE_ID).or_insert_with(trace_schema);
         }
-        schema
+        let mut schema = schema.to_value();
+        lengths::add_maxima(&mut schema);
+        // A JSON object or boolean always is a schema.
+        Schema::try_from(schema).unwrap_or_default()
     }
 
     /// Returns whether arguments that are not in the path are sent in a body.

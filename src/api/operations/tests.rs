@@ -140,3 +140,36 @@ fn a_wrong_argument_is_named_with_what_is_expected() {
     assert_eq!(options, "`options` is 1.5; expected an object");
     assert_eq!(message(".", "missing field `intent`"), "missing field `intent`");
 }
+
+/// What has no maximum: JSON of any form is limited by the size of a body.
+#[test]
+fn each_text_and_list_of_arguments_has_a_maximum() {
+    fn without(schema: &Value, path: &str, found: &mut Vec<String>) {
+        let is = |kind: &str| {
+            let stated = &schema["type"];
+            stated == kind || stated.as_array().is_some_and(|all| all.iter().any(|one| one == kind))
+        };
+        let has = |names: &[&str]| names.iter().any(|name| schema.get(*name).is_some());
+        if is("string") && !has(&["maxLength", "enum", "const"]) {
+            found.push(path.to_owned());
+        }
+        if is("array") && !has(&["maxItems"]) {
+            found.push(format!("{path}[]"));
+        }
+        for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+            without(member, &format!("{path}.{name}"), found);
+        }
+        for part in ["anyOf", "allOf", "oneOf"].iter().filter_map(|kind| schema[*kind].as_array()).flatten() {
+            without(part, path, found);
+        }
+        if let Some(items) = schema.get("items") {
+            without(items, &format!("{path}[]"), found);
+        }
+    }
+    for operation in operations() {
+        let mut found = Vec::new();
+        let schema = operation.arguments(&mut SchemaGenerator::default()).to_value();
+        without(&schema, operation.name, &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

@@ -169,6 +169,11 @@ macro_rules! implement_store {
                 $read!(self, tx => read::steps(tx, &run, max_content).await)
             }
 
+            async fn step(&self, run: &RunId, step: &str) -> Result<Option<StepRecord>, StoreError> {
+                let (run, step) = (run.clone(), step.to_owned());
+                $read!(self, tx => read::step(tx, &run, &step).await)
+            }
+
             async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
                 let run = run.clone();
                 $read!(self, tx => read::intents(tx, &run).await)

@@ -70,6 +70,11 @@ pub(crate) async fn steps<T: Tx>(
     }
 }
 
+pub(crate) async fn step<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<Option<StepRecord>, StoreError> {
+    let sql = "SELECT json FROM steps WHERE run = ?1 AND step = ?2 AND superseded = 0";
+    tx.find("read a step", sql, values![run, step]).await?.map(|row| row.json(0)).transpose()
+}
+
 /// Returns events of one run, or of all runs up to the global number that readers may see.
 pub(crate) async fn events<T: Tx>(
     tx: &T,

@@ -33,14 +33,18 @@ pub(super) fn listed_columns(postgres: bool) -> String {
     let short = |column: &str, instead: &str| {
         format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
     };
-    let without_content = if postgres {
-        format!("CAST(CAST({} AS jsonb) - 'content' AS TEXT)", dialect::json(true, "r.target"))
-    } else {
-        "json_remove(r.target, '$.content')".to_owned()
+    let without = |column: &str, member: &str| {
+        if postgres {
+            let json = dialect::json(true, &format!("r.{column}"));
+            format!("CAST(CAST({json} AS jsonb) - '{member}' AS TEXT)")
+        } else {
+            format!("json_remove(r.{column}, '$.{member}')")
+        }
     };
     let columns = RUN_COLUMNS
         .replace("r.inputs", &short("inputs", "'null'"))
-        .replace("r.target", &short("target", &without_content))
+        .replace("r.decided", &short("decided", &without("decided", "result")))
+        .replace("r.target", &short("target", &without("target", "content")))
         .replace("r.outputs", &short("outputs", "NULL"));
     format!("{columns}, r.inputs_digest")
 }

@@ -34,7 +34,7 @@ fn gated(on_fail: &str) -> Bench {
 }
 
 #[tokio::test]
-async fn what_is_too_large_for_a_review_fails_instead_of_waiting() {
+async fn inputs_too_large_for_a_review_fail_the_step() {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
     let people = |each: usize| json!({"people": vec!["x".repeat(each); 3]});

@@ -272,6 +272,10 @@ impl Store for MeteredStore {
         self.inner.steps(run, max_content).await
     }
 
+    async fn step(&self, run: &RunId, step: &str) -> Result<Option<StepRecord>, StoreError> {
+        self.inner.step(run, step).await
+    }
+
     async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
         self.inner.intents(run).await
     }

@@ -20,6 +20,9 @@ pub(super) const MIN_DIGEST_CHARS: usize = 6;
 /// Maximum size of the results of steps in the summary of a run, in bytes of JSON.
 const MAX_SUMMARY_BYTES: u64 = 8 << 20;
 
+/// Maximum number of steps that an error names.
+const MAX_NAMED: usize = 20;
+
 /// A target that exists.
 pub(super) struct ResolvedTarget {
     /// Its description.
@@ -101,12 +104,16 @@ impl Targets {
                 run: Some(run),
             });
         };
-        let steps = runtime.store.steps(&run.id, u64::MAX).await?;
-        let step_record = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
-            let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).collect();
+        let Some(step_record) = runtime.store.step(&run.id, step).await? else {
+            let steps = runtime.store.steps(&run.id, 0).await?;
+            let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).take(MAX_NAMED).collect();
             let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
-            missing(format!("run {} has no output of step {step}; available: {known}", run.id))
-        })?;
+            let more = if steps.len() > MAX_NAMED { ", …" } else { "" };
+            return Err(missing(format!(
+                "run {} has no output of step {step}; available: {known}{more}",
+                run.id
+            )));
+        };
         if step_record.result.is_null() {
             return Err(missing(format!(
                 "the output of step {step} of run {} was not recorded (audit mode {})",
@@ -114,7 +121,7 @@ impl Targets {
             )));
         }
         let label = format!("output of run {}, step {step}", run.id);
-        let mut content = step_record.result.clone();
+        let mut content = step_record.result;
         remove_details(&mut content);
         Ok(ResolvedTarget { label, content, run: Some(run) })
     }
