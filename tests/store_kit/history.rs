@@ -410,6 +410,27 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let listed = store.runs(RunFilter::default()).await.unwrap().runs.remove(0);
     assert_eq!(store.listed_run(&begun.id).await.unwrap().as_ref(), Some(&listed));
     assert_eq!((listed.inputs, listed.target), (json!(null), Some(json!({"type": "output", "ref": "r"}))));
+    // The content is the last member of a target; in rows of earlier versions others follow it.
+    let (short, last) =
+        (json!({"type": "output", "ref": "r", "effect_mode": "advise", "run": "r"}), "content");
+    for first in [true, false] {
+        let mut whole = if first { json!({ last: long, "effect_mode": "" }) } else { json!({}) };
+        for (name, value) in short.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        whole[last] = json!(long);
+        let begun = store
+            .launch(Launch { target: Some(whole), ..super::launch(3 + u32::from(first)) })
+            .await
+            .unwrap()
+            .run;
+        assert_eq!(
+            store.listed_run(&begun.id).await.unwrap().unwrap().target.as_ref(),
+            Some(&short),
+            "{first}"
+        );
+        store.command(&begun.id, Command::Cancel, None, None, None).await.unwrap();
+    }
     let expected = store.run(&begun.id).await.unwrap().unwrap();
     assert_eq!((expected.inputs["text"].as_str(), expected.target), (Some(long.as_str()), Some(target)));
     store.launch(super::launch(2)).await.unwrap();

@@ -41,10 +41,19 @@ pub(super) fn listed_columns(postgres: bool) -> String {
             format!("json_remove(r.{column}, '$.{member}')")
         }
     };
+    // The content is the last member of a target and is not read; rows of earlier versions have others after it.
+    let head = format!("substr(r.target, 1, {LISTED_BYTES})");
+    let find = if postgres { "strpos" } else { "instr" };
+    let (mode, content) =
+        (format!("{find}({head}, '\"effect_mode\":')"), format!("{find}({head}, ',\"content\":')"));
+    let without_content = format!(
+        "CASE WHEN {mode} > 0 AND {mode} < {content} THEN substr({head}, 1, {content} - 1) || '}}' ELSE {} END",
+        without("target", "content")
+    );
     let columns = RUN_COLUMNS
         .replace("r.inputs", &short("inputs", "'null'"))
         .replace("r.decided", &short("decided", &without("decided", "result")))
-        .replace("r.target", &short("target", &without("target", "content")))
+        .replace("r.target", &short("target", &without_content))
         .replace("r.outputs", &short("outputs", "NULL"));
     format!("{columns}, r.inputs_digest")
 }

@@ -82,7 +82,7 @@ impl Attachments {
         let (skill, inputs, options) = (Arc::clone(&read.skill), request.inputs, request.options.clone());
         let prepared = crate::work::run_blocking(move || plans.prepare(&skill, &inputs, &options)).await?;
         let mut target = json!({
-            "type": target_type, "ref": request.target_ref, "content": found.content,
+            "type": target_type, "ref": request.target_ref,
             "effect_mode": read.skill.classification.effect_mode.value,
         });
         if let Some(run) = &found.run {
@@ -93,6 +93,8 @@ impl Attachments {
                 target["signal_refused"] = json!(why);
             }
         }
+        // Last, so that lists need not read it.
+        target["content"] = found.content;
         let launched =
             self.launches.begin(prepared, Some(target), &request.options, request.started_by).await?;
         let mut execution = launched.run;
