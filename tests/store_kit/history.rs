@@ -414,13 +414,13 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let (short, last) =
         (json!({"type": "output", "ref": "r", "effect_mode": "advise", "run": "r"}), "content");
     for first in [true, false] {
-        let mut whole = if first { json!({ last: long, "effect_mode": "" }) } else { json!({}) };
+        let mut stored = if first { json!({ last: long, "effect_mode": "" }) } else { json!({}) };
         for (name, value) in short.as_object().unwrap() {
-            whole[name] = value.clone();
+            stored[name] = value.clone();
         }
-        whole[last] = json!(long);
+        stored[last] = json!(long);
         let begun = store
-            .launch(Launch { target: Some(whole), ..super::launch(3 + u32::from(first)) })
+            .launch(Launch { target: Some(stored), ..super::launch(3 + u32::from(first)) })
             .await
             .unwrap()
             .run;

@@ -42,8 +42,8 @@ const EVENT_PAGES: Limit = Limit { what: "pages of event streams", running: 32, 
 const LARGE_RESPONSES: Limit = Limit { what: "large responses", running: 8, waiting: 8 };
 /// Responses of more than [`HUGE_RESPONSE_BYTES`].
 const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, waiting: 0 };
-/// Complete runs and pages of their checkpoints: each may take 100 MB.
-const RUN_DETAILS: Limit = Limit { what: "requests for complete runs", running: 2, waiting: 62 };
+/// Reads of complete runs and sessions, or of thousands of runs: each may take 100 MB.
+const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
@@ -146,12 +146,25 @@ pub(super) async fn operation_permit(
     if operation.name == "skill.discover" && is_long_ranking(arguments) {
         permits.push(LONG_RANKINGS.acquire(&principal.name).await?);
     }
-    if matches!(operation.name, "run.show" | "run.checkpoints" | "run.status") {
-        permits.push(RUN_DETAILS.acquire(&principal.name).await?);
+    if LARGE_READ_OPERATIONS.contains(&operation.name) {
+        permits.push(LARGE_READS.acquire(&principal.name).await?);
     }
     permits.push(CALLS.acquire(&principal.name).await?);
     Ok(Some(permits.into()))
 }
+
+const LARGE_READ_OPERATIONS: [&str; 10] = [
+    "run.show",
+    "run.checkpoints",
+    "run.status",
+    "run.board",
+    "run.facets",
+    "target.list",
+    "skill.attach_preview",
+    "session.show",
+    "session.export",
+    "session.compose",
+];
 
 fn is_long_ranking(arguments: &Value) -> bool {
     arguments.get("limit").and_then(Value::as_u64).is_some_and(|limit| limit > LONG_RANKING)

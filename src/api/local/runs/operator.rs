@@ -104,7 +104,7 @@ impl OperatorClient for Local {
     }
 }
 
-/// Returns at most `max` runs that match a filter, and whether there are more.
+/// Returns at most `max` runs that match a filter, without outputs, and whether there are more.
 async fn read(
     runtime: &RunRuntime,
     mut filter: RunFilter,
@@ -114,7 +114,7 @@ async fn read(
     loop {
         filter.limit = PAGE.min(max - runs.len());
         let page = runtime.store.runs(filter.clone()).await?;
-        runs.extend(page.runs.into_iter().map(with_holder));
+        runs.extend(page.runs.into_iter().map(|run| RunRecord { outputs: None, ..with_holder(run) }));
         match page.next {
             Some(_) if runs.len() >= max => return Ok((runs, true)),
             Some(cursor) => filter.cursor = Some(cursor),
