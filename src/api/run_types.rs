@@ -329,7 +329,7 @@ pub struct RunDetail {
     /// Its steps.
     pub steps: Vec<StepView>,
     /// Its newest checkpoints, oldest first: at most 1,000, fewer if they are large. The others are in
-    /// `run.checkpoints`.
+    /// `run.checkpoints`, as is the state of one that is too large alone (`omitted_bytes` in its place).
     pub checkpoints: Vec<Checkpoint>,
     /// Its newest events, oldest first: at most 10,000, fewer if they are large. The others are in `run.events`.
     pub events: Vec<RunEvent>,
@@ -355,8 +355,7 @@ impl RunDetail {
 
     /// Returns the number of the last checkpoint before those in the response, if there are any.
     pub fn earlier_checkpoint(&self) -> Option<u64> {
-        let Some(first) = self.checkpoints.first() else { return Some(self.run.head) };
-        first.number.checked_sub(1)
+        self.checkpoints.first()?.number.checked_sub(1)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::lease_holder::with_holder;
@@ -23,7 +24,7 @@ const MAX_EVENT_BYTES: usize = 8 << 20;
 const MAX_STEP_BYTES: u64 = 8 << 20;
 /// Maximum number of responses that are built at the same time, because each holds what a run holds.
 pub(super) const MAX_BUILT: usize = 4;
-/// Maximum memory of its checkpoints, in bytes.
+/// Maximum memory of the state of a checkpoint, in bytes.
 const MAX_CHECKPOINT_BYTES: usize = 8 << 20;
 
 pub(in crate::local) struct Details {
@@ -112,13 +113,14 @@ impl RunRuntime {
     }
 }
 
-/// Returns the newest checkpoints of a run, none if the last one alone is too large.
+/// Returns the newest checkpoints of a run. If the last one alone is too large, its state is replaced by its size.
 async fn newest_checkpoints(store: &dyn Store, run: &RunId) -> Result<Vec<Checkpoint>, Error> {
     let mut checkpoints = store.checkpoints(run, None, RunDetail::MAX_CHECKPOINTS).await?;
-    if let [only] = checkpoints.as_slice()
-        && skills_base::memory::value_bytes(&only.state) > MAX_CHECKPOINT_BYTES
-    {
-        checkpoints.clear();
+    if let [only] = checkpoints.as_mut_slice() {
+        let bytes = skills_base::memory::value_bytes(&only.state);
+        if bytes > MAX_CHECKPOINT_BYTES {
+            only.state = json!({ "omitted_bytes": bytes });
+        }
     }
     Ok(checkpoints)
 }
