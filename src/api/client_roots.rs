@@ -168,6 +168,25 @@ impl ClientFolder {
         walk.found
     }
 
+    /// Returns the skill files behind a link to a folder below this one, whether the client finds them or not.
+    pub fn files_behind(&self, link: &Path) -> Vec<FoundSkillFile> {
+        let (Some(root), Ok(real)) = (&self.real, fs::canonicalize(link)) else { return Vec::new() };
+        let mut walk = Walk {
+            root,
+            reading: &Reading::default(),
+            links: Some(Links::All),
+            skips: &[],
+            deepest: MAX_FOLDER_DEPTH,
+            in_root: true,
+            seen: HashSet::new(),
+            folders: 0,
+            linked_folders: 0,
+            found: Vec::new(),
+        };
+        walk.folder_by_folder(link, &real, 0, &mut vec![real.clone()]);
+        walk.found
+    }
+
     /// Returns why the client does not find a file below this folder; `None` for a file elsewhere.
     pub fn reason_missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;

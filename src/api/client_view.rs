@@ -118,6 +118,8 @@ struct Candidate<'a> {
     bundled: bool,
     /// Whether its folder is none of the client's.
     assumed: bool,
+    /// Whether the client does not find it, or may not.
+    missed: bool,
     /// The setting of the client that applies to it.
     setting: Option<String>,
     /// The setting that reduces it to its name.
@@ -218,6 +220,7 @@ pub fn compute_view<'a>(
     let own: HashSet<PathBuf> =
         candidates.iter().filter(|one| !one.assumed).map(|one| one.found.real.clone()).collect();
     candidates.retain(|one| !one.assumed || !own.contains(&one.found.real));
+    candidates.extend(missed_behind_links(profile, catalog, config, &places, &known, files, &seen));
     candidates.extend(bundled(profile, places.len(), config, &known, files));
     first_of_each_folder(&mut candidates, profile, places.len());
     let either = one_of_each_name(&mut candidates, profile);
@@ -248,6 +251,7 @@ pub fn compute_view<'a>(
                 error,
                 rejected,
                 assumed: one.assumed,
+                missed: one.missed,
             });
         }
         is_new
@@ -306,6 +310,45 @@ pub fn compute_view<'a>(
     };
     let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
     ClientCatalog { rows, bundles, foreign, others, assumed_folders }
+}
+
+/// Returns the skills behind links to folders that the client does not find, or may not, each with the reason: other
+/// clients find them. `seen` contains the resolved paths of those that it finds.
+fn missed_behind_links<'a>(
+    profile: &Profile,
+    catalog: &Catalog,
+    config: &Config,
+    places: &[ClientFolder],
+    known: &CatalogByPath<'a>,
+    files: &SkillFiles,
+    seen: &HashMap<PathBuf, PathBuf>,
+) -> Vec<Candidate<'a>> {
+    let is_folder = |link: &&RejectedBundle| {
+        link.reason == RefusalReason::LeavesRoot && !link.location.join(SKILL_FILE).exists()
+    };
+    let mut missed = Vec::new();
+    for link in catalog.refused.iter().filter(is_folder) {
+        let mut all = places.iter().enumerate();
+        let Some((which, place)) = all.find(|(_, place)| link.location.starts_with(&place.path)) else {
+            continue;
+        };
+        for found in place.files_behind(&link.location) {
+            if seen.contains_key(&found.real) {
+                continue;
+            }
+            let Some(reason) = place.reason_missed(&found.file, profile) else { continue };
+            let mut one = candidate(profile, which, place, found, known, files);
+            // A bundle of the catalog has its own reason.
+            if one.id.is_some() {
+                continue;
+            }
+            let (state, why, help) = missed_state(reason, place, profile, &config.dirs.home);
+            one.leave_out(state, why);
+            (one.help, one.missed) = (help, true);
+            missed.push(one);
+        }
+    }
+    missed
 }
 
 /// Returns the error of a file that the catalog does not contain, and whether a catalog would reject the file for it.
@@ -400,6 +443,7 @@ fn candidate<'a>(
         help: None,
         bundled: false,
         assumed: place.assumed.is_some(),
+        missed: false,
         setting: None,
         name_only: None,
     };
@@ -506,6 +550,7 @@ fn bundled<'a>(
         help: None,
         bundled: true,
         assumed: false,
+        missed: false,
         setting: None,
         name_only: None,
     };
@@ -823,41 +868,49 @@ fn undiscovered_bundle(
     profile: &Profile,
     home: &Path,
 ) -> ClientBundle {
-    let bundle = |state: ClientViewState, why: String, help: Option<String>, place: Option<&ClientFolder>| {
-        let assumed = place.is_some_and(|place| place.assumed.is_some());
+    let bundle = |state: ClientViewState, why: String, help: Option<String>, assumed: bool| {
         let entry = ClientViewEntry { skill_id: id.clone(), state, help, setting: None, assumed };
         ClientBundle { entry, why: Some(why) }
     };
     let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == location);
     let paths: Vec<&Path> =
         std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
-    let name = &profile.name;
     for place in places {
-        match paths.iter().find_map(|path| place.reason_missed(path, profile)) {
-            None => {}
-            Some(Missed::TooDeep) => {
-                let why = format!(
-                    "nested too deep: {name} loads only folders directly in {}",
-                    from_home(&place.path, home)
-                );
-                return bundle(ClientViewState::TooDeep(place.path.clone()), why, None, Some(place));
-            }
-            Some(Missed::Name(why)) => {
-                return bundle(ClientViewState::Dropped(why.clone()), why, None, Some(place));
-            }
-            Some(Missed::Because(why, help)) => {
-                return bundle(ClientViewState::NotRead(why.clone()), why, Some(help), Some(place));
-            }
-            Some(Missed::Unknown(what)) => {
-                return bundle(ClientViewState::Unknown(what.clone()), what, None, Some(place));
-            }
+        if let Some(missed) = paths.iter().find_map(|path| place.reason_missed(path, profile)) {
+            let (state, why, help) = missed_state(missed, place, profile, home);
+            return bundle(state, why, help, place.assumed.is_some());
         }
     }
     let is_here = |root: &&Root| location.starts_with(&root.path);
     let is_shipped = catalog.roots.iter().filter(is_here).any(|root| root.origin == RootOrigin::Shipped);
-    let out = bundle(ClientViewState::NotLooked, format!("not in a folder that {name} searches"), None, None);
+    let out = bundle(
+        ClientViewState::NotLooked,
+        format!("not in a folder that {} searches", profile.name),
+        None,
+        false,
+    );
     // The user did not put the skills of this program anywhere: no client is expected to list them.
     ClientBundle { why: out.why.filter(|_| !is_shipped), ..out }
+}
+
+/// Returns the state of a file that a client does not find below one of its folders, why as text that applies to every
+/// file of that kind, and what to do about it.
+fn missed_state(
+    missed: Missed,
+    place: &ClientFolder,
+    profile: &Profile,
+    home: &Path,
+) -> (ClientViewState, String, Option<String>) {
+    match missed {
+        Missed::TooDeep => {
+            let (name, folder) = (&profile.name, from_home(&place.path, home));
+            let why = format!("nested too deep: {name} loads only folders directly in {folder}");
+            (ClientViewState::TooDeep(place.path.clone()), why, None)
+        }
+        Missed::Name(why) => (ClientViewState::Dropped(why.clone()), why, None),
+        Missed::Because(why, help) => (ClientViewState::NotRead(why.clone()), why, Some(help)),
+        Missed::Unknown(what) => (ClientViewState::Unknown(what.clone()), what, None),
+    }
 }
 
 fn from_home(path: &Path, home: &Path) -> String {

@@ -103,8 +103,7 @@ pub struct DraftShown {
 
 impl DraftShown {
     /// Why nothing is known of any client.
-    pub const NONE: &str =
-        "no client searches its folder, or the file has no frontmatter to write the draft to";
+    pub const NONE: &str = "no client searches its folder, or the draft cannot be written to its file";
 
     /// Returns the client's name with the version that was measured, and whether its folder is assumed: `Codex 0.169.0`,
     /// `goose (assumed)`.

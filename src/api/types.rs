@@ -385,6 +385,9 @@ pub struct ForeignBundle {
     /// Whether it is in no folder of the client and is shown as if it were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
+    /// Whether the client does not find the file, or may not: it is behind a link to a folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missed: bool,
 }
 
 /// The catalog as a given client sees it.

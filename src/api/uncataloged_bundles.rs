@@ -8,16 +8,17 @@ use skills_registry::Catalog;
 use skills_session::{ListedEntry, Shown};
 use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
-/// Returns the bundles of these views that are not in the catalog, each file once, with ids of their own: the name, or
-/// the path if a name is taken.
+/// Returns the bundles of these views that are not in the catalog, each file once, as a client that finds it reads it,
+/// with ids of their own: the name, or the path if a name is taken.
 pub(super) fn uncataloged_bundles<'v>(
     views: impl IntoIterator<Item = &'v ClientView>,
     catalog: &Catalog,
 ) -> Vec<(SkillId, &'v ForeignBundle)> {
     let (mut files, mut names) = (HashSet::new(), HashSet::new());
     let refused: HashSet<&str> = catalog.refused.iter().map(|refusal| refusal.id.as_str()).collect();
-    let bundles = views.into_iter().flat_map(|view| &view.foreign);
-    let bundles = bundles.filter(|one| files.insert(one.location.as_path()));
+    let all = views.into_iter().flat_map(|view| &view.foreign);
+    let (missed, found): (Vec<_>, Vec<_>) = all.partition(|one| one.missed);
+    let bundles = found.into_iter().chain(missed).filter(|one| files.insert(one.location.as_path()));
     let with_id = |one: &'v ForeignBundle| {
         let name = one.name.as_str();
         let is_free = !name.is_empty()

@@ -1052,7 +1052,7 @@ fn client_checks(
     let name = &view.name;
     let is_listed = || view.listed(&subject.id, &subject.location).is_some();
     // What the catalog does not contain is known because a client found it.
-    let is_found = || view.foreign.iter().any(|one| one.location == subject.location);
+    let is_found = || view.foreign.iter().any(|one| one.location == subject.location && !one.missed);
     let entry = view.entry_of(&subject.id, &subject.location);
     let (state, setting, place_help) = match &entry {
         Some(entry) => (Some(&entry.state), entry.setting.as_deref(), entry.help.as_deref()),

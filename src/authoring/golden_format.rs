@@ -121,15 +121,20 @@ struct JsonLine {
 }
 
 impl JsonLine {
-    fn case(self) -> Result<Case, serde_json::Error> {
+    fn case(self, line: usize) -> Result<Case, GoldenError> {
         let ids = match self.relevant {
-            Some(Ids::One(id)) if id == "none" => Some(Vec::new()),
+            Some(Ids::One(id)) if id == "none" && self.not_skill.is_none() => Some(Vec::new()),
             Some(Ids::One(id)) => Some(vec![id]),
             Some(Ids::Several(ids)) => Some(ids),
             None => None,
         };
         let expect = match (ids, self.not_skill) {
-            (Some(ids), _) if !ids.is_empty() => Expect::AnyOf(ids.into_iter().map(SkillId::new).collect()),
+            (Some(ids), None) if !ids.is_empty() => {
+                Expect::AnyOf(ids.into_iter().map(SkillId::new).collect())
+            }
+            (Some(ids), Some(_)) if !ids.is_empty() => {
+                return Err(GoldenError::Both { line, query: self.query });
+            }
             (_, Some(id)) => Expect::Not(SkillId::new(id)),
             (Some(_), None) => Expect::Nothing,
             // A misspelled key must not turn a query into one that no skill fits.
@@ -137,7 +142,8 @@ impl JsonLine {
                 None => Expect::Nothing,
                 Some(key) => {
                     let message = format!("unknown key `{key}`, and neither `relevant` nor `not_skill`");
-                    return Err(serde_json::Error::custom(message));
+                    let error = serde_json::Error::custom(message);
+                    return Err(GoldenError::Line { line, what: "query", error });
                 }
             },
         };
@@ -146,9 +152,11 @@ impl JsonLine {
 }
 
 fn json_lines(text: &str) -> Result<Vec<Case>, FormatError> {
-    let case = |(at, line): (usize, &str)| {
-        let case = serde_json::from_str(line).and_then(JsonLine::case);
-        case.map_err(|error| GoldenError::Line { line: at + 1, what: "query", error }.into())
+    let case = |(at, text): (usize, &str)| -> Result<Case, FormatError> {
+        let line = at + 1;
+        let parsed: Result<JsonLine, _> = serde_json::from_str(text);
+        let parsed = parsed.map_err(|error| GoldenError::Line { line, what: "query", error })?;
+        Ok(parsed.case(line)?)
     };
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(case).collect()
 }
@@ -190,6 +198,10 @@ fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> 
             |column: Option<usize>| column.and_then(|at| row.get(at)).map(unquoted).unwrap_or_default();
         let ids: Vec<SkillId> =
             cell(expect).split([' ', ',', ';', '|']).filter(|id| !id.is_empty()).map(SkillId::new).collect();
+        if !cell(not).is_empty() && !ids.is_empty() {
+            let (line, query) = (line as usize, cell(Some(query)).to_owned());
+            return Err(GoldenError::Both { line, query }.into());
+        }
         let owner = ids.first().or(skill);
         let expect = match (cell(not), cell(triggers).to_ascii_lowercase().as_str()) {
             (id, _) if !id.is_empty() => Expect::Not(SkillId::new(id)),
@@ -334,6 +346,29 @@ mod tests {
         assert!(matches!(parse_golden(GoldenFormat::Csv, "a,b\n1,2\n", None), Err(FormatError::Columns)));
         let row = parse_golden(GoldenFormat::Csv, "query,expect\nq,a\nr,\n", None);
         assert!(matches!(row, Err(FormatError::Row(3))), "{row:?}");
+    }
+
+    #[test]
+    fn a_query_with_two_expectations_is_refused() {
+        for (format, text) in [
+            (GoldenFormat::Csv, "query,expect,not\nq,a,\nboth,fold,single\n"),
+            (GoldenFormat::Csv, "query,expect,not\nq,a,\nboth,none,single\n"),
+            (GoldenFormat::Jsonl, "{\"query\":\"q\"}\n{\"query\":\"both\",\"expect\":\"a\",\"not\":\"b\"}\n"),
+            (
+                GoldenFormat::Jsonl,
+                "{\"query\":\"q\"}\n{\"query\":\"both\",\"expect\":\"none\",\"not\":\"b\"}\n",
+            ),
+        ] {
+            let error = parse_golden(format, text, None).unwrap_err().to_string();
+            assert!(
+                error.contains(" `both` has an expected result and a skill that must not win"),
+                "{error}"
+            );
+            assert!(
+                error.starts_with(if format == GoldenFormat::Csv { "line 3:" } else { "line 2:" }),
+                "{error}"
+            );
+        }
     }
 
     #[test]

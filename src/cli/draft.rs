@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use super::Context;
@@ -18,6 +19,15 @@ use skills_skill::safe_text;
 const MAX_LISTED: usize = 20;
 /// Maximum number of characters of a client's name.
 const MAX_LABEL: usize = 40;
+
+/// The report with the proposal that was created.
+#[derive(Serialize)]
+struct DraftOutput {
+    #[serde(flatten)]
+    report: DraftReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposal_id: Option<String>,
+}
 
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
     let saves = args.write || args.propose;
@@ -49,7 +59,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
     };
     let report = core.draft(request).await?;
     if cx.out.json {
-        cx.out.value(&report)?;
+        // It is written at the end, with the id of the proposal.
     } else if args.prompt {
         let prompt = report.prompt.as_deref().ok_or_else(|| {
             Failure::usage("a prompt needs golden queries; add one with `skills golden add`")
@@ -59,6 +69,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
+    let mut proposal_id = None;
     if saves {
         let new = NewDescription {
             skill_id: args.skill.clone(),
@@ -85,8 +96,12 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Exit, Failure> {
                     cx.reporter().warn(&format!("not written: {}", safe_text::line(&obstacle)));
                 }
                 super::proposals::report_created(cx, &view);
+                proposal_id = Some(view.summary.proposal_id);
             }
         }
+    }
+    if cx.out.json {
+        cx.out.value(&DraftOutput { report, proposal_id })?;
     }
     Ok(Exit::Success)
 }

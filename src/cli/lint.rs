@@ -143,7 +143,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
             let text = if is_plain { rule_lines(&report.summary) } else { table(&report.summary, look) };
             cx.out.raw(text.as_bytes())?;
         }
-        cx.out.line(summary(report, args.fix))?;
+        cx.out.line(summary(report, args.fix, args.level))?;
     }
     Ok(())
 }
@@ -190,20 +190,17 @@ fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
 }
 
 /// Returns the last line: the number of checked skills and of findings.
-fn summary(report: &LintReport, fixing: bool) -> String {
+fn summary(report: &LintReport, fixing: bool, level: Option<Severity>) -> String {
     let skills = counted(report.skills, "skill");
-    let [errors, warnings, infos] =
-        [Severity::Error, Severity::Warning, Severity::Info].map(|severity| report.count(severity));
-    let mut out = if errors + warnings + infos == 0 {
+    let mut out = if report.findings.is_empty() {
         let new = if report.baseline.is_some() { "new " } else { "" };
         format!("{skills}: no {new}findings")
     } else {
-        format!(
-            "{skills}: {}, {}, {}",
-            counted(errors, "error"),
-            counted(warnings, "warning"),
-            counted(infos, "info")
-        )
+        // Those below the level were left out.
+        let severities = [Severity::Error, Severity::Warning, Severity::Info].into_iter();
+        let severities = severities.filter(|severity| level.is_none_or(|level| *severity >= level));
+        let counts = severities.map(|severity| counted(report.count(severity), &severity.to_string()));
+        format!("{skills}: {}", counts.collect::<Vec<_>>().join(", "))
     };
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();
     if fixable > 0 && !fixing {
@@ -261,6 +258,6 @@ mod tests {
     #[test]
     fn clean_result_is_stated() {
         let report = LintReport { skills: 16, ..LintReport::default() };
-        assert_eq!(summary(&report, false), "16 skills: no findings");
+        assert_eq!(summary(&report, false, None), "16 skills: no findings");
     }
 }

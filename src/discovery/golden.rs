@@ -1,7 +1,9 @@
 //! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON lines, and from the
 //! evaluation files of skills.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::document::Document;
 use skills_skill::{IndexText, SkillId, index_body, yaml_message};
@@ -41,7 +43,9 @@ pub enum GoldenError {
         error: serde_json::Error,
     },
     /// An invalid YAML golden set.
-    #[error("invalid golden set: {0}; each entry needs `query: …` with `expect: [id, …]` or `expect: none`")]
+    #[error(
+        "invalid golden set: {0}; each entry needs `query: …` with `expect: [id, …]`, `expect: none` or `not: id`"
+    )]
     Yaml(String),
     /// An invalid evaluation file.
     #[error(
@@ -53,6 +57,16 @@ pub enum GoldenError {
     #[error("`{query}` needs either `expect` or `not`")]
     Either {
         /// The request of the entry.
+        query: String,
+    },
+    /// A line or row names both an expected skill and one that must not win.
+    #[error(
+        "line {line}: `{query}` has an expected result and a skill that must not win; a query has only one of them"
+    )]
+    Both {
+        /// The line number, from 1.
+        line: usize,
+        /// The request of the line.
         query: String,
     },
     /// `expect` is a word other than `none`.
@@ -134,9 +148,14 @@ struct LineQuery {
     not_skill: Option<String>,
 }
 
-fn lines<T: serde::de::DeserializeOwned>(text: &str, what: &'static str) -> Result<Vec<T>, GoldenError> {
+/// Parses each line, with its number.
+fn lines<T: serde::de::DeserializeOwned>(
+    text: &str,
+    what: &'static str,
+) -> Result<Vec<(usize, T)>, GoldenError> {
     let of = |(at, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| GoldenError::Line { line: at + 1, what, error })
+        let parsed = serde_json::from_str(line).map(|parsed| (at + 1, parsed));
+        parsed.map_err(|error| GoldenError::Line { line: at + 1, what, error })
     };
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(of).collect()
 }
@@ -146,7 +165,7 @@ fn lines<T: serde::de::DeserializeOwned>(text: &str, what: &'static str) -> Resu
 /// # Errors
 /// Returns an error if a line does not have that format.
 pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
-    let documents = lines::<LineSkill>(text, "skill")?.into_iter().map(|line| {
+    let documents = lines::<LineSkill>(text, "skill")?.into_iter().map(|(_, line)| {
         let text = (line.headings.is_some() || line.body.is_some()).then(|| IndexText {
             headings: line.headings.unwrap_or_default(),
             body: line.body.map(|body| index_body(&body).to_owned()).unwrap_or_default(),
@@ -160,17 +179,18 @@ pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
 /// alone (no skill fits).
 ///
 /// # Errors
-/// Returns an error if a line does not have that format.
+/// Returns an error if a line does not have that format, or has both keys.
 pub fn queries_jsonl(text: &str) -> Result<Vec<Case>, GoldenError> {
-    let cases = lines::<LineQuery>(text, "query")?.into_iter().map(|line| {
+    let cases = lines::<LineQuery>(text, "query")?.into_iter().map(|(number, line)| {
         let expect = match (line.relevant.is_empty(), line.not_skill) {
-            (false, _) => Expect::AnyOf(line.relevant.into_iter().map(SkillId::new).collect()),
+            (false, None) => Expect::AnyOf(line.relevant.into_iter().map(SkillId::new).collect()),
+            (false, Some(_)) => return Err(GoldenError::Both { line: number, query: line.query }),
             (true, Some(id)) => Expect::Not(SkillId::new(id)),
             (true, None) => Expect::Nothing,
         };
-        Case { query: line.query, expect }
+        Ok(Case { query: line.query, expect })
     });
-    Ok(cases.collect())
+    cases.collect()
 }
 
 #[derive(Deserialize)]
@@ -185,13 +205,21 @@ fn triggers() -> bool {
     true
 }
 
-/// The two formats in use: a list of queries, or a list of tasks that compare results with and without the skill; the
-/// skill is expected for each task.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Evals {
-    List(Vec<Eval>),
-    Tasks { evals: Vec<Eval> },
+/// Parses the two formats in use: a list of queries, or a list of tasks that compare results with and without the skill,
+/// in `evals`; the skill is expected for each task.
+fn evals(json: &str) -> Result<Vec<Eval>, serde_json::Error> {
+    let list = match serde_json::from_str(json)? {
+        Value::Object(mut file) => file.remove("evals").unwrap_or_default(),
+        list => list,
+    };
+    let Value::Array(entries) = list else {
+        return Err(serde_json::Error::custom("neither a list, nor an object with a list `evals`"));
+    };
+    let eval = |(at, entry): (usize, Value)| {
+        let eval = serde_json::from_value(entry);
+        eval.map_err(|error| serde_json::Error::custom(format!("entry {}: {error}", at + 1)))
+    };
+    entries.into_iter().enumerate().map(eval).collect()
 }
 
 /// Parses the evaluation file of a skill: a JSON list of `query` and `should_trigger`, or `evals` with a `prompt`
@@ -200,10 +228,7 @@ enum Evals {
 /// # Errors
 /// Returns an error if the text does not have that format.
 pub fn skill_evals(skill: &SkillId, json: &str) -> Result<Vec<Case>, GoldenError> {
-    let evals = match serde_json::from_str(json).map_err(GoldenError::Evals)? {
-        Evals::List(evals) | Evals::Tasks { evals } => evals,
-    };
-    let cases = evals.into_iter().map(|eval| Case {
+    let cases = evals(json).map_err(GoldenError::Evals)?.into_iter().map(|eval| Case {
         query: eval.query,
         expect: if eval.should_trigger {
             Expect::AnyOf(vec![skill.clone()])
@@ -236,6 +261,7 @@ mod tests {
         assert_eq!(not[0].expect, Expect::Not(SkillId::new("a")));
         assert!(matches!(golden_yaml("- query: q\n"), Err(GoldenError::Either { .. })));
         assert!(message("- ask: q\n").starts_with("invalid golden set"));
+        assert!(message("- query: q\n  not: [a]\n").contains("`not: id`"));
     }
 
     #[test]
@@ -255,6 +281,9 @@ mod tests {
         assert_eq!(expects, [any("a"), Expect::Nothing, Expect::Not(SkillId::new("b"))]);
         let error = queries_jsonl("{\"query\":\"q\"}\nnonsense\n").unwrap_err().to_string();
         assert!(error.starts_with("line 2 is not a query"), "{error}");
+        let both = "{\"query\":\"q\"}\n{\"query\":\"fold\",\"relevant\":[\"a\"],\"not_skill\":\"b\"}\n";
+        let error = queries_jsonl(both).unwrap_err().to_string();
+        assert!(error.starts_with("line 2: `fold` has an expected result and"), "{error}");
     }
 
     #[test]
@@ -266,6 +295,10 @@ mod tests {
         let json = r#"{"skill_name": "a", "evals": [{"id": 1, "prompt": "q", "expected_output": "x", "files": []}]}"#;
         let cases = skill_evals(&SkillId::new("a"), json).unwrap();
         assert_eq!(cases, [Case { query: "q".into(), expect: any("a") }]);
-        assert!(skill_evals(&SkillId::new("a"), "{}").is_err());
+        let message = |json: &str| skill_evals(&SkillId::new("a"), json).unwrap_err().to_string();
+        assert!(message("{}").contains("neither a list, nor an object with a list `evals`"));
+        let error = message(r#"[{"query":"q"},{"query":"r","should_trigger":"yes"}]"#);
+        assert!(error.contains("entry 2: invalid type: string \"yes\""), "{error}");
+        assert!(message(r#"{"evals":[{"task":"q"}]}"#).contains("entry 1: missing field `query`"));
     }
 }

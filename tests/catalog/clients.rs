@@ -1138,6 +1138,35 @@ async fn skills_below_a_linked_folder_are_in_every_view_of_a_client_that_follows
 }
 
 #[tokio::test]
+async fn skills_below_a_linked_folder_have_one_reason_in_every_view_of_a_client_that_misses_them() {
+    let scene = Scene::new();
+    scene.skill("far/skills/alpha", "alpha", "Makes charts.");
+    fs::create_dir_all(scene.out.join("home/.claude/skills")).unwrap();
+    let folder = scene.out.join("home/.claude/skills");
+    std::os::unix::fs::symlink(scene.out.join("far/skills"), folder.join("team")).unwrap();
+    let core = scene.core("repo").await;
+    let (.., cell, report) = views_of(&core, "claude-code", "alpha").await;
+    let why_missed =
+        format!("nested too deep (Claude Code searches only direct subfolders of {})", folder.display());
+    assert_eq!((cell.state, cell.reason.as_deref()), (Visibility::NotSearched, Some(&*why_missed)));
+    let (result, evidence, _) = check(&report, CheckKind::Folder);
+    assert_eq!((result, evidence), (CheckResult::Fail, &*why_missed));
+    assert_eq!(report.answer(), "Claude Code does not offer the skill.");
+    let (.., cell, report) = views_of(&core, "cursor", "alpha").await;
+    assert_eq!(cell.state, Visibility::Unknown);
+    let (result, evidence, _) = check(&report, CheckKind::Folder);
+    assert_eq!(result, CheckResult::Unknown);
+    assert!(evidence.contains("whether Cursor follows it"), "{evidence}");
+    let request = WhyRequest { skill_id: "alpha".to_owned(), ..WhyRequest::default() };
+    let report = why(&core, &request).await.unwrap();
+    assert!(report.answer().starts_with("Claude Code does not offer the skill"), "{}", report.answer());
+    let claude = core.client_view("claude-code").await.unwrap();
+    let names: Vec<&str> =
+        claude.not_listed.iter().flat_map(|group| &group.names).map(|name| &**name).collect();
+    assert!(names.contains(&"alpha"), "{names:?}");
+}
+
+#[tokio::test]
 async fn folder_as_skill_file_is_reported() {
     let scene = Scene::new();
     scene.write("home/.claude/skills/dir/SKILL.md/notes.txt", "");

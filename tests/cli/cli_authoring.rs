@@ -301,6 +301,7 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     let view = home.json(&["draft", "billing", "--description", "Writes bills and invoices.", "--propose"]);
     assert_eq!(view["description"], "Writes bills and invoices.");
     assert_eq!(fs::read_to_string(&file).unwrap(), old, "a proposal writes nothing");
+    assert_eq!(view["proposal_id"], home.json(&["proposals", "list"])["proposals"][0]["proposal_id"]);
     let diff = home.json(&["proposals", "list"])["proposals"][0]["proposal_id"].as_str().unwrap().to_owned();
     let shown = home.json(&["proposals", "show", &diff]);
     fs::write(home.path().join("again.diff"), shown["diff"].as_str().unwrap()).unwrap();

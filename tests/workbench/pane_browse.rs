@@ -258,6 +258,7 @@ fn skill_found_only_by_the_client_shows_its_own_text() {
             error: None,
             rejected: false,
             assumed: false,
+            missed: false,
         }],
         list: Allowance::default(),
         not_listed: Vec::new(),

@@ -80,9 +80,9 @@ rules! {
         why "Clients skip such a folder without a message, so nothing shows why the skill is not offered."
         example "~/.claude/skills/pdf-tables/README.md without a SKILL.md next to it";
     /// The file's name differs from `SKILL.md` by case.
-    FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system \
-        most clients accept only that name."
-        why "Case-sensitive file systems have no other match, so most clients skip the folder."
+    FILE_NAME_CASE = "file-name-case" Error: "Rename it to SKILL.md: on a case-sensitive file system \
+        no known client accepts another name."
+        why "Case-sensitive file systems have no other match, so clients skip the folder."
         example "pdf-tables/Skill.md";
     /// A file that is ignored because another one has the same name except for case.
     FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a case-insensitive file system can hold \

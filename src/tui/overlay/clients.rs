@@ -32,6 +32,8 @@ const WORDS_WIDTH: u16 = 7;
 const LABEL_WIDTH: u16 = 10;
 /// Rows above the skills: names, versions, counts.
 const HEAD_ROWS: u16 = 3;
+/// Rows of skills that notes, legend and facts leave on a small screen.
+const MIN_ROWS: u16 = 3;
 
 /// A row of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +89,8 @@ impl Columns {
             if width > left && !out.is_empty() {
                 break;
             }
+            // On the narrowest screen the first one has less than its width.
+            let width = width.min(left.max(MIN_COLUMN_WIDTH));
             left = left.saturating_sub(width);
             out.push((at, width));
         }
@@ -595,16 +599,27 @@ impl Overlay for ClientsView {
             top = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
         }
         for note in report.notes() {
-            let lines =
-                wrap_to(&[Seg::new(shown(&note), Role::Warning)], top.width, 2, painter.glyphs.ellipsis);
+            let rows = usize::from(top.height.saturating_sub(HEAD_ROWS + MIN_ROWS).min(2));
+            if rows == 0 {
+                break;
+            }
+            let note = [Seg::new(shown(&note), Role::Warning)];
+            let lines = wrap_to(&note, top.width, rows, painter.glyphs.ellipsis);
             for line in &lines {
                 painter.line(top.x, top.y, line, top.width);
                 top = Rect { y: top.y + 1, height: top.height.saturating_sub(1), ..top };
             }
         }
-        let legend = legend(top.width, painter);
-        let facts = if area.height >= 30 { 7 } else { 4 };
-        let below = facts + legend.len() as u16 + 1;
+        // On a small screen the skills have precedence, then the facts.
+        let spare = top.height.saturating_sub(HEAD_ROWS + MIN_ROWS);
+        let facts = spare.min(if area.height >= 30 { 7 } else { 4 });
+        let mut legend = legend(top.width, painter);
+        // With a blank row below it.
+        legend.push(RichLine::default());
+        if legend.len() > usize::from(spare - facts) {
+            legend.clear();
+        }
+        let below = facts + legend.len() as u16;
         let list =
             Rect { y: top.y + HEAD_ROWS, height: top.height.saturating_sub(HEAD_ROWS + below).max(1), ..top };
         let name = (top.width / 4).clamp(20, 40);
@@ -619,8 +634,10 @@ impl Overlay for ClientsView {
             painter.line(top.x, y, line, top.width);
             y += 1;
         }
-        let rest = Rect { y: y + 1, height: inside.bottom().saturating_sub(y + 1), ..top };
-        self.draw_cell_facts(rest, painter);
+        let rest = Rect { y, height: inside.bottom().saturating_sub(y), ..top };
+        if rest.height > 0 {
+            self.draw_cell_facts(rest, painter);
+        }
         cursor
     }
 }
@@ -634,6 +651,7 @@ mod tests {
     use crate::glyphs::UNICODE;
     use crate::picture;
     use crate::theme::{Depth, Theme};
+    use skills_api::AssumedFolder;
 
     const CLIENTS: [&str; 8] =
         ["Claude Code", "Codex", "GitHub Copilot", "Cursor", "Gemini CLI", "goose", "OpenClaw", "OpenCode"];
@@ -703,6 +721,34 @@ mod tests {
         };
         view.draw(area, &mut painter, Instant::now());
         picture::text(&buf)
+    }
+
+    #[test]
+    fn a_small_screen_keeps_its_frame_and_the_skills() {
+        let (mut view, _) = ClientsView::open(PaneId::Browse);
+        let mut report = (*report()).clone();
+        let folder = AssumedFolder { path: "/home/k/some/folder/of/skills".into(), shipped: false };
+        report.clients.iter_mut().for_each(|client| client.assumed_folders = vec![folder.clone()]);
+        view.on_message(&Message::Visibility(None, Ok(Arc::new(report))));
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        for (width, height) in [(40, 9), (45, 11), (60, 12), (70, 16)] {
+            let mut buf = Buffer::empty(Rect::new(0, 0, width + 5, height + 4));
+            let mut painter = Painter {
+                buf: &mut buf,
+                theme: &theme,
+                glyphs: &UNICODE,
+                keymap: &crate::keymap::Keymap::shipped().unwrap(),
+            };
+            view.draw(Rect::new(0, 0, width, height), &mut painter, Instant::now());
+            let screen = picture::text(&buf);
+            let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+            let (inside, below) = lines.split_at(usize::from(height));
+            assert!(below.iter().all(|line| line.is_empty()), "{screen}");
+            assert!(inside.iter().all(|line| line.chars().count() == usize::from(width)), "{screen}");
+            let last = inside.last().unwrap();
+            assert!(last.starts_with('╰') && !last.contains(char::is_alphabetic), "{screen}");
+            assert!(screen.contains("billing") && screen.contains("invoices"), "{screen}");
+        }
     }
 
     #[test]

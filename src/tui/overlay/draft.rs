@@ -27,6 +27,8 @@ use skills_skill::{Digest, Skill, SkillId};
 
 /// Maximum number of rows of the text field.
 const MAX_FIELD_HEIGHT: u16 = 8;
+/// Rows next to a field: names, size, a gap, and two of the report.
+const OTHER_ROWS: u16 = 5;
 /// Minimum width for two columns.
 const TWO_COLUMNS: u16 = 100;
 
@@ -179,7 +181,7 @@ impl Fields {
         }
         let text = &mut self.texts[self.focus];
         let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
-        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(1));
+        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(OTHER_ROWS).max(2));
         self.area = Rect { y: area.y + 1, height, ..area };
         painter.band(self.area, Role::Field);
         let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
@@ -877,6 +879,25 @@ mod tests {
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
         assert!(matches!(effect, Effect::Draft { generation: 1, .. }));
         editor
+    }
+
+    #[test]
+    fn the_smallest_screen_keeps_its_frame() {
+        let (mut editor, theme) = (editor(), Theme::shipped("dark", Depth::True).unwrap());
+        editor.paste(&" Reads the statements of a bank.".repeat(20));
+        let mut buf = ratatui::buffer::Buffer::empty(Rect::new(0, 0, 40, 12));
+        let mut painter = Painter {
+            buf: &mut buf,
+            theme: &theme,
+            glyphs: &crate::glyphs::UNICODE,
+            keymap: &crate::keymap::Keymap::shipped().unwrap(),
+        };
+        editor.draw(Rect::new(0, 0, 40, 9), &mut painter, Instant::now());
+        let screen = crate::picture::text(&buf);
+        let lines: Vec<&str> = screen.lines().map(str::trim_end).collect();
+        assert!(lines[8].starts_with('╰') && !lines[8].contains(char::is_alphabetic), "{screen}");
+        assert!(lines[9..].iter().all(|line| line.is_empty()), "{screen}");
+        assert!(screen.contains(" words"), "{screen}");
     }
 
     fn texts(description: &str) -> StatedTexts {

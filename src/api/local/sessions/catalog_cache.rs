@@ -199,6 +199,7 @@ mod tests {
                 error: None,
                 rejected: false,
                 assumed: false,
+                missed: false,
             };
             for key in keys {
                 views.get(key.clone(), |key| {

@@ -28,6 +28,7 @@ pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
         let first = result.first.as_ref().map(ToString::to_string).unwrap_or_default();
         let text = format!("{} {} {first}", result.query.query, result.query.expectation()).to_lowercase();
         words.iter().all(|word| match word.strip_prefix(EXPECTS).filter(|id| !id.is_empty()) {
+            Some("none") if !is_id("none") => result.query.expect.is_empty() && result.query.not.is_none(),
             Some(id) if is_id(id) => expects(result, &|skill| skill == id),
             Some(part) => expects(result, &|skill| skill.contains(part)),
             None => text.contains(word),
@@ -92,10 +93,13 @@ mod tests {
         let mut not = result("a poem", GoldenState::Won);
         (other.query.not, not.query.expect) = (None, Vec::new());
         not.query.not = Some(SkillId::new("PDF"));
-        let results = [result("a table", GoldenState::Won), other, not];
+        let mut none = result("the weather", GoldenState::Won);
+        (none.query.not, none.query.expect) = (None, Vec::new());
+        let results = [result("a table", GoldenState::Won), other, not, none];
         let found = |filter: &str| rows(&results, filter);
         assert_eq!(found("expects:pdf"), [Row::Heading(GoldenState::Won), Row::Query(0), Row::Query(2)]);
         assert_eq!(found("expects:-forms"), [Row::Heading(GoldenState::Won), Row::Query(1)]);
+        assert_eq!(found("expects:none"), [Row::Heading(GoldenState::Won), Row::Query(3)]);
     }
 
     #[test]
