@@ -67,43 +67,54 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Returns the stems of the clause at a position, which postings count from 1.
-    pub fn clause(&self, place: u16) -> &[u32] {
-        let rest = self.clauses.get(usize::from(place) - 1..).unwrap_or_default();
-        rest.split(|stem| *stem == NO_STEM).next().unwrap_or_default()
+    /// Returns the clauses that start with a stem in the section of a posting.
+    pub fn clauses_at(&self, posting: ClausePosting, first: u32) -> impl Iterator<Item = &[u32]> {
+        let start = usize::from(posting.section) * ClausePosting::SECTION;
+        let end = self.clauses.len().min(start + ClausePosting::SECTION);
+        let starts_clause = move |at: usize| at == 0 || self.clauses[at - 1] == NO_STEM;
+        (start..end)
+            .filter(move |at| self.clauses[*at] == first && starts_clause(*at))
+            .filter_map(|at| self.clauses[at..].split(|stem| *stem == NO_STEM).next())
     }
 }
 
-/// The data of a clause's posting: enough to skip most of them without reading the document.
+/// The data of a clause's posting: enough to skip almost all others without reading the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClausePosting {
-    /// Position of the clause's first stem in its document, from 1.
-    pub place: u16,
+    /// Section of its document's stems in which the clause starts.
+    section: u16,
     /// Hash of the clause's second stem; 0 if it has only one stem.
-    second: u8,
+    second: u16,
 }
 
+/// Whether stems of a request have a hash, by hash.
+pub(crate) type StemMarks = [bool; 1 << ClausePosting::MARK_BITS];
+
 impl ClausePosting {
-    const MARK_BITS: u32 = 6;
+    const MARK_BITS: u32 = 10;
+
+    /// Number of stems in a section.
+    const SECTION: usize = 16;
 
     /// Creates the posting data of a clause; returns `None` if its position does not fit.
     fn new(place: usize, clause: &[u32]) -> Option<Self> {
-        let place = u16::try_from(place).ok().filter(|place| *place < 1 << (u16::BITS - Self::MARK_BITS))?;
-        Some(Self { place, second: clause.get(1).map_or(0, |stem| Self::mark(*stem)) })
+        let fits = |section: &u16| *section < 1 << (u16::BITS - Self::MARK_BITS);
+        let section = u16::try_from(place / Self::SECTION).ok().filter(fits)?;
+        Some(Self { section, second: clause.get(1).map_or(0, |stem| Self::mark(*stem)) })
     }
 
-    /// Hashes a stem to a number from 1 to 63.
-    fn mark(stem: u32) -> u8 {
-        (stem % ((1 << Self::MARK_BITS) - 1) + 1) as u8
+    /// Hashes a stem to a number from 1 to 1,023.
+    fn mark(stem: u32) -> u16 {
+        (stem % ((1 << Self::MARK_BITS) - 1) + 1) as u16
     }
 
     fn pack(self) -> Counts {
-        Counts((self.place << Self::MARK_BITS) | u16::from(self.second))
+        Counts((self.section << Self::MARK_BITS) | self.second)
     }
 
     /// Unpacks the data from the counts of a posting.
     pub fn unpack(counts: Counts) -> Self {
-        Self { place: counts.0 >> Self::MARK_BITS, second: (counts.0 & ((1 << Self::MARK_BITS) - 1)) as u8 }
+        Self { section: counts.0 >> Self::MARK_BITS, second: counts.0 & ((1 << Self::MARK_BITS) - 1) }
     }
 
     /// Returns whether the clause has only one stem.
@@ -111,14 +122,16 @@ impl ClausePosting {
         self.second == 0
     }
 
-    /// Returns the bit set of the hashes of stems, for [`Self::may_be_of`].
-    pub fn marks(stems: impl Iterator<Item = u32>) -> u64 {
-        stems.fold(1, |marks, stem| marks | 1 << Self::mark(stem))
+    /// Returns the set of the hashes of stems, for [`Self::may_be_of`].
+    pub fn marks(stems: impl Iterator<Item = u32>) -> StemMarks {
+        let mut marks = [false; 1 << Self::MARK_BITS];
+        stems.for_each(|stem| marks[usize::from(Self::mark(stem))] = true);
+        marks
     }
 
     /// Returns whether the second stem may be in the set.
-    pub fn may_be_of(self, marks: u64) -> bool {
-        marks >> self.second & 1 == 1
+    pub fn may_be_of(self, marks: &StemMarks) -> bool {
+        marks[usize::from(self.second)]
     }
 }
 
@@ -494,7 +507,7 @@ impl Index {
             let mut clauses: Vec<u32> = Vec::new();
             for clause in &analysis.clauses {
                 let stems: Vec<u32> = clause.iter().map(|stem| ids[*stem as usize]).collect();
-                let found = stems.first().zip(ClausePosting::new(clauses.len() + 1, &stems));
+                let found = stems.first().zip(ClausePosting::new(clauses.len(), &stems));
                 let Some((first, found)) = found else { continue };
                 entries.push((Key::clause(*first), posting(found.pack())));
                 clauses.extend(stems);

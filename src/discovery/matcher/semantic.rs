@@ -117,11 +117,10 @@ impl Scorer for SemanticScorer<'_> {
             }
             let slots = products.iter().zip(lengths).zip(values.iter_mut().zip(flags));
             for ((product, length), (value, flags)) in slots {
-                // Skills without a vector have the length 0.
-                let has_vector = *length > 0.0;
+                // Skills without a vector have the length 0, and so the value 0.
                 let cosine = (*product as f32 / unit - shift) * length;
-                *value = if has_vector { weight * cosine } else { 0.0 };
-                *flags = if has_vector && cosine >= floor { matched::MEANING } else { 0 };
+                *value = weight * cosine;
+                *flags = u8::from((*length > 0.0) & (cosine >= floor)) * matched::MEANING;
             }
         }
         Ok(())

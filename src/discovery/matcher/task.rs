@@ -84,12 +84,15 @@ impl TaskScorer<'_> {
                 if posting.is_single() {
                     found.push((slot as u32, at));
                 }
-                if posting.is_single() || !posting.may_be_of(marks) {
+                if posting.is_single() || !posting.may_be_of(&marks) {
                     return;
                 }
-                let clause = index.entry(slot).map_or(&[][..], |entry| entry.clause(posting.place));
-                if clause.iter().all(|stem| places.contains_key(stem)) {
-                    found.extend(clause.iter().filter_map(|stem| Some((slot as u32, *places.get(stem)?))));
+                let entry = index.entry(slot).into_iter();
+                for clause in entry.flat_map(|entry| entry.clauses_at(posting, request_stem.stem)) {
+                    if clause.iter().all(|stem| places.contains_key(stem)) {
+                        found
+                            .extend(clause.iter().filter_map(|stem| Some((slot as u32, *places.get(stem)?))));
+                    }
                 }
             });
         }
