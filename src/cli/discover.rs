@@ -17,6 +17,8 @@ pub const RANKING_DISCLAIMER: &str = "Ranked by Skill Workbench; a client's mode
 
 /// Maximum number of omitted results named.
 const LEFT_OUT: usize = 5;
+/// Maximum number of excluded skills in an answer with the shipped weights.
+const MAX_EXCLUDED: usize = 20;
 
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure> {
     let intent = intent(&args.intent)?;
@@ -229,7 +231,13 @@ fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: Te
         let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.color));
     }
     if answer.excluded.len() > LEFT_OUT {
-        let more = format!("and {} more (--json lists all)", answer.excluded.len() - LEFT_OUT);
+        let more = answer.excluded.len() - LEFT_OUT;
+        // An answer contains the first of them only.
+        let more = if answer.excluded.len() < MAX_EXCLUDED {
+            format!("and {more} more (--json lists all)")
+        } else {
+            format!("and at least {more} more (--json lists the first {})", answer.excluded.len())
+        };
         let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.color));
     }
     if answer.below_limit > 0 {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::eval::why_rejected;
 use super::output::counted;
 use skills_api::Evaluation;
-use skills_discovery::{ComparedQueries, Regression};
+use skills_discovery::{ComparedQueries, EvalReport, NearMisses, Regression};
 use skills_skill::{SkillId, safe_text};
 
 /// Maximum number of rows of a Markdown table.
@@ -85,6 +85,13 @@ pub fn markdown(evaluation: &Evaluation) -> String {
         let was = before.and_then(|before| before.out_of_scope_rejected);
         row(&figure, was, format!("{rejected:.3}"));
     }
+    if let Some(near) = report.near_misses {
+        let figure = format!("routed to the forbidden skill, of {} near misses", near.queries);
+        let share = |near: NearMisses| near.routed as f64 / near.queries as f64;
+        let was = before.and_then(|before| before.near_misses).map(share);
+        row(&figure, was, format!("{:.3}", share(near)));
+    }
+    out += &operating_points(report);
     if let Some(changed) = &evaluation.changed {
         let _ = writeln!(out, "\n**Queries with another winner: {}**\n", changed.len());
         if !changed.is_empty() {
@@ -126,6 +133,20 @@ pub fn markdown(evaluation: &Evaluation) -> String {
             let _ = writeln!(out, "\nand {} more (--json lists all)", queries.len() - MAX_ROWS);
         }
         out.push_str("\n</details>\n");
+    }
+    out
+}
+
+/// Renders the table of what the current threshold accepts and rejects, and what others would.
+fn operating_points(report: &EvalReport) -> String {
+    let Some(rejected) = report.present.rejected else { return String::new() };
+    let mut out = String::from("\n| threshold | accepted | rejected |\n|---|---|---|\n");
+    let present = report.present.threshold.map(|from| format!("{from:.2}, ")).unwrap_or_default();
+    let _ = writeln!(out, "| {present}current | {:.3} | {rejected:.3} |", report.present.accepted);
+    for point in &report.thresholds {
+        if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
+            let _ = writeln!(out, "| {threshold:.2} | {:.3} | {rejected:.3} |", point.accepted);
+        }
     }
     out
 }

@@ -67,6 +67,12 @@ pub struct ExclusionPhrases {
     /// Longer phrases that begin like one of `redirects` and state what the skill is for.
     #[serde(default)]
     pub purposes: Vec<String>,
+    /// Phrases of scripts without spaces at the start of a part of a sentence: what follows is excluded.
+    #[serde(default, deserialize_with = "word_list")]
+    pub unspaced_openings: Vec<String>,
+    /// The same at its end: what precedes is excluded.
+    #[serde(default, deserialize_with = "word_list")]
+    pub unspaced_endings: Vec<String>,
     /// Words before a phrase inside a segment that turn it into a condition.
     #[serde(deserialize_with = "word_list")]
     pub conditions: Vec<String>,
@@ -193,6 +199,8 @@ pub(crate) struct Lexicon {
     pub exclusion_redirects: Vec<Pattern>,
     pub exclusion_purposes: Vec<Pattern>,
     pub exclusion_conditions: FastSet<String>,
+    pub unspaced_exclusion_openings: Vec<String>,
+    pub unspaced_exclusion_endings: Vec<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
     /// Distinguishing letters of each language, in the order of `languages`.
@@ -237,6 +245,8 @@ impl Lexicon {
             exclusion_redirects: patterns(&phrases.exclusions.redirects),
             exclusion_purposes: patterns(&phrases.exclusions.purposes),
             exclusion_conditions: set(&phrases.exclusions.conditions),
+            unspaced_exclusion_openings: phrases.exclusions.unspaced_openings.clone(),
+            unspaced_exclusion_endings: phrases.exclusions.unspaced_endings.clone(),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
             english_words: set(&phrases.english_words),
             letters: phrases.languages.iter().map(|l| l.letters.clone()).collect(),

@@ -145,6 +145,7 @@ fn ranking<T>(
     let mut reports: Vec<MatcherReport> =
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
+    reading.join_parts(&router.words, |text, stem| cx.knows(text, stem) || cx.excludes(stem));
     let unknown = unknown_words(&reading, &cx, &router.lexicon);
     let is_known_word = |word: &str| cx.knows(word, &router.words.stem(word));
     reading.language =
@@ -152,6 +153,7 @@ fn ranking<T>(
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
     }
+    reading.drop_stop_parts(&router.words);
     if reading.language.is_none() && is_unreadable(&reading, &cx) {
         reading.language = Some(Language::Undetermined);
     }
@@ -373,7 +375,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usiz
 fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
     let (mut unaccented, mut unaccented_unread, mut accented_unread, mut accented_lower) = (0, 0, 0, 0);
     for (at, read) in reading.words.iter().enumerate() {
-        if read.word.stop {
+        if read.word.stop && !read.is_doubtful {
             return false;
         }
         let is_accented = fold_accents(&read.word.text) != read.word.text;
@@ -403,7 +405,10 @@ fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
 /// Returns whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
-    !read.completions.is_empty() || cx.knows(&read.word.text, &read.word.stem) || cx.excludes(&read.word.stem)
+    !read.is_doubtful
+        && (!read.completions.is_empty()
+            || cx.knows(&read.word.text, &read.word.stem)
+            || cx.excludes(&read.word.stem))
 }
 
 /// Returns whether the request uses the strict policy.

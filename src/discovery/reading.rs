@@ -10,9 +10,12 @@ use super::embedding::Embedding;
 use super::language::Language;
 use super::phrases::Lexicon;
 use super::task::Task;
-use super::tokenize::{NEGATION, Word, Words, american_spelling, fold_accents};
+use super::tokenize::{JOINED_LETTERS, NEGATION, Word, Words, american_spelling, fold_accents};
 use super::vocabulary::StemId;
 use skills_skill::slice;
+
+/// Fewest letters of a part of a camelCase word that means something by itself.
+const MIN_PART_LETTERS: usize = 3;
 
 /// A word piece of a request and the word it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +36,33 @@ pub(crate) struct ReadWord {
     pub completions: Vec<StemId>,
     /// Whether it is a proper name that no skill contains.
     pub name: bool,
+    /// Whether it is a part of a camelCase word, other parts of which are stop words and left out: `desk` of `AnyDesk`.
+    pub is_remainder: bool,
+    /// Whether it is an unknown short word that was read as a stop word, which it may not be: `wht`, `nike`.
+    pub is_doubtful: bool,
 }
 
 impl ReadWord {
     /// Creates a word without corrections.
     pub fn new(word: Word) -> Self {
-        Self { word, correction: None, completions: Vec::new(), name: false }
+        Self {
+            word,
+            correction: None,
+            completions: Vec::new(),
+            name: false,
+            is_remainder: false,
+            is_doubtful: false,
+        }
+    }
+
+    /// Creates a word from the parts of a camelCase word. It is read like its lower-case form, also by the embedding.
+    fn joined(parts: &[Self], words: &Words) -> Self {
+        let text: String = parts.iter().map(|part| part.word.text.as_str()).collect();
+        let start = parts.first().map_or(0, |part| part.word.start);
+        let end = parts.last().map_or(start, |part| part.word.end);
+        let word =
+            Word { start, end, stop: words.is_stop(&text), stem: words.stem(&text), text: text.clone() };
+        Self { correction: Some(Correction::Typo(text)), ..Self::new(word) }
     }
 }
 
@@ -96,6 +120,90 @@ impl Reading {
     pub fn word_mut(&mut self, word: usize) -> &mut ReadWord {
         self.stems.take();
         &mut self.words[word]
+    }
+
+    /// Reads the parts of a camelCase word as the one word that its lower-case form is, if `is_word` returns true for
+    /// that form and a part means nothing by itself: a stop word (`YouTube`) or one of two letters (`LaTeX`). The parts
+    /// of others (`GitHub`) remain separate words.
+    pub fn join_parts(&mut self, words: &Words, is_word: impl Fn(&str, &str) -> bool) {
+        self.replace_camel_case(|parts| {
+            let is_odd = |part: &ReadWord| part.word.stop || part.word.text.len() < MIN_PART_LETTERS;
+            let letters: usize = parts.iter().map(|part| part.word.text.len()).sum();
+            if !JOINED_LETTERS.contains(&letters) || !parts.iter().any(is_odd) {
+                return None;
+            }
+            let joined = ReadWord::joined(parts, words);
+            is_word(&joined.word.text, &joined.word.stem).then(|| vec![joined])
+        });
+    }
+
+    /// Leaves out the parts of camelCase words that are stop words, which say nothing about the request (`You` of
+    /// `YouTube`). A word without other parts is read as one word.
+    pub fn drop_stop_parts(&mut self, words: &Words) {
+        self.replace_camel_case(|parts| {
+            let others: Vec<ReadWord> = parts
+                .iter()
+                .filter(|part| !part.word.stop)
+                .map(|part| ReadWord { is_remainder: true, ..part.clone() })
+                .collect();
+            match others.len() {
+                0 => Some(vec![ReadWord::joined(parts, words)]),
+                count => (count < parts.len()).then_some(others),
+            }
+        });
+    }
+
+    /// Replaces the parts of each camelCase word by the words that `replace` returns, if any.
+    fn replace_camel_case(&mut self, replace: impl Fn(&[ReadWord]) -> Option<Vec<ReadWord>>) {
+        if !(1..self.words.len()).any(|at| self.continues_camel_case(at)) {
+            return;
+        }
+        let mut out = Vec::with_capacity(self.words.len());
+        let mut at = 0;
+        while at < self.words.len() {
+            let parts = self.camel_case(at);
+            at = parts.end;
+            let parts = &self.words[parts];
+            match (parts.len() > 1).then(|| replace(parts)).flatten() {
+                Some(words) => out.extend(words),
+                None => out.extend_from_slice(parts),
+            }
+        }
+        let _ = self.replace_words(0..self.words.len(), out);
+    }
+
+    /// Returns the range of the words that are parts of the same camelCase word, from the first of them on.
+    fn camel_case(&self, first: usize) -> Range<usize> {
+        let mut end = first + 1;
+        while end < self.words.len() && self.continues_camel_case(end) {
+            end += 1;
+        }
+        first..end
+    }
+
+    /// Returns whether a word and the one before it are parts of the same camelCase word.
+    fn continues_camel_case(&self, word: usize) -> bool {
+        // Skills have the joined forms of words of letters only.
+        let is_letter = |c: char| c.is_ascii_alphabetic() || matches!(c, '\'' | '’');
+        let is_part = |at: usize| self.as_typed(at).chars().all(is_letter);
+        word.checked_sub(1).is_some_and(|before| {
+            self.words[before].word.end == self.words[word].word.start
+                && is_part(before)
+                && is_part(word)
+                && self.as_typed(word).starts_with(|c: char| c.is_ascii_uppercase())
+        })
+    }
+
+    /// Returns whether a word is a part of a camelCase word, not all parts of which are among the words of a skill that
+    /// `has` contains.
+    pub fn is_lone_part(&self, word: usize, has: impl Fn(usize) -> bool) -> bool {
+        // A longer run is not a name.
+        let nearest = *JOINED_LETTERS.end();
+        let before =
+            (word.saturating_sub(nearest)..=word).rev().take_while(|at| self.continues_camel_case(*at));
+        let after =
+            (word + 1..self.words.len()).take(nearest).take_while(|at| self.continues_camel_case(*at));
+        self.words[word].is_remainder || before.map(|at| at - 1).chain(after).any(|at| !has(self.row(at)))
     }
 
     /// Splits the words into word pieces. A corrected word yields the pieces of its correction, an unfinished one
@@ -230,15 +338,19 @@ impl Reading {
 
     /// Returns the text that a word was read as: as written, or its correction.
     pub fn read_as(&self, word: usize) -> &str {
-        match &self.words[word].correction {
-            Some(Correction::Typo(other)) => other,
+        let read = &self.words[word];
+        match &read.correction {
+            Some(Correction::Typo(other)) if !read.is_doubtful => other,
             _ => self.as_typed(word),
         }
     }
 
     /// Returns whether a word was read as another one; different capitalization and spelling variants do not count.
     pub fn is_corrected(&self, word: usize) -> bool {
-        let Some(Correction::Typo(other)) = &self.words[word].correction else { return false };
+        let read = &self.words[word];
+        let Some(Correction::Typo(other)) = read.correction.as_ref().filter(|_| !read.is_doubtful) else {
+            return false;
+        };
         let written = self.as_typed(word).to_lowercase();
         *other != written && american_spelling(&written).as_ref() != Some(other)
     }
@@ -266,11 +378,11 @@ impl Reading {
                 QueryWord {
                 start: w.word.start,
                 end: w.word.end,
-                stop: w.word.stop,
+                stop: w.word.stop && !w.is_doubtful,
                 known: known(i),
                 // The same letters without their capitals are not a correction.
                 correction: w.correction.clone().filter(|correction| {
-                    !matches!(correction, Correction::Typo(other) if *other == self.as_typed(i).to_lowercase())
+                    !w.is_doubtful && !matches!(correction, Correction::Typo(other) if *other == self.as_typed(i).to_lowercase())
                 }),
             }
             })

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::phrases::{Lexicon, Pattern, Token, longest, tokens};
 use super::reading::ReadWord;
-use super::tokenize::Words;
+use super::tokenize::{Words, is_unspaced};
 use skills_skill::slice;
 
 /// Minimum number of words in a head before a cue may end it.
@@ -316,6 +316,11 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
             out.push(ExclusionClause { clause: sentence.clone(), subject: sentence });
             continue;
         }
+        let unspaced = unspaced_exclusions(description, &sentence, lexicon);
+        if !unspaced.is_empty() {
+            out.extend(unspaced);
+            continue;
+        }
         if let Some(subject) = refers_elsewhere(description, &sentence) {
             out.push(ExclusionClause { clause: sentence, subject });
             continue;
@@ -350,6 +355,60 @@ pub(crate) fn exclusion_clauses(description: &str, lexicon: &Lexicon) -> Vec<Exc
         }
     }
     out
+}
+
+/// Returns the clauses of a sentence in a script without spaces that state what the skill is not for: those that start
+/// or end with a phrase of the table (`不适用于劳动合同`, `契約書には使用しない`).
+fn unspaced_exclusions(text: &str, sentence: &Range<usize>, lexicon: &Lexicon) -> Vec<ExclusionClause> {
+    let stated = slice(text, sentence.clone());
+    if !stated.contains(is_unspaced) {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    let mut start = sentence.start;
+    let is_end =
+        |c: char| matches!(c, '，' | ',' | '；' | ';' | '：' | '（' | '）' | '(' | ')' | '「' | '」');
+    for part in stated.split_inclusive(is_end) {
+        let clause = start..start + part.len();
+        start = clause.end;
+        let is_mark = |c: char| !c.is_alphanumeric();
+        let stated = part.trim_matches(is_mark);
+        let from = clause.start + (part.len() - part.trim_start_matches(is_mark).len());
+        let to = from + stated.len();
+        let opening = lexicon.unspaced_exclusion_openings.iter().filter(|cue| stated.starts_with(*cue));
+        let ending = lexicon.unspaced_exclusion_endings.iter().filter(|cue| stated.ends_with(*cue));
+        let found = if let Some(cue) = opening.max_by_key(|cue| cue.len()) {
+            Some((clause, from + cue.len()..to))
+        } else {
+            ending.max_by_key(|cue| cue.len()).map(|cue| {
+                let first = listed_from(slice(text, from..to - cue.len()));
+                (from + first..clause.end, from + first..to - cue.len())
+            })
+        };
+        if let Some((clause, subject)) = found.filter(|(_, subject)| !subject.is_empty()) {
+            // Closing brackets and quotes are not part of it.
+            let end =
+                clause.start + slice(text, clause.clone()).trim_end_matches(['（', '(', '「', '」']).len();
+            if !is_quoted(slice(text, sentence.start..clause.start)) {
+                out.push(ExclusionClause { clause: clause.start..end, subject });
+            }
+        }
+    }
+    out
+}
+
+/// Returns where the list starts with which a Japanese text ends: `契約書、請求書`, but not what precedes a clause that
+/// ends with a verb (`作成し、`).
+fn listed_from(text: &str) -> usize {
+    let ends_verb = |item: &str| item.ends_with(|c: char| matches!(c, '\u{3040}'..='\u{309F}'));
+    let mut from = text.len();
+    for item in text.rsplit('、') {
+        if from < text.len() && ends_verb(item) {
+            break;
+        }
+        from -= item.len() + if from < text.len() { '、'.len_utf8() } else { 0 };
+    }
+    from
 }
 
 /// Splits a description into sentences; a line that ends with a comma, "or", "and" or before a small letter continues
@@ -1059,6 +1118,74 @@ mod tests {
         let text = "Do not use for Xamarin apps, crashes unrelated to the setup, or store publishing.";
         let left = without(text, &exclusion_ranges(text, &lexicon));
         assert_eq!(left.trim(), "unrelated to the setup");
+    }
+
+    #[test]
+    fn limits_in_other_languages_leave_the_index() {
+        let (_, lexicon) = tools();
+        for (text, expected, subject) in [
+            (
+                "Liest CSV. Nicht für Excel-Dateien verwenden.",
+                "Nicht für Excel-Dateien verwenden.",
+                "Excel-Dateien verwenden.",
+            ),
+            ("Prüft Texte. Nicht geeignet für Verträge.", "Nicht geeignet für Verträge.", "für Verträge."),
+            ("Prüft Texte. Nicht zum Übersetzen.", "Nicht zum Übersetzen.", "Übersetzen."),
+            ("Prüft Texte. Ungeeignet für Verträge.", "Ungeeignet für Verträge.", "Verträge."),
+            ("Prüft Texte. Keine Unterstützung für Word.", "Keine Unterstützung für Word.", "Word."),
+            ("Prüft Texte, nicht für Verträge.", "nicht für Verträge.", "Verträge."),
+            (
+                "Lit des PDF. Ne pas utiliser pour les images.",
+                "Ne pas utiliser pour les images.",
+                "les images.",
+            ),
+            (
+                "Lit des PDF. N'utilisez pas avec des images.",
+                "N'utilisez pas avec des images.",
+                "avec des images.",
+            ),
+            ("Lit des PDF. Ne convient pas aux images.", "Ne convient pas aux images.", "images."),
+            ("Lit des PDF. Non destiné aux images.", "Non destiné aux images.", "images."),
+            (
+                "Lit des PDF. N’est pas conçu pour les images.",
+                "N’est pas conçu pour les images.",
+                "les images.",
+            ),
+            ("Lit des PDF, pas pour les images.", "pas pour les images.", "les images."),
+            ("Lee PDF. No usar para imágenes.", "No usar para imágenes.", "imágenes."),
+            ("Lee PDF. No es adecuado para imágenes.", "No es adecuado para imágenes.", "imágenes."),
+            ("Lee PDF. No apto para imágenes.", "No apto para imágenes.", "imágenes."),
+            ("Lee PDF. No sirve para imágenes.", "No sirve para imágenes.", "imágenes."),
+            ("Lee PDF, no para imágenes.", "no para imágenes.", "imágenes."),
+            ("审查合同条款。不适用于劳动合同。", "不适用于劳动合同。", "劳动合同"),
+            ("审查合同条款，但不适用于劳动合同。", "但不适用于劳动合同。", "劳动合同"),
+            ("审查合同（不支持劳动合同），快。", "不支持劳动合同）", "劳动合同"),
+            ("审查合同。请勿用于劳动合同、租约。", "请勿用于劳动合同、租约。", "劳动合同、租约"),
+            ("議事録を作成する。契約書には使用しない。", "契約書には使用しない。", "契約書"),
+            (
+                "議事録を作成し、契約書、請求書は対象外です。",
+                "契約書、請求書は対象外です。",
+                "契約書、請求書",
+            ),
+            ("議事録を作成する。動画には対応していません。", "動画には対応していません。", "動画"),
+        ] {
+            let clauses = exclusion_clauses(text, &lexicon).into_iter();
+            let found: Vec<(&str, &str)> =
+                clauses.map(|one| (text[one.clause].trim(), text[one.subject].trim())).collect();
+            assert_eq!(found, [(expected, subject)], "{text}");
+        }
+        for text in [
+            "Findet heraus, warum Tests nicht laufen.",
+            "Explique pourquoi un test ne passe pas.",
+            "Explica por qué no hay pruebas.",
+            "检查浏览器不支持的功能。",
+            "当构建不支持缓存时使用。",
+            "回答“不适用于合同”的提问。",
+            "対応していない文書を変換する。",
+            "使用しない変数を見つける。",
+        ] {
+            assert_eq!(exclusion_clauses(text, &lexicon), [], "{text}");
+        }
     }
 
     #[test]

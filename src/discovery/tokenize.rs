@@ -15,7 +15,7 @@ use skills_skill::slice;
 const STEM_CACHE_SIZE: usize = 20_000;
 
 /// Number of letters of a word that is read in addition to its camelCase parts.
-const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 3..=24;
+pub(crate) const JOINED_LETTERS: std::ops::RangeInclusive<usize> = 3..=24;
 
 /// Ending of contractions with `not`.
 pub(crate) const NEGATION: &str = "n't";

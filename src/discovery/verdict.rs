@@ -43,6 +43,16 @@ fn is_weak(reading: &Reading, at: usize) -> bool {
         || text.strip_prefix('v').is_some_and(is_number)
 }
 
+/// Returns whether a word is a stop word, and not one that may have been meant.
+fn is_stop_word(reading: &Reading, at: usize) -> bool {
+    reading.words[at].word.stop && !reading.words[at].is_doubtful
+}
+
+/// Returns whether a word is the first with its stem about the subject of the request, or one that may be.
+fn is_content(reading: &Reading, at: usize) -> bool {
+    reading.words[at].is_doubtful || (reading.row(at) == at && reading.is_evidence(at))
+}
+
 /// Content words of a request, as words; a character of a script without spaces counts as half a word.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
@@ -75,7 +85,7 @@ impl Extent {
 struct Evidence {
     /// Sum without rules, stop words and general wording.
     content: f64,
-    /// Sum of the terms of words that were read as others.
+    /// Sum of the terms of words that were read as others, and of parts of names that the skill does not contain.
     corrected: f64,
     /// Sum of the preferences of the policy.
     preferred: f64,
@@ -108,11 +118,6 @@ impl Evidence {
             Row::Pair(..) | Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
-        let corrected = |a: &&ScoreTerm| match a.row {
-            Row::Word(at) => reading.is_corrected(at),
-            Row::Pair(a, b) => reading.is_corrected(a) || reading.is_corrected(b),
-            _ => false,
-        };
         let matched_word = |a: &ScoreTerm| match a.row {
             Row::Word(at) if a.kind == TermKind::Term && reading.is_evidence(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
@@ -130,7 +135,15 @@ impl Evidence {
         };
         let found: BTreeSet<usize> = terms.iter().filter_map(anywhere).collect();
         let is_label = |a: &ScoreTerm| matches!(a.field, Some("name" | "tags")) && anywhere(a).is_some();
-        let found_corrected = found.iter().filter(|at| reading.is_corrected(**at)).count();
+        // A part of a name that the skill does not contain (`desk` of `AnyDesk`) is an interpretation like a correction.
+        let is_interpreted =
+            |at: usize| reading.is_corrected(at) || reading.is_lone_part(at, |part| found.contains(&part));
+        let corrected = |a: &&ScoreTerm| match a.row {
+            Row::Word(at) => is_interpreted(at),
+            Row::Pair(a, b) => is_interpreted(a) || is_interpreted(b),
+            _ => false,
+        };
+        let found_corrected = found.iter().filter(|at| is_interpreted(**at)).count();
         let index = query.cx.index;
         let is_rare = |at: usize| {
             let documents = query.stems[at].iter().map(|stem| index.frequency(Key::stem(*stem), View::Short));
@@ -185,8 +198,7 @@ pub(crate) fn verdict(
     known: impl Fn(usize) -> bool,
 ) -> (Verdict, Option<Confidence>) {
     let reading = query.reading;
-    let content: Vec<usize> =
-        (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_evidence(*at)).collect();
+    let content: Vec<usize> = (0..reading.words.len()).filter(|at| is_content(reading, *at)).collect();
     // A request in the language of most skills is not in a foreign language.
     let own = query.cx.index.language();
     let language = reading.language.filter(|language| match own {
@@ -219,7 +231,7 @@ pub(crate) fn verdict(
         language.is_some_and(|language| language.has_function_word(&text, &query.router.lexicon))
     };
     let is_english_stop_word =
-        |at: usize| reading.words[at].word.stop && !reading.words[at].word.text.starts_with(is_unspaced);
+        |at: usize| is_stop_word(reading, at) && !reading.words[at].word.text.starts_with(is_unspaced);
     let is_mixed = (0..reading.words.len()).any(|at| is_english_stop_word(at) && !is_function_word(at));
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
@@ -248,7 +260,20 @@ pub(crate) fn verdict(
             query.stems[*at].iter().any(|stem| exclusion.stems.contains(stem))
         };
         let mut clauses = entry.exclusions.iter();
-        !content.is_empty() && clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))
+        // The rarest word, which states most about the request, is only in such a clause.
+        let documents = |at: &usize| {
+            let stems = query.stems[*at].iter();
+            stems.map(|stem| query.cx.index.frequency(Key::stem(*stem), View::Short)).sum::<usize>()
+        };
+        let rarest = evidence.matched.iter().map(documents).min();
+        let is_decisive = |at: &usize| {
+            !evidence.matched.contains(at)
+                && rarest.is_some_and(|rarest| documents(at) <= rarest)
+                && entry.exclusions.iter().any(|clause| excludes(clause, at))
+        };
+        !content.is_empty()
+            && (clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))
+                || content.iter().any(is_decisive))
     });
     // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
     // characters of a script without spaces is not one word of several.
@@ -339,7 +364,7 @@ pub(crate) fn verdict(
 fn is_english(query: &QueryContext<'_>, content: &[usize]) -> bool {
     let reading = query.reading;
     let is_latin = |at: usize| reading.as_typed(at).is_ascii();
-    let has_stop_word = (0..reading.words.len()).any(|at| reading.words[at].word.stop && is_latin(at));
+    let has_stop_word = (0..reading.words.len()).any(|at| is_stop_word(reading, at) && is_latin(at));
     let is_english_word = |at: &usize| is_latin(*at) && query.cx.in_embedding(&reading.words[*at].word.text);
     !content.is_empty() && (has_stop_word || content.iter().all(is_english_word))
 }
@@ -374,7 +399,7 @@ fn may_be_foreign(
             && lexicon.function_words.contains_key(text)
             && !lexicon.english_words.contains(text)
     };
-    !reading.words.iter().any(|read| read.word.stop)
+    !(0..reading.words.len()).any(|at| is_stop_word(reading, at))
         && content.iter().any(|at| is_foreign(*at) || is_function_word(*at))
 }
 
@@ -403,7 +428,7 @@ fn with_sentence(
         "the first result is"
     };
     let mut words = 0..query.reading.words.len();
-    let has_content = words.any(|at| query.reading.is_evidence(at));
+    let has_content = words.any(|at| is_content(query.reading, at));
     let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut sentence = match (fit, reason) {
         (Fit::High, _) => format!("{id} fits, confidence high"),
@@ -457,7 +482,7 @@ fn has_excluded_word(query: &QueryContext<'_>) -> bool {
 fn is_certain(query: &QueryContext<'_>, language: Option<Language>) -> bool {
     let reading = query.reading;
     let Some(language) = language else {
-        return reading.words.iter().any(|read| read.word.stop);
+        return (0..reading.words.len()).any(|at| is_stop_word(reading, at));
     };
     let words = || (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
     let lexicon = &query.router.lexicon;
@@ -705,6 +730,95 @@ mod tests {
         assert_eq!(sentence, "no skill fits: only exclusion clauses contain words of the request");
         let verdict = ask(&router, "Haiku").verdict;
         assert_ne!(verdict.reason, VerdictReason::NothingKnown, "{}", verdict.sentence);
+    }
+
+    #[test]
+    fn a_request_whose_rarest_word_is_excluded_has_low_confidence() {
+        let router = router(&[
+            ("contracts", "Reviews a contract for risks and deadlines. Not for employment contracts."),
+            ("hetong", "审查合同条款，识别违约责任与付款风险。不适用于劳动合同。"),
+            (
+                "csv-bereinigen",
+                "Bereinigt CSV-Dateien: entfernt Duplikate. Nicht für Excel-Dateien verwenden.",
+            ),
+        ]);
+        assert!(ask(&router, "review a contract for risks").fit > Fit::Low);
+        assert!(ask(&router, "审查合同条款").fit > Fit::Low);
+        assert!(ask(&router, "CSV-Dateien bereinigen").fit > Fit::Low);
+        for intent in ["review an employment contract", "劳动合同审查", "Excel-Dateien bereinigen"] {
+            let answer = ask(&router, intent);
+            assert!(answer.fit <= Fit::Low, "{intent}: {}", answer.verdict.sentence);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_name_are_not_stop_words() {
+        let router = router(&[
+            ("avatars", "Makes avatar videos with HeyGen."),
+            ("clips", "Cuts clips for YouTube and iMessage."),
+            ("desk-open", "Opens a desk for a colleague."),
+            ("vision", "Finds objects with computer vision."),
+        ]);
+        for name in ["HeyGen", "YouTube", "iMessage", "use HeyGen", "cut clips for YouTube"] {
+            let (written, lower) = (ask(&router, name), ask(&router, &name.to_lowercase()));
+            assert_eq!(written.verdict, lower.verdict, "{name}");
+            assert!(written.fit > Fit::None, "{name}: {}", written.verdict.sentence);
+        }
+        for intent in ["open AnyDesk", "AnyDesk", "InVision", "DeskBird"] {
+            let answer = ask(&router, intent);
+            assert!(answer.fit <= Fit::Low, "{intent}: {}", answer.verdict.sentence);
+        }
+        let german = only(&[
+            ("flyer", "Erstellt einen Flyer aus einer Vorlage und prüft den Druck der Seiten."),
+            ("mahnung", "Schreibt eine Mahnung, wenn der Kunde nicht bezahlt hat."),
+        ]);
+        for intent in ["Flyer InDesign Vorlage", "Zugang AnyDesk"] {
+            let sentence = ask(&german, intent).verdict.sentence;
+            assert!(!sentence.contains("English"), "{intent}: {sentence}");
+        }
+    }
+
+    /// Names of products; a part of each is a stop word or has one or two letters.
+    const NAMES: [&str; 10] = [
+        "YouTube",
+        "HeyGen",
+        "iMessage",
+        "MySQL",
+        "AnyDesk",
+        "InVision",
+        "AtCoder",
+        "WhatsApp",
+        "OnlyOffice",
+        "LaTeX",
+    ];
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn capitals_of_a_name_do_not_change_its_verdict(
+            name in 0..NAMES.len(),
+            capitals in proptest::collection::vec(proptest::bool::ANY, 10),
+            around in 0..4_usize,
+        ) {
+            static ROUTER: std::sync::LazyLock<Router> = std::sync::LazyLock::new(|| {
+                let skills = NAMES.map(|name| (name, format!("Opens {name} and reports its data.")));
+                let skills: Vec<(&str, &str)> = skills.iter().map(|(name, text)| (*name, text.as_str())).collect();
+                router(&skills)
+            });
+            let letters = NAMES[name].chars().zip(capitals.iter().chain(std::iter::repeat(&false)));
+            let variant: String = letters
+                .map(|(c, upper)| if *upper { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() })
+                .collect();
+            let intent = |name: &str| match around {
+                0 => name.to_owned(),
+                1 => format!("use {name}"),
+                2 => format!("{name} please"),
+                _ => format!("open {name} and report"),
+            };
+            let (written, lower) = (ask(&ROUTER, &intent(&variant)), ask(&ROUTER, &intent(&variant.to_lowercase())));
+            proptest::prop_assert_eq!(written.verdict, lower.verdict, "{}", variant);
+        }
     }
 
     #[test]

@@ -73,6 +73,10 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     let mut out = Vec::new();
     let mut ideal = 0.0;
     for (at, read) in reading.words.iter().enumerate() {
+        // It lowers the score like any other unknown word.
+        if read.is_doubtful {
+            ideal += rarity(n, 0);
+        }
         if reading.row(at) != at || matches!(read.correction, Some(super::super::answer::Correction::Dropped))
         {
             continue;

@@ -236,9 +236,25 @@ fn weight(counts: Counts) -> f32 {
 
 /// Corrects a misspelled word to the most likely written form of the index, the stop words, or the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
-    let Some(form) = correction(reading, at, cx, support) else { return false };
-    take(reading.word_mut(at), form, cx);
+    match correction(reading, at, cx, support) {
+        Interpretation::Form(form) => take(reading.word_mut(at), form, cx),
+        Interpretation::Doubtful(form) => {
+            take(reading.word_mut(at), form, cx);
+            reading.word_mut(at).is_doubtful = true;
+        }
+        Interpretation::Unknown => return false,
+    }
     true
+}
+
+/// How a misspelled word is read.
+enum Interpretation {
+    /// As this form.
+    Form(String),
+    /// As this stop word, although it may as well be a word that no skill has.
+    Doubtful(String),
+    /// As written.
+    Unknown,
 }
 
 /// Reads a word as another one.
@@ -249,7 +265,7 @@ fn take(read: &mut ReadWord, form: String, cx: &Context<'_>) {
     read.word.text = form;
 }
 
-fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> Option<String> {
+fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> Interpretation {
     let typo = &cx.weights.typo;
     let text = reading.words[at].word.text.as_str();
     let letters = text.chars().count();
@@ -258,7 +274,7 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
         || is_contraction_or_acronym(reading.as_typed(at), text, typo.min_letters)
         || (cx.index.language().is_none() && !reading.as_typed(at).is_ascii())
     {
-        return None;
+        return Interpretation::Unknown;
     }
     let short = letters < typo.min_letters;
     let mut found = candidates(text, letters, cx);
@@ -288,14 +304,25 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
         likelihood.then(b.documents.cmp(&a.documents)).then(a.form.cmp(b.form))
     });
     let Some(best) = best else {
-        return cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
+        let model = cx.model.as_ref().ok().filter(|_| !short);
+        return model
+            .and_then(|model| model.only_near(text))
+            .map_or(Interpretation::Unknown, Interpretation::Form);
     };
+    // A word of few letters is within one edit of some stop word, whatever it means.
+    if short && cx.words.is_stop(best.form) && !best.turned {
+        return Interpretation::Doubtful(best.form.to_owned());
+    }
     // A short word is within one edit of many others: the candidate has to be the only one, or to match the rest of
     // the request.
     let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
     let by_turning = best.turned && turned.len() == 1;
     let in_place = letters >= typo.min_letters_unique && best.support > 0.0;
-    (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
+    if !short || only || by_turning || in_place || cx.words.is_stop(best.form) {
+        Interpretation::Form(best.form.to_owned())
+    } else {
+        Interpretation::Unknown
+    }
 }
 
 /// Returns whether a word is a contraction (`they're`) or an acronym (`SSD`): unknown, but not misspelled.
@@ -424,6 +451,30 @@ mod tests {
         for intent in ["harbours page", "hits page", "organis"] {
             let read = ask(&router, intent, true).words[0].correction.clone();
             assert!(!matches!(read, Some(Correction::Typo(_))), "{intent}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn short_unknown_words_are_not_stop_words() {
+        let mut router = router();
+        let texts = ["Makes migrations.", "Makes migrations of tables.", "Draws maps.", "Sells tickets."];
+        let more = texts.iter().enumerate();
+        router.update(more.map(|(at, text)| Document::new(format!("m{at}"), "x", *text)).collect(), &[]);
+        for (intent, at) in [("hoa migrations", 0), ("what is hoa", 2), ("imf migrations", 0)] {
+            let answer = ask(&router, intent, false);
+            assert_eq!(
+                (answer.words[at].correction.clone(), answer.words[at].stop),
+                (None, false),
+                "{intent}"
+            );
+            assert!(!answer.words[at].known, "{intent}");
+        }
+        let sentence = ask(&router, "what is hoa", false).verdict.sentence;
+        assert_eq!(sentence, "no skill fits: none of the searched skills contains any word of the request");
+        let score = |intent: &str| ask(&router, intent, false).results[0].score;
+        assert!(score("hoa migrations") < score("how migrations"));
+        for (intent, stop) in [("htis page", true), ("whith page", true), ("thier page", true)] {
+            assert_eq!(ask(&router, intent, false).words[0].stop, stop, "{intent}");
         }
     }
 
