@@ -59,7 +59,7 @@ const MAX_TEXT_BYTES: usize = 8 << 10;
 const MAX_DETAIL_BYTES: usize = 64 << 10;
 
 /// Returns a text of an error, shortened if it is long: messages may quote inputs.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     if text.len() <= MAX_TEXT_BYTES {
         return text.to_owned();
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure};
 use super::completed::{CompletedPaths, SubCall};
-use super::failure::Failure;
+use super::failure::{Failure, shortened};
 use super::plan::Plan;
 use super::scheduled_call::{Role, ScheduledCall, checked};
 use super::scheduler::Turn;
@@ -40,12 +40,13 @@ fn gate_path(step: &str, gate: &str, guarded: &str, inputs: &Map<String, Value>)
 fn answer(part: &SubCall) -> Result<(), String> {
     let words = |field: &str| part.result.get(field).and_then(Value::as_str);
     let Some(produced) = part.produced() else {
-        return Err(format!("it could not be called: {}", words("message").unwrap_or("no response")));
+        let why = shortened(words("message").unwrap_or("no response"));
+        return Err(format!("it could not be called: {why}"));
     };
     match produced.get("allowed") {
         Some(Value::Bool(true)) => Ok(()),
         None => Err("its response has no field `allowed`, which counts as a rejection".to_owned()),
-        Some(_) => Err(words("reason").or_else(|| words("message")).unwrap_or("rejected").to_owned()),
+        Some(_) => Err(shortened(words("reason").or_else(|| words("message")).unwrap_or("rejected"))),
     }
 }
 

@@ -191,6 +191,16 @@ fn a_store_is_migrated_to_another() {
     let message = refused.error()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains(&format!("`skills --store {damaged} db check`")), "{message}");
     assert!(!message.contains(&to), "{message}");
+    let crafted = fixture.home.path().join("crafted.db");
+    assert_eq!(fixture.run(&["db", "backup", crafted.to_str().unwrap()]).code, 0);
+    let changed = rusqlite::Connection::open(&crafted).unwrap();
+    changed.execute_batch("CREATE TABLE \"documents\"\" WHERE 1=1 --\"(a)").unwrap();
+    drop(changed);
+    let crafted = format!("sqlite:{}", crafted.display());
+    let refused = fixture.run(&["db", "migrate", "--from", &crafted, "--store", &to, "--json"]);
+    assert_eq!(code(&refused), (70, json!("store_unavailable")));
+    let message = refused.error()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("which no store has"), "{message}");
     assert!(!fixture.home.path().join("new.db").exists(), "a refused migration creates no store");
     drop(connection);
     let before = fixture.json(&["runs", "list"])["runs"].clone();

@@ -1,5 +1,6 @@
 //! A database file as the source of a migration to another store; it is read and never changed.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -76,6 +77,10 @@ impl Source {
         check_leftover_log(path, &place, None)?;
         let state = file_state(path);
         let (connection, copy) = connect(path, &place)?;
+        let unknown = unknown_part(&connection, &place)?;
+        if let Some(part) = unknown {
+            return refused(Unavailability::Damaged, &format!("it has {part}, which no store has"));
+        }
         let tables = tables(&connection).map_err(|e| failed(format!("read {place}"), &e))?;
         Ok(Self {
             place,
@@ -160,6 +165,24 @@ fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::Tem
     };
     let copy = migrated_copy(path, place, None, &unreadable)?;
     Ok((copy.connection, Some(copy.folder)))
+}
+
+/// Returns the first table or column that a store of this version does not have: names become part of statements.
+fn unknown_part(connection: &Connection, place: &str) -> Result<Option<String>, StoreError> {
+    let reading = |error: rusqlite::Error| failed(format!("read {place}"), &error);
+    let mut own = Connection::open_in_memory().map_err(reading)?;
+    schema::migrate(&mut own, place)?;
+    let own: HashSet<(String, String)> = columns(&own).map_err(reading)?.into_iter().collect();
+    let found = columns(connection).map_err(reading)?.into_iter().find(|part| !own.contains(part));
+    Ok(found.map(|(table, column)| format!("the table {table:?} with a column {column:?}")))
+}
+
+/// Returns the tables of a database with their columns.
+fn columns(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let sql = "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+        WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite@_%' ESCAPE '@'";
+    let mut statement = connection.prepare(sql)?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn tables(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
