@@ -34,7 +34,7 @@ pub async fn contents<S: Store + Sessions>(store: &S) -> Vec<String> {
         add(&store.run(&run.id).await.unwrap());
         add(&store.steps(&run.id, u64::MAX).await.unwrap());
         add(&store.intents(&run.id).await.unwrap());
-        add(&store.checkpoints(&run.id, None, 1000).await.unwrap());
+        add(&all_checkpoints(store, &run.id).await);
         add(&store.decisions(&run.id).await.unwrap());
         add(&store.buffered_signal(&run.id, "later").await.unwrap());
         add(&store.contract(&run.contract_digest).await.unwrap());

@@ -76,6 +76,19 @@ fn keyed(n: u32, key: &str, payload: &str) -> Launch {
     Launch { idempotency: Some(key), skill_id: "skill".into(), ..launch(n) }
 }
 
+/// Returns the checkpoints of all pages.
+async fn all_checkpoints(store: &dyn Store, run: &RunId) -> Vec<Checkpoint> {
+    let mut all = Vec::new();
+    loop {
+        let before = all.first().map(|checkpoint: &Checkpoint| checkpoint.number);
+        let page = store.checkpoints(run, before, 100).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.splice(0..0, page);
+    }
+}
+
 fn worker(name: &str) -> WorkerId {
     WorkerId(name.into())
 }

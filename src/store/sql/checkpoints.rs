@@ -20,7 +20,7 @@ const MAX_FULL_BYTES: usize = 1024;
 const MAX_CHAIN_ROWS: i64 = 1000;
 
 /// Memory in bytes of the checkpoints of a page.
-const PAGE_BYTES: usize = 8 << 20;
+const PAGE_BYTES: usize = 16 << 20;
 
 /// The current end of a chain.
 struct End {

@@ -158,7 +158,7 @@ async fn results_that_replace_each_other_are_not_counted_twice() {
     bench.fake.on("text.sum", |_| Ok(json!({"text": "x".repeat(1_000_000)})));
     let step = |n: usize| {
         format!(
-            "  - {{ id: s{n}, uses: text.sum, output: {{ text: vars.text }}, merge_strategy: replace }}\n"
+            "  - {{ id: s{n}, uses: text.sum, output: {{ text: vars.text }}, config: {{ merge_strategy: replace }} }}\n"
         )
     };
     let text = format!("id: demo.replaced\nsteps:\n{}", (0..50).map(step).collect::<String>());
