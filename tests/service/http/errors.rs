@@ -63,7 +63,9 @@ async fn invalid_requests_are_reported_with_location() {
     is(&test_server.get("/v1/runs?text=a%00b").await, 400, "invalid_request");
     let long = "a".repeat(60_000);
     is(&test_server.get(&format!("/v1/runs?text={long}")).await, 400, "invalid_request");
-    is(&test_server.get(&format!("/v1/runs/{long}")).await, 404, "not_found");
+    is(&test_server.get(&format!("/v1/runs/{long}")).await, 400, "invalid_request");
+    let short = "a".repeat(4096);
+    is(&test_server.get(&format!("/v1/runs/{short}")).await, 404, "not_found");
     for list in ["/v1/runs", "/v1/skills/list", "/v1/skills/governance", "/v1/sessions"] {
         for limit in ["0", "1001"] {
             is(&test_server.get(&format!("{list}?limit={limit}")).await, 400, "invalid_request");
