@@ -23,7 +23,7 @@ struct Lengths {
 static LENGTHS: LazyLock<HashMap<&'static str, Lengths>> = LazyLock::new(|| {
     let lengths = |operation: &super::Operation| {
         let mut generator = SchemaGenerator::default();
-        let schema = operation.arguments(&mut generator).to_value();
+        let schema = operation.bounded_arguments(&mut generator).to_value();
         let mut definitions = generator.take_definitions(true);
         definitions.values_mut().for_each(add_maxima);
         (operation.name, Lengths::of(&schema, &definitions, MAX_DEPTH))

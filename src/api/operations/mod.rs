@@ -489,7 +489,13 @@ impl Operation {
         {
             properties.entry(TRACE_ID).or_insert_with(trace_schema);
         }
-        let mut schema = schema.to_value();
+        schema
+    }
+
+    /// Like [`Self::arguments`], with the default maximum of every text and list. Tools do without: their schemas are in
+    /// the context of a model.
+    pub fn bounded_arguments(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = self.arguments(generator).to_value();
         lengths::add_maxima(&mut schema);
         // A JSON object or boolean always is a schema.
         Schema::try_from(schema).unwrap_or_default()

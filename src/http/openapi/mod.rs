@@ -44,7 +44,7 @@ fn generate() -> Value {
     // Schemas are collected separately, because their names are final only when all are known; `$part` marks where they
     // belong.
     for operation in operations() {
-        let schema = schemas.request_schema(|generator| operation.arguments(generator));
+        let schema = schemas.request_schema(|generator| operation.bounded_arguments(generator));
         let answered = schemas.answered(|generator| operation.answer(generator));
         parts.push((Direction::Answered, answered));
         let answer = part(parts.len());
