@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -173,29 +174,32 @@ async fn renew_lease(
 /// Claims one run and executes it in the calling task until it ends or waits; if another worker has it, waits until
 /// that one is done. Returns the run in its final state, or `None` if there is no such run.
 ///
-/// When `stop` fires, the lease is released and the run returned in its current state.
+/// When `stop` fires, the lease is released and the run returned in its current state. It is claimed here only with one of
+/// the permits; the workers of this process claim it as well.
 pub async fn execute_next(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     run: &RunId,
     leases: LeaseSettings,
-    stop: &CancellationToken,
+    (permits, stop): (&Semaphore, &CancellationToken),
 ) -> Result<Option<RunRecord>, StoreError> {
     let here = ProcessIdentity::here();
     let worker = here.next_worker();
     loop {
         let seen = store.newest_event().await?;
-        let Some(record) = store.run(run).await? else { return Ok(None) };
+        // Without the content of its target, which would be held while it waits.
+        let Some(record) = store.listed_run(run).await? else { return Ok(None) };
         let done = !record.state.is_active() && (record.state != RunState::Pending || record.paused);
         if done || stop.is_cancelled() {
-            return Ok(Some(record));
+            return store.run(run).await;
         }
-        let claimed = if execute.may_claim() {
-            store.claim(&worker, leases.lease_ms(), Some(run)).await?
-        } else {
-            None
+        let permit = permits.try_acquire().ok().filter(|_| execute.may_claim());
+        let claimed = match &permit {
+            Some(_) => store.claim(&worker, leases.lease_ms(), Some(run)).await?,
+            None => None,
         };
         let Some(claimed) = claimed else {
+            drop(permit);
             let holder = record.lease.and_then(|lease| lease.worker);
             if let Some(dead) = holder.filter(|holder| here.is_process_dead(holder))
                 && store.expire_leases(&dead).await? > 0

@@ -320,8 +320,17 @@ async fn caller_executes_only_its_own_run() {
     let run = RunId("run-0002".into());
     let work = |run: RunId, stop: CancellationToken| {
         let (store, execute) = (store.clone(), execute.clone());
-        async move { execute_next(&store, &execute, &run, leases, &stop).await.unwrap() }
+        async move {
+            let permits = Semaphore::new(1);
+            execute_next(&store, &execute, &run, leases, (&permits, &stop)).await.unwrap()
+        }
     };
+    let none = Semaphore::new(0);
+    let waiting = execute_next(&store, &execute, &run, leases, (&none, &stop));
+    tokio::time::timeout(Duration::from_millis(200), waiting)
+        .await
+        .expect_err("it executes without a permit");
+    assert_eq!(store.run(&run).await.unwrap().unwrap().state, RunState::Pending);
     assert_eq!(work(run.clone(), stop.clone()).await.unwrap().state, RunState::WaitingForHuman);
     assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Pending);
     store.command(&run, yes(), None, None, None).await.unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use strum::IntoEnumIterator as _;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, SkillContract};
@@ -20,6 +21,10 @@ use skills_registry::Trust;
 use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
+use skills_store::RunId;
+
+/// Maximum number of targets that are read at the same time.
+pub(super) const MAX_PREPARED: usize = 4;
 
 /// Maximum number of references suggested by a failed lookup.
 const MAX_OFFERED_TARGETS: usize = 3;
@@ -56,6 +61,8 @@ pub(in crate::local) struct Attachments {
     pub(super) trust: Trust,
     pub(super) plans: Arc<Plans>,
     pub(super) targets: Targets,
+    /// Permits to read targets, which may have many megabytes.
+    pub(super) preparing: Semaphore,
     pub(super) launches: Arc<Launches>,
     pub(super) workers: Arc<Workers>,
 }
@@ -68,6 +75,7 @@ impl Attachments {
         leave: &CancellationToken,
     ) -> Result<Attached, Error> {
         let runtime = self.store.runtime().await?;
+        let preparing = self.preparing.acquire().await;
         let looked = self.look(&runtime, &request).await?;
         if let Some((reason, error)) = looked.failed {
             return Err(Error { reason: serde_json::to_value(reason).ok(), ..error });
@@ -97,10 +105,14 @@ impl Attachments {
         target["content"] = found.content;
         let launched =
             self.launches.begin(prepared, Some(target), &request.options, request.started_by).await?;
+        drop(preparing);
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
-            execution = self.workers.wait_for_completion(&execution.id.0, leave).await?;
+            // The record with the content of the target is not held while the run is waited for.
+            let id = std::mem::replace(&mut execution.id, RunId(String::new()));
+            drop((execution, found.run));
+            execution = self.workers.wait_for_completion(&id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.
             control = workers::steer(&self.store, &runtime, &execution).await?;
         }
@@ -117,6 +129,7 @@ impl Attachments {
     /// Returns the four checks and what attaching would do.
     pub(super) async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
         let runtime = self.store.runtime().await?;
+        let _preparing = self.preparing.acquire().await;
         let looked = self.look(&runtime, &request).await?;
         let skill = looked.read.as_ref().map(|read| Arc::clone(&read.skill));
         let input_problems = looked

@@ -193,6 +193,7 @@ impl Runs {
             own: Arc::clone(&own_workers),
             working: tokio::sync::Mutex::default(),
             cleared: AtomicBool::new(false),
+            direct: Semaphore::new(workers::supervisor_settings(config).workers.max(1)),
         });
         let launches = Arc::new(Launches {
             config: Arc::clone(config),
@@ -207,6 +208,7 @@ impl Runs {
                 trust: trust.clone(),
                 plans: Arc::clone(&plans),
                 targets: targets.clone(),
+                preparing: Semaphore::new(attach::MAX_PREPARED),
                 launches: Arc::clone(&launches),
                 workers: Arc::clone(&workers),
             },

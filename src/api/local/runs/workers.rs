@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -96,6 +97,14 @@ pub(in crate::local) struct Workers {
     pub(super) working: tokio::sync::Mutex<Option<WorkerSet>>,
     /// Whether work directories of dead processes have been cleaned up.
     pub(super) cleared: AtomicBool,
+    /// Permits of requests that execute the run they wait for: as many as there are workers, besides these.
+    pub(super) direct: Semaphore,
+}
+
+/// Returns the settings of the workers of this process.
+pub(super) fn supervisor_settings(config: &Config) -> SupervisorSettings {
+    let own = SupervisorSettings::default();
+    SupervisorSettings { workers: config.workers.unwrap_or(own.workers), ..own }
 }
 
 impl Workers {
@@ -119,8 +128,7 @@ impl Workers {
         .await?;
         let mut working = self.working.lock().await;
         if working.is_none() {
-            let own = SupervisorSettings::default();
-            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
+            let settings = supervisor_settings(&self.config);
             self.clear_leftovers();
             let reminding = notifications::start(&self.config.notify, &self.notices, &runtime);
             let supervisor =
@@ -179,8 +187,14 @@ impl Workers {
         let run = find::listed(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
-        let completed =
-            execute_next(&runtime.store, &runtime.execute, &run.id, LeaseSettings::default(), leave).await?;
+        let completed = execute_next(
+            &runtime.store,
+            &runtime.execute,
+            &run.id,
+            LeaseSettings::default(),
+            (&self.direct, leave),
+        )
+        .await?;
         let completed =
             completed.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
         steer(&self.store, &runtime, &completed).await?;
