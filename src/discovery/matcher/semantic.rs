@@ -120,7 +120,7 @@ impl Scorer for SemanticScorer<'_> {
                 // Skills without a vector have the length 0, and so the value 0.
                 let cosine = (*product as f32 / unit - shift) * length;
                 *value = weight * cosine;
-                *flags = u8::from((*length > 0.0) & (cosine >= floor)) * matched::MEANING;
+                *flags = u8::from(*length > 0.0) * u8::from(cosine >= floor) * matched::MEANING;
             }
         }
         Ok(())
