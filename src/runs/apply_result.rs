@@ -41,9 +41,8 @@ pub(super) fn check_size(reply: Reply) -> Result<Reply, CallError> {
     let message = format!(
         "its result {size}: write it to a file, which is kept as an artifact, and return the file name"
     );
-    let mut error = CallError::new(CallFailure::InvalidRequest, message);
-    error.binding = Some(reply.binding);
-    Err(error)
+    // Without the binding: the message is for everyone who may see the run.
+    Err(CallError::new(CallFailure::InvalidRequest, message))
 }
 
 impl Progress {
@@ -128,9 +127,7 @@ impl Progress {
              are kept as artifacts, and return the file names",
             MAX_RUN_BYTES >> 20
         );
-        let mut error = CallError::new(CallFailure::InvalidRequest, message);
-        error.binding = Some(reply.binding);
-        Err(error)
+        Err(CallError::new(CallFailure::InvalidRequest, message))
     }
 
     /// Returns the inputs to record: all of them in full audit mode, otherwise null.
