@@ -5,6 +5,7 @@
 //! under `d` removed.
 
 use serde_json::{Map, Value, json};
+use skills_base::memory::value_bytes;
 
 /// Returns the difference between two values; `None` if they are equal.
 pub fn difference(before: &Value, after: &Value) -> Option<Value> {
@@ -69,6 +70,23 @@ fn change(value: &mut Value, difference: Value) -> Option<()> {
     Some(())
 }
 
+/// Estimates by how much memory a difference enlarges a value, in bytes.
+pub fn added_bytes(difference: &Value) -> usize {
+    /// Of a new field in the table of an object, beside its name and value.
+    const FIELD_BYTES: usize = 160;
+    let part = |name: &str| difference.get(name);
+    let fields = part("o").and_then(Value::as_object).into_iter().flatten();
+    let fields = fields.map(|(name, change)| {
+        let is_new = change.get("r").is_some();
+        added_bytes(change) + if is_new { FIELD_BYTES + name.len() } else { 0 }
+    });
+    let items = part("a").and_then(Value::as_array).into_iter().flatten().map(value_bytes);
+    part("r").map_or(0, value_bytes)
+        + part("t").and_then(Value::as_str).map_or(0, str::len)
+        + items.sum::<usize>()
+        + fields.sum::<usize>()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -89,6 +107,21 @@ mod tests {
         );
         assert_eq!(round_trip(&before, &after), Some(after));
         assert_eq!(difference(&before, &before), None);
+    }
+
+    #[test]
+    fn memory_of_a_growing_value_is_estimated_by_its_differences() {
+        let at = |n: usize| {
+            let done: Vec<String> = (0..n).map(|i| format!("each[{i}]")).collect();
+            let fields: Map<String, Value> = (0..n).map(|i| (format!("field{i}"), i.into())).collect();
+            json!({"done": done, "fields": fields, "log": "a line\n".repeat(n), "last": format!("each[{n}]")})
+        };
+        let mut estimate = value_bytes(&at(10));
+        for n in 10..500 {
+            estimate += added_bytes(&difference(&at(n), &at(n + 1)).unwrap());
+        }
+        let exact = value_bytes(&at(500));
+        assert!((exact / 2..exact * 3).contains(&estimate), "{estimate} instead of {exact}");
     }
 
     #[test]

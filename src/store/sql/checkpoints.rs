@@ -11,7 +11,7 @@ use skills_base::memory::value_bytes;
 use super::integrity::{self, digest};
 use super::rows::json as encode;
 use super::{Row, Tx, failed, values};
-use crate::delta::{applied, difference};
+use crate::delta::{added_bytes, applied, difference};
 use crate::{Checkpoint, RunId, StoreError};
 
 /// Size in bytes up to which a checkpoint is stored in full, because a chain would cost more than it saves.
@@ -267,7 +267,7 @@ pub(crate) async fn page<T: Tx>(
     before: Option<u64>,
     limit: usize,
 ) -> Result<Vec<Checkpoint>, StoreError> {
-    let before = before.map_or(i64::MAX, u64::cast_signed);
+    let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
     let sql = "SELECT number, octet_length(done) + octet_length(state) FROM checkpoints
         WHERE run = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
     let (mut bytes, mut ends) = (0, None);
@@ -283,11 +283,13 @@ pub(crate) async fn page<T: Tx>(
     }
     let Some((first, last)) = ends else { return Ok(Vec::new()) };
     let rows = rows(tx, run, (first, last)).await?;
-    // Upper bounds, so that the work is proportional to what is stored: a difference adds at most its own size.
+    // Estimated from what is stored, so that the work is proportional to that.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     for row in &rows {
-        let before = row.base.and(sizes.last().copied()).unwrap_or_default();
-        sizes.push(before + value_bytes(&row.done) + value_bytes(&row.state));
+        let before = row.base.and(sizes.last().copied());
+        let full = || value_bytes(&row.done) + value_bytes(&row.state);
+        let added = |before| before + added_bytes(&row.done) + added_bytes(&row.state);
+        sizes.push(before.map_or_else(full, added));
     }
     let mut left = PAGE_BYTES;
     let fitting = sizes.iter().rev().take_while(|size| {
