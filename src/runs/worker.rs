@@ -171,11 +171,14 @@ async fn renew_lease(
     }
 }
 
+/// How often a caller that waits for a permit looks whether a worker has executed its run.
+const QUEUE_POLL: Duration = Duration::from_millis(250);
+
 /// Claims one run and executes it in the calling task until it ends or waits; if another worker has it, waits until
 /// that one is done. Returns the run in its final state, or `None` if there is no such run.
 ///
 /// When `stop` fires, the lease is released and the run returned in its current state. It is claimed here only with one of
-/// the permits; the workers of this process claim it as well.
+/// the permits, for which callers queue; the workers of this process claim it as well.
 pub async fn execute_next(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
@@ -185,6 +188,8 @@ pub async fn execute_next(
 ) -> Result<Option<RunRecord>, StoreError> {
     let here = ProcessIdentity::here();
     let worker = here.next_worker();
+    // Keeps its place in the queue between two looks at the run.
+    let mut queued = Box::pin(permits.acquire());
     loop {
         let seen = store.newest_event().await?;
         // Without the content of its target, which would be held while it waits.
@@ -193,7 +198,19 @@ pub async fn execute_next(
         if done || stop.is_cancelled() {
             return store.run(run).await;
         }
-        let permit = permits.try_acquire().ok().filter(|_| execute.may_claim());
+        let permit = if record.state == RunState::Pending && execute.may_claim() {
+            tokio::select! {
+                biased;
+                permit = &mut queued => permit.ok(),
+                // Events of all runs would wake the whole queue each time.
+                () = tokio::time::sleep(QUEUE_POLL) => continue,
+                () = stop.cancelled() => continue,
+            }
+        } else {
+            permits.try_acquire().ok().filter(|_| execute.may_claim())
+        };
+        // Its place, or a permit that it was given meanwhile, is for others.
+        queued = Box::pin(permits.acquire());
         let claimed = match &permit {
             Some(_) => store.claim(&worker, leases.lease_ms(), Some(run)).await?,
             None => None,

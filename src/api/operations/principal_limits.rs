@@ -153,6 +153,7 @@ pub(super) async fn operation_permit(
     Ok(Some(permits.into()))
 }
 
+/// The operations that count as [`LARGE_READS`].
 const LARGE_READ_OPERATIONS: [&str; 10] = [
     "run.show",
     "run.checkpoints",

@@ -21,7 +21,6 @@ use skills_registry::Trust;
 use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
-use skills_store::RunId;
 
 /// Maximum number of targets that are read at the same time.
 pub(super) const MAX_PREPARED: usize = 4;
@@ -109,8 +108,8 @@ impl Attachments {
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
-            // The record with the content of the target is not held while the run is waited for.
-            let id = std::mem::replace(&mut execution.id, RunId(String::new()));
+            // The contents of the target are not held while the run is waited for.
+            let id = execution.id.clone();
             drop((execution, found.run));
             execution = self.workers.wait_for_completion(&id.0, leave).await?;
             // The control request was already applied when the run ended; the store returns its outcome again.

@@ -193,7 +193,7 @@ impl Runs {
             own: Arc::clone(&own_workers),
             working: tokio::sync::Mutex::default(),
             cleared: AtomicBool::new(false),
-            direct: Semaphore::new(workers::supervisor_settings(config).workers.max(1)),
+            direct: Semaphore::new(workers::MAX_DIRECT),
         });
         let launches = Arc::new(Launches {
             config: Arc::clone(config),

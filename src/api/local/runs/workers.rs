@@ -83,6 +83,9 @@ impl OwnWorkers {
     }
 }
 
+/// Maximum number of runs that are executed by the requests that wait for them.
+pub(super) const MAX_DIRECT: usize = 16;
+
 /// The execution of runs in this process.
 pub(in crate::local) struct Workers {
     pub(super) config: Arc<Config>,
@@ -97,14 +100,8 @@ pub(in crate::local) struct Workers {
     pub(super) working: tokio::sync::Mutex<Option<WorkerSet>>,
     /// Whether work directories of dead processes have been cleaned up.
     pub(super) cleared: AtomicBool,
-    /// Permits of requests that execute the run they wait for: as many as there are workers, besides these.
+    /// Permits of requests that execute the run they wait for, in addition to the workers.
     pub(super) direct: Semaphore,
-}
-
-/// Returns the settings of the workers of this process.
-pub(super) fn supervisor_settings(config: &Config) -> SupervisorSettings {
-    let own = SupervisorSettings::default();
-    SupervisorSettings { workers: config.workers.unwrap_or(own.workers), ..own }
 }
 
 impl Workers {
@@ -128,7 +125,8 @@ impl Workers {
         .await?;
         let mut working = self.working.lock().await;
         if working.is_none() {
-            let settings = supervisor_settings(&self.config);
+            let own = SupervisorSettings::default();
+            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
             self.clear_leftovers();
             let reminding = notifications::start(&self.config.notify, &self.notices, &runtime);
             let supervisor =
