@@ -33,6 +33,10 @@ MEANINGS = [
         r"a filter has at most \d+ terms|a value in a filter has at most \d+|the filter of a view is empty",
         # Results and words of a request together.
         r"have too many breakdown rows",
+        # Names of lint rules are looked up.
+        r"lint rule `.*` not found",
+        # Sent instead of an object whose text of 2 MiB matches a pattern: schemathesis cannot generate it.
+        r"the body is a number; expected an object",
         # The language of filters.
         r"unknown filter key|unknown state|is not a duration|is not a number|unclosed quote|has no value: write",
     )
@@ -74,7 +78,7 @@ def what_does_not_fit_is_refused(ctx, response, case):
     # A run that waits for no decision accepts none, whatever the request names.
     if response.status_code == 409 and case.operation.path.endswith(("/approve", "/deny")):
         return None
-    # A body that is too large is refused before its members are looked at.
-    if response.status_code == 413:
+    # A request that is too large is refused before its members are looked at.
+    if response.status_code in {413, 431}:
         return None
     return negative_data_rejection(ctx, response, case)

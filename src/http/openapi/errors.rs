@@ -1,4 +1,5 @@
-//! Responses of the document without a result: errors, grouped by status with their codes, and "not modified".
+//! Responses of the document without a result: errors, grouped by status with their codes, "not modified", and the
+//! refusal of a head that is too large.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,11 @@ pub(super) fn responses() -> Value {
             "etag": { "$ref": "#/components/headers/ETag" },
         },
     });
-    let mut responses = Map::from_iter([("NotModified".to_owned(), known)]);
+    let large_head = json!({
+        "description": "The request line and the headers exceed 64 KiB. No content; the connection is closed.",
+    });
+    let mut responses =
+        Map::from_iter([("NotModified".to_owned(), known), ("HeadTooLarge".to_owned(), large_head)]);
     for (status, codes) in by_status() {
         let named: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
         let schema = json!({ "$ref": "#/components/schemas/Problem" });

@@ -270,6 +270,7 @@ fn described(
         responses
             .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
     }
+    responses.insert("431".to_owned(), json!({ "$ref": "#/components/responses/HeadTooLarge" }));
     let scope = operation.scope.map(|scope| scope.to_string());
     let mut entry = json!({
         "operationId": id,
