@@ -271,6 +271,7 @@ fn described(
             .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
     }
     responses.insert("431".to_owned(), json!({ "$ref": "#/components/responses/HeadTooLarge" }));
+    responses.sort_keys();
     let scope = operation.scope.map(|scope| scope.to_string());
     let mut entry = json!({
         "operationId": id,
