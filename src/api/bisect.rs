@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::git::{History, git_roots, history};
 use super::golden::invalid;
 use super::{Code, Error};
-use skills_discovery::{Hit, Request, Router};
+use skills_discovery::{Fit, Hit, Request, Router};
 use skills_registry::Catalog;
 use skills_skill::SkillId;
 
@@ -46,6 +46,8 @@ pub struct WinnerChange {
 pub struct Bisection {
     /// The first result at the newest commit.
     pub current: Option<SkillId>,
+    /// Whether it fits the request.
+    pub fit: Fit,
     /// The newest commit that changed the winner; none if no commit did.
     pub change: Option<WinnerChange>,
     pub commits: usize,
@@ -60,12 +62,12 @@ pub struct Bisection {
 /// `invalid_request` for an empty request and where no root is in a repository, `not_found` for an unknown commit.
 pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bisection, Error> {
     let roots = git_roots(catalog);
-    let Some(first) = roots.first() else {
+    let Some(main) = roots.first() else {
         return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
     };
     // Roots of the same repository share its commits; other roots are left unchanged.
-    let roots: Vec<_> = roots.iter().filter(|root| root.top() == first.top()).collect();
-    let newest = first.resolve(&job.from)?;
+    let roots: Vec<_> = roots.iter().filter(|root| root.top() == main.top()).collect();
+    let newest = main.resolve(&job.from)?;
     let mut router = router.snapshot();
     let mut histories = Vec::with_capacity(roots.len());
     for root in &roots {
@@ -74,7 +76,7 @@ pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bis
         histories.push(history);
     }
     let commits = history(&roots, &newest, job.max_commits.saturating_add(1))?;
-    let current = winner(&router, &job.request)?;
+    let (current, fit) = first(&router, &job.request)?;
     let differs = |before: &Option<SkillId>, after: &Option<SkillId>| match &job.skill {
         Some(skill) => (before.as_ref() == Some(skill)) != (after.as_ref() == Some(skill)),
         None => before != after,
@@ -87,7 +89,7 @@ pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bis
         for history in &mut histories {
             history.revert(commit, &mut router)?;
         }
-        let before = winner(&router, &job.request)?;
+        let (before, _) = first(&router, &job.request)?;
         if differs(&before, &after) {
             let hit = |router: &Router, skill: &Option<SkillId>| match skill {
                 Some(skill) => hit(router, &job.request, skill),
@@ -103,7 +105,7 @@ pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bis
                 before_now: hit(&changed, &before)?,
                 after_then: hit(&router, &after)?,
             };
-            return Ok(Bisection { current, change: Some(change), commits: read, is_limited: false });
+            return Ok(Bisection { current, fit, change: Some(change), commits: read, is_limited: false });
         }
         after = before;
     }
@@ -115,14 +117,14 @@ pub fn bisect(router: &Router, catalog: &Catalog, job: &BisectJob) -> Result<Bis
             format!("skill `{skill}` not found: neither in the roots nor in the oldest commit that was read");
         return Err(Error::new(Code::NotFound, message));
     }
-    Ok(Bisection { current, change: None, commits: read, is_limited: commits.len() > read })
+    Ok(Bisection { current, fit, change: None, commits: read, is_limited: commits.len() > read })
 }
 
-/// Returns the first result of a request.
-fn winner(router: &Router, request: &str) -> Result<Option<SkillId>, Error> {
+/// Returns the first result of a request, and whether it fits.
+fn first(router: &Router, request: &str) -> Result<(Option<SkillId>, Fit), Error> {
     let request = Request { intent: request.to_owned(), limit: 1, ..Request::default() };
     let answer = router.discover(&request).map_err(invalid)?;
-    Ok(answer.results.into_iter().next().map(|hit| hit.skill_id))
+    Ok((answer.results.into_iter().next().map(|hit| hit.skill_id), answer.fit))
 }
 
 fn hit(router: &Router, request: &str, skill: &SkillId) -> Result<Option<Hit>, Error> {

@@ -7,7 +7,7 @@ use super::args::BisectArgs;
 use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{BisectJob, Bisection, WinnerChange};
-use skills_discovery::Hit;
+use skills_discovery::{Fit, Hit};
 use skills_skill::{SkillId, safe_text};
 
 /// Number of digits of a commit id shown.
@@ -32,14 +32,19 @@ fn name(id: Option<&SkillId>) -> String {
 
 fn render(found: &Bisection, look: TerminalCaps) -> String {
     let commits = counted(found.commits, "commit");
+    let mut out = String::new();
+    if found.fit == Fit::None {
+        out.push_str("no skill fits this request at the newest commit; the first result is compared\n\n");
+    }
     let Some(change) = &found.change else {
         let end = if found.is_limited { "; older commits were not examined (--max-commits)" } else { "" };
-        return format!(
-            "no commit changed the winner: {} ranks first in {commits}{end}\n",
+        let _ = writeln!(
+            out,
+            "no commit changed the winner: {} ranks first in {commits}{end}",
             name(found.current.as_ref())
         );
+        return out;
     };
-    let mut out = String::new();
     let id = change.commit.get(..SHORT_ID).unwrap_or(&change.commit);
     let day = jiff::Timestamp::from_millisecond(change.at_ms).ok();
     let day = day.map(|day| day.strftime("%Y-%m-%d").to_string()).unwrap_or_default();

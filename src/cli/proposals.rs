@@ -305,7 +305,7 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalC
     out.push('\n');
     match &view.effect {
         Some(effect) => golden(&mut out, effect, look),
-        None => out.push_str("the effect on golden queries is unknown: no golden set, or the file changed\n"),
+        None => out.push_str("the effect on golden queries is unknown: no golden set, a skill that is not ranked, or the file changed\n"),
     }
     if view.versions.len() > 1 {
         let _ = writeln!(out, "\n{}", strong("versions"));

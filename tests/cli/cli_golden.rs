@@ -236,6 +236,7 @@ fn the_commit_that_changed_the_winner_is_found() {
         assert_eq!(found.code, 0, "{}", found.stderr);
         let report = found.json();
         assert_eq!(report["current"], "csv-tools");
+        assert_ne!(report["fit"], "none", "{report}");
         assert_eq!(report["change"]["subject"], "Let csv-tools read tables", "{report}");
         assert_eq!(report["change"]["before"]["skill_id"], "pdf-tables");
         assert_eq!(report["change"]["after"]["skill_id"], "csv-tools");
@@ -246,6 +247,8 @@ fn the_commit_that_changed_the_winner_is_found() {
         home.run(&["bisect", "check the deployment", "--from", "HEAD~1", "--max-commits", "1", "--json"]);
     assert_eq!(none.code, 1);
     assert_eq!((&none.json()["change"], &none.json()["is_limited"]), (&Value::Null, &true.into()));
+    let foreign = home.run(&["bisect", "negotiate a lease in Lisbon", "--json"]);
+    assert_eq!(foreign.json()["fit"], "none", "{}", foreign.stdout);
     assert_eq!(home.run(&["bisect", "q", "--from", "no-such-commit"]).code, 3);
     let unknown = home.run(&["bisect", REQUEST, "--skill", "nosuch"]);
     assert_eq!(unknown.code, 3, "{}", unknown.stdout);

@@ -687,7 +687,10 @@ impl Evaluator {
             };
             push(ProposalCheckKind::Lint, result, evidence);
             let (result, evidence) = match &measured.effect {
-                None => (CheckResult::Unknown, "no golden set".to_owned()),
+                None => (
+                    CheckResult::Unknown,
+                    "not measured: no golden set, or the skill is not ranked".to_owned(),
+                ),
                 Some(effect) if effect.lost.is_empty() => (CheckResult::Pass, "no query lost".to_owned()),
                 Some(effect) => {
                     let lost = effect.lost.len();

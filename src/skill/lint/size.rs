@@ -14,7 +14,9 @@ const LINES: usize = 500;
 /// Checks lines, and tokens by the estimate.
 pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
     if body.trim().is_empty() {
-        notes.add(&rules::BODY_EMPTY, None, start..start, "the body is empty");
+        // An empty body at the end of the file is on no line: the end of the frontmatter is marked.
+        let at = if body.is_empty() { start.saturating_sub(1) } else { start };
+        notes.add(&rules::BODY_EMPTY, None, at..at, "the body is empty");
         return;
     }
     let lines = lines(body);

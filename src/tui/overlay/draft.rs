@@ -683,6 +683,7 @@ impl Overlay for DraftEditor {
                         let before = std::mem::replace(&mut self.skill.texts, texts.clone());
                         let written = changed(&before, texts);
                         self.skill.digest = *digest;
+                        (self.file.on_disk, self.file.is_refused) = (None, false);
                         self.fields.join_steps(&before, texts);
                         // The catalog may report the new text before the response arrives.
                         self.file.replaced =
@@ -1229,6 +1230,10 @@ mod tests {
             (*shown, description.as_str()),
             (Digest::of(b"Reads bank statements."), "Reads statements.!")
         );
+        let saved = Ok(SaveOutcome::InFile(in_file("Reads statements.!"), "old".into()));
+        editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), saved));
+        let shown = text(&editor);
+        assert!(shown.contains("Description written") && !shown.contains("Not written"), "{shown}");
     }
 
     #[test]
