@@ -20,7 +20,7 @@ use super::word_forms::Forms;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Format version; incremented with every change of the format, of tokenization, stemming or limits.
-const VERSION: u32 = 18;
+const VERSION: u32 = 19;
 
 /// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

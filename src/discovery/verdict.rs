@@ -85,6 +85,8 @@ impl Extent {
 struct Evidence {
     /// Sum without rules, stop words and general wording.
     content: f64,
+    /// Sum of the terms of stop words.
+    stop_words: f64,
     /// Sum of the terms of words that were read as others, and of parts of names that the skill does not contain.
     corrected: f64,
     /// Sum of the preferences of the policy.
@@ -118,6 +120,7 @@ impl Evidence {
             Row::Pair(..) | Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
+        let stop_word = |a: &&ScoreTerm| matches!(a.row, Row::Word(at) if !reading.is_evidence(at));
         let matched_word = |a: &ScoreTerm| match a.row {
             Row::Word(at) if a.kind == TermKind::Term && reading.is_evidence(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
@@ -161,6 +164,7 @@ impl Evidence {
         let matched: BTreeSet<usize> = terms.iter().filter_map(matched_word).collect();
         Self {
             content: sum(&content),
+            stop_words: sum(&stop_word),
             corrected: sum(&corrected),
             preferred: preferred(terms),
             exact: terms.iter().any(|a| a.kind == TermKind::Exact),
@@ -326,7 +330,11 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::StopWords)
     } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
         (Fit::Low, VerdictReason::FitsByReading)
-    } else if is_by_pairs || is_excluded || is_other_identifier {
+    } else if is_by_pairs
+        || is_excluded
+        || is_other_identifier
+        || first.score - evidence.stop_words < fitted.fit_threshold
+    {
         (Fit::Low, VerdictReason::Fits)
     } else if !spoken
         && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))

@@ -62,4 +62,4 @@ pub use supervisor::{
 };
 pub use uploads::{UPLOADS_KEPT_FOR, Upload, UploadError, UploadLimits, UploadedBytes};
 pub use value_count::{MAX_JSON_VALUES, has_few_values};
-pub use worker::{Execute, LeaseSettings, execute_next};
+pub use worker::{CallerPermits, Execute, LeaseSettings, execute_next};

@@ -58,6 +58,9 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval of the check whether lease holders are still alive: the death of a process causes no event.
 const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Maximum number of runs that are executed in addition to those of the workers, one of each principal.
+const MAX_EXTRA_RUNS: usize = 8;
+
 /// How long workers wait after the store rejected a write.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -209,6 +212,7 @@ async fn follow(shared: Arc<SupervisorState>, here: ProcessIdentity) {
     take_over(&shared, &here).await;
     follow_drain(&shared, &here.process()).await;
     let mut looked_after = Instant::now();
+    let mut extra = JoinSet::new();
     let poll = u64::try_from(shared.settings.poll.as_millis()).unwrap_or(u64::MAX);
     loop {
         if looked_after.elapsed() >= LIVENESS_CHECK_INTERVAL {
@@ -216,14 +220,29 @@ async fn follow(shared: Arc<SupervisorState>, here: ProcessIdentity) {
             follow_drain(&shared, &here.process()).await;
             looked_after = Instant::now();
         }
-        let looked = poll_store(&shared, poll);
+        while extra.try_join_next().is_some() {}
+        let looked = poll_store(&shared, poll, &here, &mut extra);
         tokio::select! {
-            () = shared.closing.cancelled() => return,
+            () = shared.closing.cancelled() => break,
             looked = looked => if let Err(error) = looked {
                 tracing::error!("cannot poll for work: {error}");
                 tokio::time::sleep(RETRY_DELAY).await;
             },
         }
+    }
+    while extra.join_next().await.is_some() {}
+}
+
+/// Executes a run of a principal of which none is in execution: the runs of others, however long, do not delay it.
+async fn execute_extra(shared: Arc<SupervisorState>, name: WorkerId) {
+    let leases = shared.settings.leases;
+    match shared.store.claim_of_idle_principal(&name, leases.lease_ms()).await {
+        Ok(Some(claimed)) => {
+            // A failure of the store is logged; the run is claimed again.
+            drop(execute_run(&shared.store, &shared.execute, claimed, leases, &shared.stop).await);
+        }
+        Ok(None) => {}
+        Err(error) => tracing::error!("claiming a run: {error}"),
     }
 }
 
@@ -245,7 +264,12 @@ async fn follow_drain(shared: &SupervisorState, process: &str) {
     }
 }
 
-async fn poll_store(shared: &SupervisorState, poll: u64) -> Result<(), StoreError> {
+async fn poll_store(
+    shared: &Arc<SupervisorState>,
+    poll: u64,
+    here: &ProcessIdentity,
+    extra: &mut JoinSet<()>,
+) -> Result<(), StoreError> {
     let seen = shared.store.newest_event().await?;
     let due = shared.store.due().await?;
     if due.expired {
@@ -255,7 +279,11 @@ async fn poll_store(shared: &SupervisorState, poll: u64) -> Result<(), StoreErro
         shared.claimable.notify_one();
         if shared.busy.load(Ordering::Relaxed) >= shared.settings.workers.max(1) {
             // No worker is free to claim it; meanwhile waits may still expire.
-            let _ = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
+            let freed = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
+            let may_claim = !shared.draining.load(Ordering::SeqCst) && shared.execute.may_claim();
+            if freed.is_err() && may_claim && extra.len() < MAX_EXTRA_RUNS {
+                extra.spawn(execute_extra(Arc::clone(shared), here.next_worker()));
+            }
             return Ok(());
         }
     }

@@ -1,16 +1,18 @@
 //! A worker's lease on one run: it is renewed while the run is executed, and execution is stopped as soon as the run no
 //! longer belongs to this worker (canceled, or taken over after a suspend).
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::process_identity::ProcessIdentity;
+use skills_base::sync::MutexExt as _;
 use skills_model::RunState;
 use skills_store::{Claimed, RunId, RunRecord, Store, StoreError};
 
@@ -174,43 +176,94 @@ async fn renew_lease(
 /// How often a caller that waits for a permit looks whether a worker has executed its run.
 const QUEUE_POLL: Duration = Duration::from_millis(250);
 
+/// Permits of callers that execute the run they wait for. The runs of one principal have at most half of them.
+#[derive(Debug)]
+pub struct CallerPermits {
+    all: Arc<Semaphore>,
+    share: usize,
+    by_principal: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+/// One of [`CallerPermits`].
+type CallerPermit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
+impl CallerPermits {
+    pub fn new(count: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(count)),
+            share: count.div_ceil(2),
+            by_principal: Mutex::default(),
+        }
+    }
+
+    fn own(&self, principal: &str) -> Arc<Semaphore> {
+        let mut all = self.by_principal.locked();
+        // Others than the map refer to it while it is in use.
+        all.retain(|name, own| name == principal || Arc::strong_count(own) > 1);
+        let own = all.entry(principal.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.share)));
+        Arc::clone(own)
+    }
+
+    async fn acquire(&self, principal: &str) -> Option<CallerPermit> {
+        let own = self.own(principal).acquire_owned().await.ok()?;
+        Some((own, Arc::clone(&self.all).acquire_owned().await.ok()?))
+    }
+
+    fn try_acquire(&self, principal: &str) -> Option<CallerPermit> {
+        let own = self.own(principal).try_acquire_owned().ok()?;
+        Some((own, Arc::clone(&self.all).try_acquire_owned().ok()?))
+    }
+
+    /// Waits until no run is executed with one of the permits.
+    pub async fn unused(&self, count: usize) {
+        drop(self.all.acquire_many(u32::try_from(count).unwrap_or(u32::MAX)).await);
+    }
+}
+
 /// Claims one run and executes it in the calling task until it ends or waits; if another worker has it, waits until
 /// that one is done. Returns the run in its final state, or `None` if there is no such run.
 ///
-/// When `stop` fires, the lease is released and the run returned in its current state. It is claimed here only with one of
-/// the permits, for which callers queue; the workers of this process claim it as well.
+/// When `leave` fires, the caller no longer waits and the run is returned in its current state, except while it is
+/// executed here: a caller that disconnects interrupts no step. When `stop` fires, execution stops and the lease is
+/// released. The run is claimed here only with one of the permits, for which callers queue; the workers of this process
+/// claim it as well.
 pub async fn execute_next(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     run: &RunId,
     leases: LeaseSettings,
-    (permits, stop): (&Semaphore, &CancellationToken),
+    permits: &CallerPermits,
+    (leave, stop): (&CancellationToken, &CancellationToken),
 ) -> Result<Option<RunRecord>, StoreError> {
     let here = ProcessIdentity::here();
     let worker = here.next_worker();
+    let left = async || tokio::select! { () = leave.cancelled() => {}, () = stop.cancelled() => {} };
     // Keeps its place in the queue between two looks at the run.
-    let mut queued = Box::pin(permits.acquire());
+    let mut queued = None;
     loop {
         let seen = store.newest_event().await?;
         // Without the content of its target, which would be held while it waits.
         let Some(record) = store.listed_run(run).await? else { return Ok(None) };
         let done = !record.state.is_active() && (record.state != RunState::Pending || record.paused);
-        if done || stop.is_cancelled() {
+        if done || leave.is_cancelled() || stop.is_cancelled() {
             return store.run(run).await;
         }
+        let principal = record.started_by.clone();
         let permit = if record.state == RunState::Pending && execute.may_claim() {
+            let queued =
+                queued.get_or_insert_with(|| Box::pin(async move { permits.acquire(&principal).await }));
             tokio::select! {
                 biased;
-                permit = &mut queued => permit.ok(),
+                permit = queued.as_mut() => permit,
                 // Events of all runs would wake the whole queue each time.
                 () = tokio::time::sleep(QUEUE_POLL) => continue,
-                () = stop.cancelled() => continue,
+                () = left() => continue,
             }
         } else {
-            permits.try_acquire().ok().filter(|_| execute.may_claim())
+            permits.try_acquire(&principal).filter(|_| execute.may_claim())
         };
         // Its place, or a permit that it was given meanwhile, is for others.
-        queued = Box::pin(permits.acquire());
+        queued = None;
         let claimed = match &permit {
             Some(_) => store.claim(&worker, leases.lease_ms(), Some(run)).await?,
             None => None,
@@ -228,7 +281,7 @@ pub async fn execute_next(
             let patience = leases.lease_ms().min(1000);
             tokio::select! {
                 waited = store.wait(seen, patience) => waited?,
-                () = stop.cancelled() => {}
+                () = left() => {}
             }
             continue;
         };

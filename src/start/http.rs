@@ -112,10 +112,11 @@ async fn listen(
     }
     cx.out.flush()?;
     tracing::info!(%address, keys, "serving");
-    let requested = end.clone();
+    let (requested, stopped) = (end.clone(), Arc::clone(local));
     tokio::spawn(async move {
         shutdown_signal().await;
         requested.cancel();
+        stopped.stop_requests();
     });
     tokio::select! {
         () = server.run(end.clone()) => {}

@@ -100,6 +100,13 @@ pub trait Store: Send + Sync + 'static {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError>;
 
+    /// Claims the oldest pending run of a principal of which no run is in execution, as [`Self::claim`] does.
+    async fn claim_of_idle_principal(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+    ) -> Result<Option<Claimed>, StoreError>;
+
     /// Releases a lease without a report (of a worker that is stopped): the run can be claimed immediately.
     async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError>;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use skills_discovery::{
     Answer, Correction, Document, Fit, Hit, Policy, Request, Router, TermKind, VerdictReason, Weights,
+    WordRow,
 };
 use skills_skill::{IndexText, Role, SkillId, Status};
 
@@ -281,6 +282,11 @@ proptest! {
             let content = answer.words.iter().any(|word| !word.stop);
             let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == TermKind::Exact));
             prop_assert!(content || named, "only stop words");
+            let is_stop = |row: &&WordRow| row.query_word.is_some_and(|at| answer.words[at].stop);
+            let rest = |hit: &Hit| hit.score - hit.breakdown.words.iter().filter(is_stop).map(|row| row.sum).sum::<f64>();
+            if answer.fit > Fit::Low && !named {
+                prop_assert!(first.map(rest) >= min_confidence, "only with stop words: {}", answer.verdict.sentence);
+            }
         }
     }
 

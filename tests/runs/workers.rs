@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::json;
 use skills_model::{ApprovalReason, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerReport};
 use skills_runs::{
-    Execute, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings, WORKER_PREFIX, execute_next,
+    CallerPermits, Execute, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings, WORKER_PREFIX,
+    execute_next,
 };
 use skills_store::{
     Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
@@ -321,12 +322,12 @@ async fn caller_executes_only_its_own_run() {
     let work = |run: RunId, stop: CancellationToken| {
         let (store, execute) = (store.clone(), execute.clone());
         async move {
-            let permits = Semaphore::new(1);
-            execute_next(&store, &execute, &run, leases, (&permits, &stop)).await.unwrap()
+            let permits = CallerPermits::new(1);
+            execute_next(&store, &execute, &run, leases, &permits, (&stop, &stop)).await.unwrap()
         }
     };
-    let none = Semaphore::new(0);
-    let waiting = execute_next(&store, &execute, &run, leases, (&none, &stop));
+    let none = CallerPermits::new(0);
+    let waiting = execute_next(&store, &execute, &run, leases, &none, (&stop, &stop));
     tokio::time::timeout(Duration::from_millis(200), waiting)
         .await
         .expect_err("it executes without a permit");
@@ -356,4 +357,58 @@ async fn caller_executes_only_its_own_run() {
     stop.cancel();
     assert_eq!(stopped.await.unwrap().unwrap().state, RunState::Running);
     assert!(store.due().await.unwrap().claimable);
+}
+
+/// A caller that disconnects: what it started ends as it would have, and only that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_leaves_does_not_interrupt_its_run() {
+    let (store, doer) = (memory(), Doer::new());
+    let execute: Arc<dyn Execute> = Arc::new(Does(doer.clone(), store.clone()));
+    let (stop, leases, permits) = (CancellationToken::new(), settings(1).leases, CallerPermits::new(2));
+    let work = |n: usize, leave: &CancellationToken| {
+        let (store, execute, leave) = (store.clone(), execute.clone(), leave.clone());
+        let (permits, stop) = (&permits, &stop);
+        async move {
+            let run = RunId(format!("run-{n:04}"));
+            let run = execute_next(&store, &execute, &run, leases, permits, (&leave, stop)).await;
+            run.unwrap().unwrap().state
+        }
+    };
+    for n in 1..=3 {
+        store.launch(launch(n, "stay")).await.unwrap();
+    }
+    store.launch(Launch { started_by: "ben".into(), ..launch(4, "end") }).await.unwrap();
+    let leave = CancellationToken::new();
+    let leaves = async {
+        until(&*store, "one is executed", async || (doer.started.load(Ordering::SeqCst) == 1).then_some(()))
+            .await;
+        // A principal has half of the permits: another one gets the other half at once.
+        assert_eq!(work(4, &CancellationToken::new()).await, RunState::Completed);
+        leave.cancel();
+        doer.permits.add_permits(1);
+    };
+    let (first, second, third, ()) = tokio::join!(work(1, &leave), work(2, &leave), work(3, &leave), leaves);
+    assert_eq!((first, second, third), (RunState::Completed, RunState::Pending, RunState::Pending));
+    assert_eq!(doer.canceled.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_runs_of_one_principal_do_not_delay_those_of_others() {
+    let (store, doer) = (memory(), Doer::new());
+    for n in 1..=4 {
+        store.launch(launch(n, "stay")).await.unwrap();
+    }
+    let workers = start(&store, &doer, 2);
+    until(&*store, "two are executed", async || (doer.started.load(Ordering::SeqCst) == 2).then_some(()))
+        .await;
+    for (n, who) in [(5, "ben"), (6, "cleo")] {
+        store.launch(Launch { started_by: who.into(), ..launch(n, "end") }).await.unwrap();
+        until_state(&*store, n, RunState::Completed).await;
+    }
+    assert_eq!(doer.started.load(Ordering::SeqCst), 4, "one principal has no more than the workers");
+    doer.permits.add_permits(4);
+    for n in 1..=4 {
+        until_state(&*store, n, RunState::Completed).await;
+    }
+    workers.shutdown().await;
 }

@@ -178,6 +178,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         concurrent_launches_with_one_key_create_one_run,
         runs_are_claimed_oldest_first_and_by_one_worker,
         principals_share_the_workers,
+        idle_principals_are_claimed_for_beside_busy_ones,
         interrupted_runs_are_claimed_before_pending_ones,
         one_worker_alternates_between_principals,
         lost_lease_is_reclaimed_and_its_former_owner_fenced,

@@ -55,6 +55,22 @@ pub async fn principals_share_the_workers(store: &dyn Store, _: &Time) {
     assert_eq!(ids("cem"), "run-0041 run-0043");
 }
 
+pub async fn idle_principals_are_claimed_for_beside_busy_ones(store: &dyn Store, _: &Time) {
+    let of_idle =
+        async || store.claim_of_idle_principal(&worker("w9"), LEASE).await.unwrap().map(|c| c.run.id.0);
+    for n in 0..3 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    let claim = claimed(store, "w1").await;
+    assert_eq!(of_idle().await, None, "one run of its principal is in execution");
+    store.launch(Launch { started_by: "bea".into(), ..launch(3) }).await.unwrap();
+    store.launch(Launch { started_by: "bea".into(), ..launch(4) }).await.unwrap();
+    assert_eq!(of_idle().await.as_deref(), Some("run-0003"));
+    assert_eq!(of_idle().await, None);
+    store.release_lease(&claim.run.id, claim.fence).await.unwrap();
+    assert_eq!(of_idle().await.as_deref(), Some("run-0001"), "an interrupted run is left to workers");
+}
+
 pub async fn interrupted_runs_are_claimed_before_pending_ones(store: &dyn Store, time: &Time) {
     for n in 0..20 {
         store.launch(launch(n)).await.unwrap();

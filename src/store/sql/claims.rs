@@ -21,15 +21,24 @@ use skills_model::{Command, TransitionError, WorkerReport, transition};
 /// Number of lost leases before a run is given up: a run that kills its worker must not kill them all.
 const MAX_LOST_LEASES: u32 = 5;
 
+/// The runs that a claim may select.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Candidates<'r> {
+    Any,
+    /// Pending runs of principals of which no run is in execution.
+    OfIdlePrincipal,
+    One(&'r RunId),
+}
+
 pub(crate) async fn claim<T: Tx>(
     tx: &T,
     worker: &WorkerId,
     lease_ms: u64,
-    only: Option<&RunId>,
+    which: Candidates<'_>,
     places: Option<&str>,
 ) -> Result<Option<Claimed>, StoreError> {
     loop {
-        let Some(locked) = candidate(tx, only, places).await? else { return Ok(None) };
+        let Some(locked) = candidate(tx, which, places).await? else { return Ok(None) };
         let now = tx.now().await?;
         let now_ms = now.wall_ms;
         let id = locked.run.id.clone();
@@ -210,8 +219,9 @@ fn waiting_principals(postgres: bool) -> String {
 
 /// Selects the next run to execute: the oldest run whose lease has expired, which was started already, else the oldest
 /// pending run of one of the principals that have the fewest runs in execution, drawn at random. No principal waits for
-/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming.
-fn next_run(postgres: bool, columns: &str, here: &str) -> String {
+/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming. With `idle`, only pending
+/// runs of principals without a run in execution.
+fn next_run(postgres: bool, columns: &str, here: &str, idle: bool) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
     let expired = lease_expired(postgres);
     let active = format!(
@@ -220,32 +230,41 @@ fn next_run(postgres: bool, columns: &str, here: &str) -> String {
     );
     let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
     let lapsed = format!("{leased} WHERE {expired} AND {here} ORDER BY seq LIMIT 1");
+    let who = if idle { format!("who IS NOT NULL AND {active} = 0") } else { "who IS NOT NULL".to_owned() };
     if postgres {
         let skip = "FOR NO KEY UPDATE SKIP LOCKED";
+        let pending = format!(
+            "SELECT o.*, 1 AS turn FROM
+                (SELECT who FROM waiting WHERE {who} ORDER BY {active}, random()) w
+                CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1"
+        );
+        if idle {
+            return pending;
+        }
         return format!(
             "SELECT * FROM (
-                SELECT * FROM (SELECT o.*, 1 AS turn FROM
-                    (SELECT who FROM waiting WHERE who IS NOT NULL ORDER BY {active}, random()) w
-                    CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1) f
+                SELECT * FROM ({pending}) f
                 UNION ALL SELECT l.*, 0 AS turn FROM ({columns} {lapsed} {skip}) l) c
              ORDER BY turn LIMIT 1"
         );
     }
     // Without naming the index, SQLite uses the index of states, and reads and sorts everything pending for each claim.
-    format!(
-        "{columns} WHERE seq = coalesce(
-            (SELECT seq FROM runs {lapsed}),
-            (SELECT next FROM
-                (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE who IS NOT NULL)
-                WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1))"
-    )
+    let pending = format!(
+        "(SELECT next FROM
+            (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE {who})
+            WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1)"
+    );
+    if idle {
+        return format!("{columns} WHERE seq = {pending}");
+    }
+    format!("{columns} WHERE seq = coalesce((SELECT seq FROM runs {lapsed}), {pending})")
 }
 
-/// Returns a claimable run, a pending one or one whose lease has expired (see [`next_run`]); only this run and these
-/// roots if given.
+/// Returns a claimable run, a pending one or one whose lease has expired (see [`next_run`]); only of these roots if
+/// given.
 async fn candidate<T: Tx>(
     tx: &T,
-    only: Option<&RunId>,
+    which: Candidates<'_>,
     places: Option<&str>,
 ) -> Result<Option<LockedRun>, StoreError> {
     let action = "look for a run to claim";
@@ -253,7 +272,7 @@ async fn candidate<T: Tx>(
     let here = here(T::POSTGRES, "?4");
     let mut values = tx.known_now().map_or_else(|| vec![Value::Null; 3], |now| lease_expired_values(&now));
     values.push(places.into());
-    if let Some(run) = only {
+    if let Candidates::One(run) = which {
         let sql = format!(
             "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {}) AND {here}{}",
             lease_expired(T::POSTGRES),
@@ -265,7 +284,7 @@ async fn candidate<T: Tx>(
     let sql = format!(
         "WITH RECURSIVE {} {}",
         waiting_principals(T::POSTGRES),
-        next_run(T::POSTGRES, &columns, &here)
+        next_run(T::POSTGRES, &columns, &here, matches!(which, Candidates::OfIdlePrincipal))
     );
     tx.find(action, &sql, &values).await?.map(LockedRun::read).transpose()
 }

@@ -31,12 +31,26 @@ macro_rules! implement_store {
                 let (worker, only) = (worker.clone(), only.cloned());
                 let places = self.claimable_places().await?;
                 let claimed = $write!(self, tx => {
-                    claims::claim(tx, &worker, lease_ms, only.as_ref(), places.as_deref()).await
+                    let which = only.as_ref().map_or(claims::Candidates::Any, claims::Candidates::One);
+                    claims::claim(tx, &worker, lease_ms, which, places.as_deref()).await
                 });
                 if let Ok(Some(_)) = claimed {
                     fail_point!("claim-after-commit");
                 }
                 claimed
+            }
+
+            async fn claim_of_idle_principal(
+                &self,
+                worker: &WorkerId,
+                lease_ms: u64,
+            ) -> Result<Option<Claimed>, StoreError> {
+                let worker = worker.clone();
+                let places = self.claimable_places().await?;
+                $write!(self, tx => {
+                    let which = claims::Candidates::OfIdlePrincipal;
+                    claims::claim(tx, &worker, lease_ms, which, places.as_deref()).await
+                })
             }
 
             async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {

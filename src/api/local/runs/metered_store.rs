@@ -59,6 +59,15 @@ impl MeteredStore {
         }
     }
 
+    fn claimed(&self, claimed: &Result<Option<Claimed>, StoreError>) {
+        if let Ok(Some(claimed)) = claimed {
+            if claimed.takeover {
+                self.metrics.takeover();
+            }
+            self.metrics.run_moved(&claimed.run.state.to_string());
+        }
+    }
+
     async fn launched(&self, started: &Result<LaunchOutcome, StoreError>) {
         let became = match started {
             Ok(started) => match started.idempotency {
@@ -117,12 +126,17 @@ impl Store for MeteredStore {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.counted(self.inner.claim(worker, lease_ms, only).await);
-        if let Ok(Some(claimed)) = &claimed {
-            if claimed.takeover {
-                self.metrics.takeover();
-            }
-            self.metrics.run_moved(&claimed.run.state.to_string());
-        }
+        self.claimed(&claimed);
+        claimed
+    }
+
+    async fn claim_of_idle_principal(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.counted(self.inner.claim_of_idle_principal(worker, lease_ms).await);
+        self.claimed(&claimed);
         claimed
     }
 

@@ -193,7 +193,8 @@ impl Runs {
             own: Arc::clone(&own_workers),
             working: tokio::sync::Mutex::default(),
             cleared: AtomicBool::new(false),
-            direct: Semaphore::new(workers::MAX_DIRECT),
+            direct: skills_runs::CallerPermits::new(workers::MAX_DIRECT),
+            stopping: Mutex::default(),
         });
         let launches = Arc::new(Launches {
             config: Arc::clone(config),
@@ -286,6 +287,11 @@ impl Local {
             self.runs.notices.publish(format!("cannot record metrics: {error}"));
         }
         counting
+    }
+
+    /// Stops the runs that requests of this process execute: its clients get their current state.
+    pub fn stop_requests(&self) {
+        self.runs.workers.stop_requests();
     }
 
     /// Stops the workers of this process and releases their runs, so that others continue them.

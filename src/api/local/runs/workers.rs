@@ -1,12 +1,11 @@
 //! Execution of runs: the workers of this process, a caller that executes a single run, and what follows when a sidecar
 //! ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -16,11 +15,12 @@ use super::{Approvals, Maintenance, Notices, find, notifications};
 use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
+use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_model::{Command, RunState};
 use skills_runs::{
-    DRAIN_PREFIX, HEARTBEAT_TIMEOUT, LeaseSettings, ProcessIdentity, Supervisor, SupervisorSettings,
-    execute_next,
+    CallerPermits, DRAIN_PREFIX, HEARTBEAT_TIMEOUT, LeaseSettings, ProcessIdentity, Supervisor,
+    SupervisorSettings, execute_next,
 };
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
@@ -86,6 +86,9 @@ impl OwnWorkers {
 /// Maximum number of runs that are executed by the requests that wait for them.
 pub(super) const MAX_DIRECT: usize = 16;
 
+/// How long the runs that requests execute may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The execution of runs in this process.
 pub(in crate::local) struct Workers {
     pub(super) config: Arc<Config>,
@@ -101,7 +104,9 @@ pub(in crate::local) struct Workers {
     /// Whether work directories of dead processes have been cleaned up.
     pub(super) cleared: AtomicBool,
     /// Permits of requests that execute the run they wait for, in addition to the workers.
-    pub(super) direct: Semaphore,
+    pub(super) direct: CallerPermits,
+    /// Fires when runs that requests execute have to stop, because the process ends.
+    pub(super) stopping: Mutex<CancellationToken>,
 }
 
 impl Workers {
@@ -125,6 +130,7 @@ impl Workers {
         .await?;
         let mut working = self.working.lock().await;
         if working.is_none() {
+            *self.stopping.locked() = CancellationToken::new();
             let own = SupervisorSettings::default();
             let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
             self.clear_leftovers();
@@ -159,9 +165,19 @@ impl Workers {
         });
     }
 
+    /// Stops the runs that requests execute, and releases them so that others continue them.
+    pub(super) fn stop_requests(&self) {
+        self.stopping.locked().cancel();
+    }
+
     /// Stops the workers of this process; their runs are released so that others continue them, after a grace period or
     /// immediately.
     pub(super) async fn stop_workers(&self, at_once: bool) {
+        self.stop_requests();
+        // Their leases are released before the process ends.
+        if tokio::time::timeout(STOP_TIMEOUT, self.direct.unused(MAX_DIRECT)).await.is_err() {
+            tracing::warn!("runs that requests execute did not stop within {} s", STOP_TIMEOUT.as_secs());
+        }
         let stopped = self.working.lock().await.take();
         self.own.set(false);
         if let Some(WorkerSet { supervisor, mut followers, .. }) = stopped {
@@ -185,12 +201,15 @@ impl Workers {
         let run = find::listed(&*runtime.store, wanted).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
+        // A process without workers executes it only for its caller.
+        let stop = if self.own.works() { self.stopping.locked().clone() } else { leave.clone() };
         let completed = execute_next(
             &runtime.store,
             &runtime.execute,
             &run.id,
             LeaseSettings::default(),
-            (&self.direct, leave),
+            &self.direct,
+            (leave, &stop),
         )
         .await?;
         let completed =
