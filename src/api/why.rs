@@ -822,8 +822,10 @@ fn exclusion_check(clause: Option<&str>, noted: Option<&str>, wins: bool) -> Why
     let kind = CheckKind::Exclusion;
     let Some(clause) = clause else {
         let shared = |noted| {
-            let of = "single words, or words of the skill's own subject, of the exclusion clause";
-            format!("does not count against the skill: the request has only {of} “{noted}”")
+            format!(
+                "not applied: of the exclusion clause “{noted}” the request contains only single words, or words \
+                    that also describe the skill"
+            )
         };
         let evidence = noted.map_or_else(|| "no exclusion clause matches the request".to_owned(), shared);
         return WhyCheck::pass(kind, evidence);
@@ -1030,7 +1032,7 @@ fn not_searched(view: &ClientView, subject: &ExaminedSkill) -> (String, String) 
     let own = view.list.included().find(is_same);
     if let Some((entry, path)) = own.and_then(|own| Some((own, own.location.as_ref()?))) {
         let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
-        let evidence = format!("{evidence}; it lists its own copy: {}", path.display());
+        let evidence = format!("{evidence}; it lists another copy: {}", path.display());
         return (evidence, format!("edit that copy, or see `skills why {id} --client {}`", view.client));
     }
     (evidence, link_help(view))

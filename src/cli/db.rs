@@ -70,7 +70,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     if health.bytes > 0 {
         let _ = writeln!(
             out,
-            "  {}, {}, {}, {} free",
+            "  {}, {}, {}, {} unused",
             counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run"),
             format_args!("{} events", grouped(health.events)),
             byte_size(health.bytes),

@@ -226,7 +226,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "this command writes local files"
         }
-        Command::Serve(_) | Command::Keys(_) => "a service runs on its own machine",
+        Command::Serve(_) | Command::Keys(_) => "this command is for a service on this machine",
         Command::Config(_) => "this command uses the configuration of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {
             "this command does not depend \

@@ -79,7 +79,7 @@ fn render(
         );
     }
     for line in &report.runs {
-        let _ = writeln!(out, "  brings {}", safe_text::line(line));
+        let _ = writeln!(out, "  includes {}", safe_text::line(line));
     }
     let id = report
         .skill_id

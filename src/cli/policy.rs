@@ -40,8 +40,8 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Exit, Fai
 fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     let file = report.file.as_ref().map(|file| safe_text::line(&file.display().to_string()).into_owned());
     let text = match (file, report.exists) {
-        (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
-        (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
+        (None, _) => "demo mode has no policy; no restrictions by policy".to_owned(),
+        (Some(file), false) => format!("no policy file ({file}); no restrictions by policy"),
         (Some(file), true) => {
             format!("{file}: {}", counted(report.rules.len() + report.approvals, "rule"))
         }
@@ -113,7 +113,7 @@ async fn check(cx: &mut Context) -> Result<Exit, Failure> {
             let _ = writeln!(out, "  {}  {reach}{labeled}", safe_text::line(&rule.rule));
         }
         if report.approvals > 0 {
-            let _ = writeln!(out, "  {} about approvals", counted(report.approvals, "rule"));
+            let _ = writeln!(out, "  {}", counted(report.approvals, "approval rule"));
         }
         cx.out.raw(out.as_bytes())?;
     }

@@ -29,7 +29,7 @@ use skills_skill::{Skill, SkillId};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is blank.
-    #[error("the request (`intent`) is empty; describe the task in a few words")]
+    #[error("the request is empty; describe the task in a few words")]
     Empty,
     /// The measurement that the request belongs to was canceled.
     #[error("canceled")]

@@ -108,7 +108,7 @@ async fn listen(
             1 => "1 key".to_owned(),
             many => format!("{many} keys"),
         };
-        cx.out.line(format!("skills {} serves http://{address} ({who})", env!("CARGO_PKG_VERSION")))?;
+        cx.out.line(format!("skills {} listening on http://{address} ({who})", env!("CARGO_PKG_VERSION")))?;
     }
     cx.out.flush()?;
     tracing::info!(%address, keys, "serving");

@@ -613,20 +613,20 @@ pub enum StoreError {
         run: RunId,
     },
     /// The assignment has changed since the run was read.
-    #[error("run {run} was {} meanwhile; reload it and try again",
+    #[error("run {run} has been {} since it was loaded; reload it and try again",
         .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
     AssignmentConflict { run: RunId, assigned: Option<Assignment> },
     /// Another process made the change first, or it is no longer due.
-    #[error("run {run} has changed meanwhile; reload it and try again")]
+    #[error("run {run} has changed since it was loaded; reload it and try again")]
     PreconditionFailed { run: RunId },
     /// The document was changed concurrently.
-    #[error("{name} was modified meanwhile; reload it and try again")]
+    #[error("{name} has been modified since it was loaded; reload it and try again")]
     DocumentConflict {
         /// The document.
         name: String,
     },
     /// The session was changed concurrently.
-    #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
+    #[error("session {id} has been modified or deleted since it was loaded; reload it and try again")]
     SessionConflict { id: String },
     /// A database of a later version of this program.
     #[error(

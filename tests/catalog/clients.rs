@@ -948,7 +948,7 @@ async fn every_failed_check_of_a_client_has_help_and_another_copy_is_named() {
     let (result, evidence, _) = check(&report, CheckKind::Folder);
     let copy = scene.out.join("home/.codex/skills/twice/SKILL.md");
     assert_eq!(result, CheckResult::Fail);
-    assert!(evidence.ends_with(&format!("it lists its own copy: {}", copy.display())), "{evidence}");
+    assert!(evidence.ends_with(&format!("it lists another copy: {}", copy.display())), "{evidence}");
     assert_eq!(report.answer(), "Codex does not offer the skill.");
 }
 

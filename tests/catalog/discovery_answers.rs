@@ -158,7 +158,7 @@ fn unknown_words_rank_nothing_and_empty_request_is_rejected() {
     assert_eq!(answer.fit, Fit::None);
     assert!(!answer.words[0].known);
     let error = router().discover(&Request { intent: "  ".into(), ..Request::default() }).unwrap_err();
-    assert_eq!(error.to_string(), "the request (`intent`) is empty; describe the task in a few words");
+    assert_eq!(error.to_string(), "the request is empty; describe the task in a few words");
 }
 
 #[test]

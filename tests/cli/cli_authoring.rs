@@ -33,7 +33,7 @@ fn a_new_skill_is_clean_wins_its_queries_and_packs() {
     assert!(file.ends_with("work/log-digest-0.1.0.skill.tar.gz"), "{file}");
     let good = home.run_bare(&["package-validate", file]);
     assert_eq!(good.code, 0, "{}", good.stdout);
-    assert!(good.stdout.contains("brings contract local.log-digest 0.1.0"), "{}", good.stdout);
+    assert!(good.stdout.contains("includes contract local.log-digest 0.1.0"), "{}", good.stdout);
     let again = home.run(&["package-prepare", "log-digest"]);
     assert_eq!(again.code, 4, "an archive is not replaced unasked");
     let forced = home.json(&["package-prepare", "log-digest", "--force"]);

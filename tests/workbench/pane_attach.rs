@@ -211,7 +211,7 @@ fn failure_is_shown_with_its_reason_in_place() {
 fn button_is_enabled_only_if_all_checks_pass() {
     let mut fixture = fixture(120, 36);
     fixture.harness.press("down tab tab");
-    assert!(fixture.harness.screen().contains("select a target"), "{}", fixture.harness.screen());
+    assert!(fixture.harness.screen().contains("enter a reference"), "{}", fixture.harness.screen());
     fixture.harness.type_text("01J8ZC4M7Q/extract");
     assert!(fixture.harness.screen().contains("threshold is required"), "{}", fixture.harness.screen());
     fixture.harness.press("ctrl-s");

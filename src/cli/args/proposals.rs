@@ -104,7 +104,7 @@ pub struct ProposalActionArgs {
     /// Skip the confirmation prompt.
     #[arg(long, short)]
     pub yes: bool,
-    /// Name of the user who decides [default: your name].
+    /// Name of the user who decides [default: your account].
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Comment stored with the decision.

@@ -283,7 +283,7 @@ pub struct DecideArgs {
     /// Digest of the inputs that were reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256")]
     pub inputs_digest: Option<String>,
-    /// Name of the user who decides [default: your name].
+    /// Name of the user who decides [default: your account].
     #[arg(long, value_name = "NAME")]
     pub approver: Option<String>,
     /// Comment stored with the decision.

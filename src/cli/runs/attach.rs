@@ -104,7 +104,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Exit, Failure> {
 /// Describes what a check requires.
 fn question(check: AttachCheck) -> &'static str {
     match check {
-        AttachCheck::Exists => "skill is runnable",
+        AttachCheck::Exists => "contract",
         AttachCheck::Invocation => "invocation",
         AttachCheck::TargetType => "target type",
         AttachCheck::Target => "target exists",
@@ -206,7 +206,7 @@ mod tests {
         };
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
-        ✓ skill is runnable             table-audit 1.0.0
+        ✓ contract                      table-audit 1.0.0
         ✓ invocation                    attach
         ✗ target type                   a run is none of output, artifact
         · target exists

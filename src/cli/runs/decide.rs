@@ -104,7 +104,7 @@ impl DecisionPrompt<'_> {
     fn show(&self, reporter: &mut Reporter, text: &str) {
         let title = match self.verdict {
             Verdict::Approve => "Pending approval",
-            Verdict::Deny => "Pending denial (cancels the run)",
+            Verdict::Deny => "Pending approval (denying it cancels the run)",
         };
         reporter.print_line(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, reporter.look.color)));
     }

@@ -193,7 +193,7 @@ impl Page {
             _ => true,
         });
         if !next.is_empty() {
-            self.title(&mut out, "resume with");
+            self.title(&mut out, "next commands");
         }
         for (verb, line) in next.iter().filter(|(verb, _)| *verb != "look") {
             let _ = writeln!(out, "  {}{line}", self.muted(&fit(verb, 9, look.unicode)));

@@ -266,10 +266,10 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n";
     /// The body has 500 lines or more.
     BODY_MANY_LINES = "body-many-lines" Warning: "Keep the body below 500 lines; move details into `references/` and link them."
-        why "The specification recommends less; the complete body is loaded at once."
+        why "The specification recommends fewer; the complete body is loaded at once."
         example "a body of 640 lines";
     /// The body takes 5,000 tokens or more.
-    BODY_MANY_TOKENS = "body-many-tokens" Info: "Less than 5,000 tokens is recommended: the complete \
+    BODY_MANY_TOKENS = "body-many-tokens" Info: "Fewer than 5,000 tokens are recommended: the complete \
         body is added to the context on every load."
         why "Every load takes that share of the context."
         example "a body of 6,200 tokens";
@@ -322,7 +322,7 @@ rules! {
         example "pdf-tables/capabilities/read.yaml and notes/capabilities/read.yaml, both with `id: document.read`";
     /// A binding with the id of another one, in a second file.
     BINDING_DUPLICATE = "binding-duplicate" Error: "Rename one of the two, or remove one."
-        why "The file that is found later is not used, so nothing may be left that implements its capability."
+        why "The file that is found later is not used, so its capability may have no implementation."
         example "pdf-tables/bindings/b.yaml and notes/bindings/b.yaml, both with `id: read-local`";
     /// A service with the id of another one, in a second file.
     SERVICE_DUPLICATE = "service-duplicate" Error: "Rename one of the two, or remove one."

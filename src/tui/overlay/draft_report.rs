@@ -92,7 +92,8 @@ pub fn left_items(report: &DraftReport, pending: Pending, width: u16, painter: &
     for attraction in &report.attractions {
         let skills: Vec<String> = attraction.skills.iter().map(|id| shown(id.as_str())).collect();
         let of = if skills.is_empty() {
-            "that is not meant for it".to_owned()
+            let one = attraction.queries.len() == 1;
+            format!("that {} another skill", if one { "expects" } else { "expect" })
         } else {
             format!("of {}", skills.join(", "))
         };

@@ -610,7 +610,7 @@ impl LaunchPlaces {
                 Audience::Service => String::new(),
             };
             format!(
-                "it was launched from {skills}, which are not loaded: {own}let a worker execute it that has them loaded"
+                "it was launched from {skills}, which are not loaded: {own}leave it to a worker that has loaded them"
             )
         })
     }

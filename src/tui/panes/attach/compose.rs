@@ -86,7 +86,7 @@ impl Compose {
             return Some(shown(&error.message));
         }
         if self.reference.text().is_empty() && self.targets.chosen.is_some() {
-            return Some("select a target".to_owned());
+            return Some("enter a reference".to_owned());
         }
         if let Some(failed) = preview.failed().filter(|_| !preview.pending()) {
             return Some(shown(&failed.note));

@@ -301,7 +301,7 @@ fn failed(
 pub(super) fn check_name(check: skills_api::AttachCheck) -> &'static str {
     use skills_api::AttachCheck;
     match check {
-        AttachCheck::Exists => "skill is runnable",
+        AttachCheck::Exists => "contract",
         AttachCheck::Invocation => "invocation",
         AttachCheck::TargetType => "target type",
         AttachCheck::Target => "target exists",

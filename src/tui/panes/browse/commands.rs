@@ -107,7 +107,7 @@ fn attach(bundle: Option<ShownBundle<'_>>) -> Command {
     let blocked = match bundle.and_then(|bundle| bundle.skill) {
         None => not_in_catalog(bundle),
         Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
-            Some(format!("{} is invoked directly; only sidecars can be attached", shown(&skill.name)))
+            Some(format!("{} cannot be attached: its invocation is `direct`", shown(&skill.name)))
         }
         Some(_) => None,
     };

@@ -73,7 +73,7 @@ fn draw_heads(list: &SkillList, columns: &Columns, y: u16, painter: &mut Painter
     let name = if list.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
     painter.put(columns.name, y, &name, role_of(SortBy::Name), 10);
     if let Some(role) = columns.role {
-        let head = if list.client.budget().is_some() { "given" } else { "role" };
+        let head = if list.client.budget().is_some() { "shown" } else { "role" };
         painter.put(role, y, head, Role::Muted, 10);
     }
     if list.sort == SortBy::Changed {
@@ -81,7 +81,7 @@ fn draw_heads(list: &SkillList, columns: &Columns, y: u16, painter: &mut Painter
         return;
     }
     if columns.role.is_none() && list.client.budget().is_some() {
-        painter.right(columns.tokens_end, y, "given", Role::Muted);
+        painter.right(columns.tokens_end, y, "shown", Role::Muted);
         return;
     }
     let tokens = if list.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };

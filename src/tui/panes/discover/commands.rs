@@ -35,7 +35,7 @@ fn attach(list: &ResultList) -> Command {
     let blocked = match skill {
         None => Some("no skill selected".to_owned()),
         Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
-            Some("it is invoked directly; only sidecars can be attached".to_owned())
+            Some("it cannot be attached: its invocation is `direct`".to_owned())
         }
         Some(_) => None,
     };

@@ -124,7 +124,7 @@ fn draw_empty(
             "A golden query is a request with the skill that should be first, or `none`.",
             Role::Muted,
         ),
-        RichLine::of("They show which queries a changed description wins or loses.", Role::Muted),
+        RichLine::of("Golden queries show which requests a changed description wins or loses.", Role::Muted),
         RichLine::default(),
     ];
     match &measured.file {

@@ -98,7 +98,7 @@ fn describe_event(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)
         EventKind::SignalReceived => {
             (format!("signal {} received{}", text("name"), by().replacen(" by ", " from ", 1)), Role::Text)
         }
-        EventKind::ArtifactKept => (format!("left {}", text("name")), Role::Info),
+        EventKind::ArtifactKept => (format!("kept file {}", text("name")), Role::Info),
         EventKind::ControlApplied | EventKind::ControlRefused => (controlled(data), Role::Warning),
         EventKind::RunClaimed if is_takeover(data) => {
             let number = |key: &str| data.get(key).and_then(Value::as_u64);
