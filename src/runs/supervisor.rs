@@ -238,8 +238,10 @@ async fn execute_extra(shared: Arc<SupervisorState>, name: WorkerId) {
     let leases = shared.settings.leases;
     match shared.store.claim_of_idle_principal(&name, leases.lease_ms()).await {
         Ok(Some(claimed)) => {
-            // A failure of the store is logged; the run is claimed again.
-            drop(execute_run(&shared.store, &shared.execute, claimed, leases, &shared.stop).await);
+            let exit = execute_run(&shared.store, &shared.execute, claimed, leases, &shared.stop).await;
+            if exit == WorkerExit::StoreFailed {
+                tokio::time::sleep(RETRY_DELAY).await;
+            }
         }
         Ok(None) => {}
         Err(error) => tracing::error!("claiming a run: {error}"),
