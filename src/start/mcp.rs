@@ -22,16 +22,23 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Exit, Failure> {
     let served = if config.connect.is_some() {
         runtime.block_on(async {
             let remote = Arc::new(connect(&config, &cx.env).await?);
-            over(cx, &config, args, Service { core: remote.clone(), sessions: remote }).await
+            let service = Service { core: remote.clone(), sessions: remote };
+            over(cx, &config, args, service, CancellationToken::new()).await
         })
     } else {
         let local = Arc::new(Local::open(config.clone())?);
         let worker = Arc::clone(&local);
         // Runs continue after the call that launched them is canceled; failures are reported as notices.
         runtime.spawn(async move { drop(worker.start_workers().await) });
+        let (end, stopped) = (CancellationToken::new(), Arc::clone(&local));
+        let ended = end.clone();
+        runtime.spawn(async move {
+            ended.cancelled().await;
+            stopped.stop_requests();
+        });
         let core = Arc::clone(&local);
-        let served =
-            runtime.block_on(over(cx, &config, args, Service { core: core.clone(), sessions: core }));
+        let service = Service { core: core.clone(), sessions: core };
+        let served = runtime.block_on(over(cx, &config, args, service, end));
         // Release the leases of this process so that other workers can claim its runs at once.
         runtime.block_on(local.stop_workers());
         for notice in local.take_notices() {
@@ -44,11 +51,16 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Exit, Failure> {
     served
 }
 
-async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -> Result<Exit, Failure> {
+async fn over(
+    cx: &Context,
+    config: &Config,
+    args: &McpArgs,
+    service: Service,
+    stop: CancellationToken,
+) -> Result<Exit, Failure> {
     if let Some(session) = &args.session {
         service.sessions.session(session).await?;
     }
-    let stop = CancellationToken::new();
     tokio::spawn(stop_on_signals(stop.clone()));
     skills_mcp::serve(service, settings(cx, config, args, stop)).await?;
     Ok(Exit::Success)
