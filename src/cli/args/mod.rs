@@ -246,7 +246,7 @@ pub enum Command {
     Lint(LintArgs),
     /// Evaluate the ranking against queries with known answers.
     Eval(EvalArgs),
-    /// List, explain, add, remove, import and export golden queries.
+    /// Manage golden queries.
     Golden(GoldenArgs),
     /// Find the commit that changed the top-ranked skill.
     Bisect(BisectArgs),
