@@ -388,7 +388,8 @@ async fn a_caller_that_leaves_does_not_interrupt_its_run() {
         doer.permits.add_permits(1);
     };
     let (first, second, third, ()) = tokio::join!(work(1, &leave), work(2, &leave), work(3, &leave), leaves);
-    assert_eq!((first, second, third), (RunState::Completed, RunState::Pending, RunState::Pending));
+    let count = |state| [first, second, third].into_iter().filter(|run| *run == state).count();
+    assert_eq!((count(RunState::Completed), count(RunState::Pending)), (1, 2));
     assert_eq!(doer.canceled.load(Ordering::SeqCst), 0);
 }
 
