@@ -141,7 +141,7 @@ impl Context {
                 None => "unset SKILLS_CONNECT and remove `connect` from config.yaml",
             };
             let message = format!(
-                "this command does not work with --connect; {way_out}, or run it on the host of {}",
+                "this command does not work with a remote service; {way_out}, or run it on the host of {}",
                 safe_text::line(address)
             );
             return Err(Failure::usage(message));

@@ -406,8 +406,8 @@ async fn commands_about_files_are_rejected_on_a_service() {
     let (_, out, _) = of(&["doctor", "--json"]);
     assert!(out.contains("is reachable, access granted"), "{out}");
     for (arguments, said) in [
-        (&["db", "check"][..], "run it on the machine of"),
-        (&["trust", "--list"], "run it on the machine of"),
+        (&["db", "check"][..], "run it on the host of"),
+        (&["trust", "--list"], "run it on the host of"),
         (&["lint"], "remove --connect"),
         (&["--demo", "list"], "--demo applies to this machine"),
         (&["run", "ledger", "--file", "a=key"], "is a local file"),
