@@ -132,10 +132,10 @@ fn an_assignment_by_another_person_is_not_overwritten() {
     client.runs.work(&id(1), "run.assigned", json!({ "to": "kim" }), |run| {
         run.run.options.assigned = Some(kim);
     });
-    harness.press("ctrl-s").wait_for("meanwhile");
+    harness.press("ctrl-s").wait_for("loaded;");
     let [RunCommand::Assign { to, assignee, .. }] = &commands(&client)[..] else { panic!("one order") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("")));
-    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("meanwhile"));
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("loaded;"));
     let all = commands(&client);
     let Some(RunCommand::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("kim")));
