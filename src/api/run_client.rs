@@ -65,8 +65,8 @@ pub trait RunClient: Send + Sync + 'static {
 
     /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process
     /// executes the run itself, unless an active worker has claimed it; a remote service executes it there.
-    /// When `leave` fires, children of this process are killed, the lease is released, and the run is returned
-    /// in its current state: nothing is canceled.
+    /// When `leave` fires, the run is returned in its current state: nothing is canceled. A run that this core executes
+    /// ends first if the core has workers; otherwise its children are killed and its lease is released.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
     /// Ends waits that have expired. Of a service, its workers do that.

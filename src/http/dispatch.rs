@@ -142,7 +142,7 @@ async fn answered(
             return event_stream::follow(app, operation, caller, arguments, resumed).await;
         }
     }
-    // When a client disconnects, its waits end, and what it started is shut down cleanly in the background.
+    // When a client disconnects, its waits end; a run that is executed for it continues in the background.
     let _left = caller.leave.clone().drop_guard();
     if operation.hints.read_only {
         let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);

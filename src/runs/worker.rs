@@ -179,8 +179,8 @@ const QUEUE_POLL: Duration = Duration::from_millis(250);
 /// Permits of callers that execute the run they wait for. The runs of one principal have at most half of them.
 #[derive(Debug)]
 pub struct CallerPermits {
+    count: usize,
     all: Arc<Semaphore>,
-    share: usize,
     by_principal: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
@@ -189,18 +189,16 @@ type CallerPermit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl CallerPermits {
     pub fn new(count: usize) -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(count)),
-            share: count.div_ceil(2),
-            by_principal: Mutex::default(),
-        }
+        Self { count, all: Arc::new(Semaphore::new(count)), by_principal: Mutex::default() }
     }
 
     fn own(&self, principal: &str) -> Arc<Semaphore> {
         let mut all = self.by_principal.locked();
         // Others than the map refer to it while it is in use.
         all.retain(|name, own| name == principal || Arc::strong_count(own) > 1);
-        let own = all.entry(principal.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.share)));
+        let own = all
+            .entry(principal.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(self.count.div_ceil(2))));
         Arc::clone(own)
     }
 
@@ -215,8 +213,8 @@ impl CallerPermits {
     }
 
     /// Waits until no run is executed with one of the permits.
-    pub async fn unused(&self, count: usize) {
-        drop(self.all.acquire_many(u32::try_from(count).unwrap_or(u32::MAX)).await);
+    pub async fn unused(&self) {
+        drop(self.all.acquire_many(u32::try_from(self.count).unwrap_or(u32::MAX)).await);
     }
 }
 

@@ -175,7 +175,7 @@ impl Workers {
     pub(super) async fn stop_workers(&self, at_once: bool) {
         self.stop_requests();
         // Their leases are released before the process ends.
-        if tokio::time::timeout(STOP_TIMEOUT, self.direct.unused(MAX_DIRECT)).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, self.direct.unused()).await.is_err() {
             tracing::warn!("runs that requests execute did not stop within {} s", STOP_TIMEOUT.as_secs());
         }
         let stopped = self.working.lock().await.take();

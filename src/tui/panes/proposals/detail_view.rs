@@ -226,7 +226,7 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
     let note = effect.map(|effect| counted(effect.after.queries, "query")).unwrap_or_default();
     lines.push(Line::Title("Effect on the golden set".to_owned(), RichLine::of(note, Role::Muted)));
     let Some(effect) = effect else {
-        let none = "The effect on queries is unknown: no golden set, a skill that is not ranked, or the file changed.";
+        let none = "Effect unknown: no golden set, skill not ranked, or file changed.";
         lines.push(Line::Rich(RichLine::of(none, Role::Muted)));
         return;
     };
