@@ -100,7 +100,7 @@ pub trait Store: Send + Sync + 'static {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Claims the oldest pending run of a principal of which no run is in execution, as [`Self::claim`] does.
+    /// Claims a run as [`Self::claim`] does, of a principal of which no run is in execution.
     async fn claim_of_idle_principal(
         &self,
         worker: &WorkerId,

@@ -25,7 +25,7 @@ const MAX_LOST_LEASES: u32 = 5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Candidates<'r> {
     Any,
-    /// Pending runs of principals of which no run is in execution.
+    /// Runs of principals of which no run is in execution.
     OfIdlePrincipal,
     One(&'r RunId),
 }
@@ -219,45 +219,41 @@ fn waiting_principals(postgres: bool) -> String {
 
 /// Selects the next run to execute: the oldest run whose lease has expired, which was started already, else the oldest
 /// pending run of one of the principals that have the fewest runs in execution, drawn at random. No principal waits for
-/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming. With `idle`, only pending
-/// runs of principals without a run in execution.
+/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming. With `idle`, only runs of
+/// principals without a run in execution.
 fn next_run(postgres: bool, columns: &str, here: &str, idle: bool) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
     let expired = lease_expired(postgres);
-    let active = format!(
-        "(SELECT count(*) FROM runs {leased}
-           WHERE lease_until_ms IS NOT NULL AND started_by = who AND NOT {expired})"
-    );
+    let active = |who: &str| {
+        format!(
+            "(SELECT count(*) FROM runs a {leased}
+               WHERE lease_until_ms IS NOT NULL AND a.started_by = {who} AND NOT {expired})"
+        )
+    };
+    let only_idle = |who: &str| if idle { format!("AND {} = 0", active(who)) } else { String::new() };
+    let (of_starter, of_waiting, active) = (only_idle("r.started_by"), only_idle("who"), active("who"));
     let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
-    let lapsed = format!("{leased} WHERE {expired} AND {here} ORDER BY seq LIMIT 1");
-    let who = if idle { format!("who IS NOT NULL AND {active} = 0") } else { "who IS NOT NULL".to_owned() };
+    let lapsed = format!("{leased} WHERE {expired} AND {here} {of_starter} ORDER BY seq LIMIT 1");
     if postgres {
         let skip = "FOR NO KEY UPDATE SKIP LOCKED";
-        let pending = format!(
-            "SELECT o.*, 1 AS turn FROM
-                (SELECT who FROM waiting WHERE {who} ORDER BY {active}, random()) w
-                CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1"
-        );
-        if idle {
-            return pending;
-        }
         return format!(
             "SELECT * FROM (
-                SELECT * FROM ({pending}) f
+                SELECT * FROM (SELECT o.*, 1 AS turn FROM
+                    (SELECT who FROM waiting WHERE who IS NOT NULL {of_waiting} ORDER BY {active}, random()) w
+                    CROSS JOIN LATERAL ({columns} {oldest} {skip}) o LIMIT 1) f
                 UNION ALL SELECT l.*, 0 AS turn FROM ({columns} {lapsed} {skip}) l) c
              ORDER BY turn LIMIT 1"
         );
     }
     // Without naming the index, SQLite uses the index of states, and reads and sorts everything pending for each claim.
-    let pending = format!(
-        "(SELECT next FROM
-            (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next FROM waiting WHERE {who})
-            WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1)"
-    );
-    if idle {
-        return format!("{columns} WHERE seq = {pending}");
-    }
-    format!("{columns} WHERE seq = coalesce((SELECT seq FROM runs {lapsed}), {pending})")
+    format!(
+        "{columns} WHERE seq = coalesce(
+            (SELECT seq FROM runs r {lapsed}),
+            (SELECT next FROM
+                (SELECT who, (SELECT seq FROM runs INDEXED BY runs_free {oldest}) AS next
+                 FROM waiting WHERE who IS NOT NULL {of_waiting})
+             WHERE next IS NOT NULL ORDER BY {active}, random() LIMIT 1))"
+    )
 }
 
 /// Returns a claimable run, a pending one or one whose lease has expired (see [`next_run`]); only of these roots if
