@@ -54,7 +54,7 @@ pub(super) fn endpoint(
     if let Some((key, _, needs)) = misplaced.iter().find(|(_, misplaced, _)| *misplaced) {
         return Err(wrong(at, format!("`services.{id}` has `{key}` without `{needs}`"), ALLOWED));
     }
-    let folder = file.parent().unwrap_or(Path::new("."));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let reach = match (layer.url, layer.command, layer.script) {
         (Some(url), None, None) => {
             if let Some(why) = no_address(&url.value) {
@@ -76,7 +76,7 @@ pub(super) fn endpoint(
                 command.value
             };
             let (args, env) = (layer.args.unwrap_or_default(), layer.env.unwrap_or_default());
-            ServiceTarget::Command { program, args, env }
+            ServiceTarget::Command { program, args, env, directory: folder.to_owned() }
         }
         (None, None, Some(script)) => {
             let path = expand(&script.value, folder, home);
@@ -167,7 +167,7 @@ mod tests {
             matches!(&chat.reach, ServiceTarget::Http { url, headers } if url == "https://api.example.com/v1" && headers["Authorization"] == "Bearer ${KEY}")
         );
         assert!(
-            matches!(&config.services["files"].reach, ServiceTarget::Command { program, args, .. } if program == "mcp-files" && args.len() == 2)
+            matches!(&config.services["files"].reach, ServiceTarget::Command { program, args, directory, .. } if program == "mcp-files" && args.len() == 2 && directory.ends_with("skill-workbench"))
         );
         assert!(matches!(&config.services["py"].reach, ServiceTarget::Script { bundle, script }
             if bundle.ends_with("skill-workbench/tools") && script == Path::new("scripts/call.py")));

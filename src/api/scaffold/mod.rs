@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::{Code, Error, LintFinding, lint, trust};
 use skills_authoring::write_back::replace_real_file;
 use skills_base::files::{self, OpenError};
+use skills_config::quoted;
 use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
@@ -321,9 +322,9 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>,
 }
 
 fn next(spec: &Scaffold, folder: &Path, golden: bool) -> Vec<String> {
-    let shown = folder.display();
-    let parent = folder.parent().unwrap_or(folder).display();
-    let mut next = vec![format!("edit {shown}/SKILL.md: the instructions that a model reads")];
+    let shown = quoted(&folder.to_string_lossy());
+    let parent = quoted(&folder.parent().unwrap_or(folder).to_string_lossy());
+    let mut next = vec![format!("edit {}/SKILL.md: the instructions that a model reads", folder.display())];
     next.push(format!("skills lint {shown}"));
     if golden {
         next.push(format!("skills eval --root {parent}"));

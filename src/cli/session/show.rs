@@ -8,6 +8,7 @@ use crate::output::{
     TerminalCaps, TextStyle, byte_size, counted, cut, estimate_sign, grouped, inflected, tokens, wrap,
 };
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, SkillDrift};
+use skills_config::quoted;
 use skills_session::{ComposedPart, Entry, Instructions, PartKind, Settings, Turn};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
@@ -86,10 +87,11 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps)
         .active
         .iter()
         .filter(|skill| view.drift.get(&skill.name).is_some_and(SkillDrift::needs_reload))
-        .map(|skill| unescape(&skill.name))
+        .map(|skill| quoted(&unescape(&skill.name)))
         .collect();
     if !changed.is_empty() {
-        let line = format!("skills session load {} {} --add", view.session_id, changed.join(" "));
+        let id = quoted(&view.session_id);
+        let line = format!("skills session load {id} {} --add", changed.join(" "));
         let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.color));
     }
     out.push('\n');

@@ -226,7 +226,11 @@ async fn connect(
     endpoint: &Endpoint,
 ) -> Result<Session, BindingFailure> {
     match &endpoint.reach {
-        ServiceTarget::Command { program, args, env } => start(means, job, program, args, env).await,
+        ServiceTarget::Command { program, args, env, directory } => {
+            let mut command = Command::new(program);
+            command.args(args).current_dir(directory);
+            start(means, job, command, env).await
+        }
         ServiceTarget::Http { url, headers } => reach(means, job, url, headers).await,
         ServiceTarget::Script { .. } => Err(BindingFailure::before(
             CallFailure::InvalidConfiguration,
@@ -238,8 +242,7 @@ async fn connect(
 async fn start(
     means: &BindingContext,
     job: &BindingCall<'_>,
-    program: &str,
-    args: &[String],
+    mut command: Command,
     env: &BTreeMap<String, String>,
 ) -> Result<Session, BindingFailure> {
     let service = &job.offered.binding.service;
@@ -247,8 +250,8 @@ async fn start(
         .expanded(service, "env", env)
         .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
     let own = INHERITED.iter().filter_map(|name| Some((*name, (means.environment)(name)?)));
-    let mut command = Command::new(program);
-    command.args(args).env_clear().envs(own).envs(env).process_group(0).kill_on_drop(true);
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    command.env_clear().envs(own).envs(env).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| {
         let message = format!(

@@ -31,6 +31,9 @@ pub enum ServiceTarget {
         args: Vec<String>,
         /// Its environment variables, in addition to `PATH`, `HOME`, `TMPDIR` and the locale.
         env: BTreeMap<String, String>,
+        /// The folder that it is started in: a relative path in `args` never names a file of a repository in which the
+        /// workbench was opened.
+        directory: PathBuf,
     },
     /// A script in the sandbox: it executes `script` bindings whose file is not in their own bundle.
     Script {

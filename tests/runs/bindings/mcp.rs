@@ -17,7 +17,8 @@ fn bench(arguments: &[&str]) -> Bench {
     let env = BTreeMap::from([("MODE".to_owned(), "${WANTED}".to_owned())]);
     bench.environment.insert("WANTED".to_owned(), "quiet".to_owned());
     bench.environment.insert("SECRET".to_owned(), "not for servers".to_owned());
-    bench.reach("tools", ServiceTarget::Command { program: "python3".to_owned(), args, env });
+    let directory = bench.root().to_owned();
+    bench.reach("tools", ServiceTarget::Command { program: "python3".to_owned(), args, env, directory });
     bench
 }
 
@@ -87,6 +88,7 @@ async fn failed_server_start_is_reported_with_its_output() {
         program: "no-such-mcp-server".to_owned(),
         args: Vec::new(),
         env: BTreeMap::new(),
+        directory: mute.root().to_owned(),
     };
     mute.reach("tools", missing);
     let error = call(&mute.broker(), mute.call("x")).await.unwrap_err();

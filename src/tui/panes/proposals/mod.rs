@@ -199,7 +199,19 @@ impl Proposals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::Action;
+    use crate::pane::Pane as _;
     use skills_api::IndexProgress;
+
+    #[test]
+    fn the_copied_command_quotes_the_id() {
+        let mut pane = Proposals::new();
+        pane.list.selected = Some("one; echo two".to_owned());
+        let copied = pane.act(Action::CopyAs);
+        assert!(
+            matches!(&copied.unwrap()[..], [Effect::CopyCommand(line, _)] if line == "skills proposals show 'one; echo two'")
+        );
+    }
 
     #[test]
     fn a_proposal_is_requested_again_with_its_skills() {

@@ -3,12 +3,13 @@
 use super::detail::DetailState;
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::widgets::text_width::shown;
+use skills_config::quoted;
 use skills_store::RunRecord;
 
 pub(super) fn choices(run: &RunRecord) -> Picker {
     let mut choices = vec![
         ("id".to_owned(), "id".to_owned(), shown(&run.id.0)),
-        ("cli".to_owned(), "command line".to_owned(), format!("skills runs show {}", shown(&run.id.0))),
+        ("cli".to_owned(), "command line".to_owned(), format!("skills runs show {}", quoted(&run.id.0))),
         ("trace".to_owned(), "trace".to_owned(), shown(&run.trace_id)),
         ("json".to_owned(), "JSON".to_owned(), "the complete run".to_owned()),
     ];
@@ -23,7 +24,7 @@ pub(super) fn copy(run: &RunRecord, detail: &DetailState, what: &str) -> Option<
     let text = match what {
         "id" => run.id.0.clone(),
         "cli" => {
-            let line = format!("skills runs show {}", run.id);
+            let line = format!("skills runs show {}", quoted(&run.id.0));
             return Some(Effect::CopyCommand(line, "command line".to_owned()));
         }
         "trace" => run.trace_id.clone(),

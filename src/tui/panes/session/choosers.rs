@@ -6,6 +6,7 @@ use crate::session_export::short_id;
 use crate::widgets::text_width::shown as safe;
 use crate::widgets::{byte_size, counted, moment};
 use skills_api::{AgentView, SessionSummary, SessionView};
+use skills_config::quoted;
 
 /// The choice of a new session with the settings of the current one.
 pub(super) const SAME_SETTINGS: &str = "like";
@@ -95,7 +96,7 @@ pub(super) fn to_copy(id: &str) -> Effect {
     let choice = |what: &str, label: &str, note: String| (what.to_owned(), label.to_owned(), note);
     let choices = vec![
         choice("id", "id", id.to_owned()),
-        choice("cli", "command line", format!("skills session show {id}")),
+        choice("cli", "command line", format!("skills session show {}", quoted(id))),
         choice("target", "as a target", format!("session:{id}")),
         choice("json", "JSON", "the complete session".to_owned()),
     ];
@@ -106,7 +107,7 @@ pub(super) fn copy_as(session: &SessionView, what: &str) -> Effect {
     let id = &session.session_id;
     let (text, what) = match what {
         "cli" => {
-            let line = format!("skills session show {id}");
+            let line = format!("skills session show {}", quoted(id));
             return Effect::CopyCommand(line, "the command line".to_owned());
         }
         "target" => (format!("session:{id}"), "the target"),
