@@ -124,8 +124,8 @@ impl CommandSender {
                 self.inner.once(name, fields.clone(), patience).await
             };
             let error = match answer {
-                Err(TransportError::Lost(error)) => error,
-                Err(TransportError::Unsent(error)) if tries > 1 => error,
+                Err(TransportError::ResponseLost(error)) => error,
+                Err(TransportError::NotSent(error)) if tries > 1 => error,
                 answer => return answer.map_err(TransportError::error),
             };
             tracing::info!("the response to a decision on {run} was lost: {error}");
@@ -161,7 +161,7 @@ impl CommandSender {
         fields: &impl serde::Serialize,
     ) -> Result<CommandResult, Error> {
         match self.inner.command(name, to_arguments(fields)?, self.inner.wire.reading()).await {
-            Err(TransportError::Lost(error)) => {
+            Err(TransportError::ResponseLost(error)) => {
                 let status = match self.detail(run).await {
                     Ok(detail) => {
                         let state = detail.run.state.label();

@@ -137,12 +137,12 @@ impl ServiceConnection {
         trouble: TransportError,
     ) -> Result<(), Error> {
         match trouble {
-            TransportError::Answered(error) => Err(error),
-            TransportError::Busy(_, pause) => {
+            TransportError::Server(error) => Err(error),
+            TransportError::RateLimited(_, pause) => {
                 tokio::time::sleep(pause.min(MAX_BACKOFF)).await;
                 Ok(())
             }
-            TransportError::Unsent(error) | TransportError::Lost(error) => {
+            TransportError::NotSent(error) | TransportError::ResponseLost(error) => {
                 self.find(wire, times, &error, 0).await;
                 Ok(())
             }

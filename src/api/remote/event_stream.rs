@@ -59,7 +59,7 @@ impl Inner {
             Err(trouble) => return trouble,
         };
         if before && let Err(error) = self.catch_up().await {
-            return TransportError::Answered(error);
+            return TransportError::Server(error);
         }
         let mut stream = Stream::default();
         loop {
@@ -70,7 +70,7 @@ impl Inner {
                 }
                 Ok(None) => {
                     let message = format!("{} closed the event stream", self.wire.address());
-                    return TransportError::Lost(Error::new(Code::UpstreamFailure, message));
+                    return TransportError::ResponseLost(Error::new(Code::UpstreamFailure, message));
                 }
                 Err(trouble) => return trouble,
             };
@@ -87,7 +87,7 @@ impl Inner {
             if newest.is_some_and(|newest| newest > self.generation())
                 && let Err(error) = self.read_catalog().await
             {
-                return TransportError::Answered(error);
+                return TransportError::Server(error);
             }
         }
     }
@@ -103,10 +103,10 @@ impl Inner {
         }
         self.link.silent(started);
         self.wire.next_chunk(response, quiet).await.map_err(|trouble| match trouble {
-            TransportError::Lost(error) if error.code == Code::UpstreamTimeout => {
+            TransportError::ResponseLost(error) if error.code == Code::UpstreamTimeout => {
                 let silent = (2 * quiet).as_secs();
                 let message = format!("no data from {} for {silent} s", self.wire.address());
-                TransportError::Lost(Error { message, ..error })
+                TransportError::ResponseLost(Error { message, ..error })
             }
             trouble => trouble,
         })
