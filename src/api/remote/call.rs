@@ -85,7 +85,7 @@ impl Inner {
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        let answer = match self.link.given_up() {
+        let answer = match self.link.lost_reason() {
             Some(why) => Err(TransportError::NotSent(self.wire.unreachable(why))),
             None => self.once(name, arguments, patience).await,
         };
@@ -110,7 +110,7 @@ impl Inner {
         let mut sent = false;
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {
-            let times = self.link.times();
+            let reconnects = self.link.reconnect_count();
             let answer = if sent {
                 self.once(name, arguments.clone(), patience).await
             } else {
@@ -123,11 +123,11 @@ impl Inner {
             };
             sent = true;
             tracing::debug!("retrying {name} with the same idempotency key: {error}");
-            if let Some(pause) = pauses.next().filter(|_| self.link.given_up().is_none()) {
+            if let Some(pause) = pauses.next().filter(|_| self.link.lost_reason().is_none()) {
                 tokio::time::sleep(pause).await;
                 continue;
             }
-            let finding = self.link.find(&self.wire, times, &error, 0);
+            let finding = self.link.reconnect(&self.wire, reconnects, &error, 0);
             if tokio::time::timeout_at(end, finding).await.is_err() {
                 return Err(TransportError::ResponseLost(error));
             }

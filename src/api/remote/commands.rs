@@ -117,7 +117,7 @@ impl CommandSender {
         let advice = "check the run before you decide again";
         let mut tries = 1;
         loop {
-            let times = self.inner.link.times();
+            let reconnects = self.inner.link.reconnect_count();
             let answer = if tries == 1 {
                 self.inner.command(name, fields.clone(), patience).await
             } else {
@@ -131,7 +131,7 @@ impl CommandSender {
             tracing::info!("the response to a decision on {run} was lost: {error}");
             let shown = match self.detail(run).await {
                 Err(_) => {
-                    let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
+                    let finding = self.inner.link.reconnect(&self.inner.wire, reconnects, &error, 0);
                     if tokio::time::timeout(RECONNECT_TIMEOUT, finding).await.is_err() {
                         return Err(error.outcome_unknown(advice));
                     }
