@@ -85,7 +85,8 @@ pub(super) async fn admit(
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
+            answered
+                .unwrap_or_else(|_| ErrorResponse::from(dispatch::internal_error()).answer(&trace_id, &path))
         }
     };
     let (status, took) = (response.status().as_u16(), started.elapsed());
