@@ -18,7 +18,7 @@ use super::cached_response::{SharedResult, TaggedBody};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, SerializedResult, Writing,
+    Caller, JsonFuture, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, SerializedResult,
     ensure_few_values, from_query, large_body_permit, large_response_permit, large_wait_permit,
     response_permit,
 };
@@ -172,7 +172,7 @@ async fn execute_read(
         return Ok(json(operation.status, answer.map_err(ErrorResponse::of_operation)?));
     }
     let answers = Arc::clone(&app.answers);
-    let share = |key: String, call: Writing| async move {
+    let share = |key: String, call: JsonFuture| async move {
         let look = || async {
             let written = call.await?;
             // Hashing a large text blocks a thread.
@@ -188,8 +188,8 @@ async fn execute_read(
         .call_shared(&app.service, caller, arguments, share)
         .await
         .map_err(ErrorResponse::of_operation)?;
-    let disclosed = answer.restricted.as_ref().map(|written| written.disclosed(&caller)).transpose()?;
-    Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), TaggedBody::new).answer(headers))
+    let redacted = answer.restricted.as_ref().map(|written| written.redacted_for(&caller)).transpose()?;
+    Ok(redacted.flatten().map_or_else(|| answer.all.clone(), TaggedBody::new).answer(headers))
 }
 
 fn location_header(run: &RunId) -> String {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::Inner;
 use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
-use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
+use crate::operations::arguments::{
+    Approval, Assignment, Branch, OneRun, Resumption, RunCommandArguments, SignalArguments,
+};
 use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
 use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
@@ -55,10 +57,15 @@ impl CommandSender {
             }
             RunCommand::Signal { name, payload, by } => {
                 let by = self.user_or_default(by);
-                self.send_command(run, "run.signal", &SignalTo { run_id, name, payload, by }).await
+                self.send_command(run, "run.signal", &SignalArguments { run_id, name, payload, by }).await
             }
             RunCommand::Cancel { by } => {
-                self.send_command(run, "run.cancel", &OrderOn { run_id, by: self.user_or_default(by) }).await
+                self.send_command(
+                    run,
+                    "run.cancel",
+                    &RunCommandArguments { run_id, by: self.user_or_default(by) },
+                )
+                .await
             }
             RunCommand::Assign { to, note, assignee, by } => {
                 let by = self.user_or_default(by);
