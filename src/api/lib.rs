@@ -81,7 +81,7 @@ pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, Inpu
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
 pub use distinction::{Differences, Distinction, distinguish, distinguishing_texts, is_same, value_line};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
-pub use error::{Code, Error, ErrorBody, ErrorDetail, UNDONE};
+pub use error::{Code, Error, ErrorBody, ErrorDetail, NEEDED_SCOPE, UNDONE};
 pub use eval::{EvalJob, Evaluation, MAX_ADVISED, SkillQuery};
 pub use golden::{
     Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,

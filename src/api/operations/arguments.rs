@@ -673,7 +673,7 @@ pub(super) fn limited(
         return Err(Error::new(Code::InvalidRequest, message));
     }
     if options.unsandboxed && !caller.may(super::Scope::Admin) {
-        return Err(Error::new(Code::Forbidden, "`options.unsandboxed` needs the scope `admin`"));
+        return Err(Error::needs_scope(super::Scope::Admin, "`options.unsandboxed` needs the scope `admin`"));
     }
     options.trace_id =
         agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));

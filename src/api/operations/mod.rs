@@ -158,7 +158,7 @@ impl Caller {
         let query = text.and_then(|text| RunQuery::parse(text).ok());
         if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
             let message = "the filter key `detail` needs the scope `admin`; use `error` to filter by the public error text";
-            return Err(Error::new(Code::Forbidden, message));
+            return Err(Error::needs_scope(Scope::Admin, message));
         }
         Ok(())
     }
@@ -687,7 +687,7 @@ impl Operation {
             let scopes: Vec<String> = scopes.map(ToString::to_string).collect();
             let has = if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") };
             let message = format!("{} needs the scope `{scope}`; scopes of {name}: {has}", self.name);
-            return Err(Error::new(Code::Forbidden, message));
+            return Err(Error::needs_scope(scope, message));
         }
         Ok(())
     }

@@ -294,7 +294,7 @@ impl HttpTransport {
                 format!("the service requires an API key; {}", self.key_advice())
             }
             Code::Unauthorized => format!("{}; {}", parsed.message, self.key_advice()),
-            Code::Forbidden if parsed.message.contains("scope") && self.key.is_none() => {
+            Code::Forbidden if parsed.is_missing_scope() && self.key.is_none() => {
                 format!("{}; {}", parsed.message, self.key_advice())
             }
             _ => parsed.message,
