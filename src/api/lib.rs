@@ -119,7 +119,7 @@ pub use proposals::{
     ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalCheck, ProposalCheckKind,
     ProposalFilter, ProposalList, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
 };
-pub use request_limits::MAX_RESULTS;
+pub use request_limits::{MAX_RESULTS, exceeds_length_limit};
 pub use run_client::{RunClient, first_events};
 pub use run_columns::{deadline_text, run_cell, sort_runs};
 pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};

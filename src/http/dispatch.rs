@@ -22,7 +22,7 @@ use skills_api::operations::{
     ensure_few_values, from_query, large_body_permit, large_response_permit, large_wait_permit,
     response_permit,
 };
-use skills_api::{Code, Error};
+use skills_api::{Code, Error, exceeds_length_limit};
 use skills_store::RunId;
 
 /// Timeout of a read operation; it waits at most a minute for changes.
@@ -249,12 +249,8 @@ async fn read_body(
         ErrorResponse::new(Code::RequestTimeout, message).header(header::CONNECTION, "close")
     })?;
     let bytes = read.map_err(|error| {
-        let mut cause: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(one) = cause {
-            if one.to_string().contains("length limit") {
-                return too_large();
-            }
-            cause = one.source();
+        if exceeds_length_limit(&error) {
+            return too_large();
         }
         ErrorResponse::new(Code::InvalidRequest, format!("cannot read the body: {error}"))
             .header(header::CONNECTION, "close")
