@@ -383,8 +383,8 @@ mod tests {
     #[test]
     fn without_isolation_disk_time_and_output_are_limited() {
         let report = Report::unsandboxed();
-        let holds = |guarantee: &Guarantee| report.enforcement(*guarantee) != Enforcement::No;
-        let enforced: Vec<_> = Guarantee::iter().filter(holds).collect();
+        let is_enforced = |guarantee: &Guarantee| report.enforcement(*guarantee) != Enforcement::No;
+        let enforced: Vec<_> = Guarantee::iter().filter(is_enforced).collect();
         assert_eq!(enforced, [Guarantee::Disk, Guarantee::Time, Guarantee::Output]);
     }
 }
