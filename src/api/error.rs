@@ -5,6 +5,8 @@ use serde_json::Value;
 use skills_skill::SkillId;
 use strum::{Display, EnumIter, EnumString};
 
+use crate::operations::Scope;
+
 /// Every error code. [`Code::status`] has the HTTP status of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[derive(Serialize, Deserialize, Display, EnumString, EnumIter, schemars::JsonSchema)]
@@ -128,6 +130,12 @@ impl Error {
         Self { code, message: message.into(), suggestions: Vec::new(), reason: None }
     }
 
+    /// Creates the error of a caller without a scope that the call needs.
+    pub fn needs_scope(scope: Scope, message: impl Into<String>) -> Self {
+        let reason = serde_json::json!({ NEEDED_SCOPE: scope });
+        Self { reason: Some(reason), ..Self::new(Code::Forbidden, message) }
+    }
+
     /// A run does not have this checkpoint; `last` is the number of the last one that it has.
     pub fn no_checkpoint(run: &str, number: u64, last: u64) -> Self {
         let message = format!("run {run} has no checkpoint {number}; available: 0 to {last}");
@@ -227,6 +235,8 @@ impl Error {
     }
 }
 
+/// Member of [`Error::reason`] with the scope that the caller lacks.
+pub const NEEDED_SCOPE: &str = "needed_scope";
 /// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
 /// Member of [`Error::reason`] of a file of queries that cannot be read.
@@ -264,6 +274,13 @@ pub struct ErrorDetail {
     /// The structured reason, if the code has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Value>,
+}
+
+impl ErrorDetail {
+    /// Returns whether the caller lacks a scope.
+    pub(crate) fn is_missing_scope(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.get(NEEDED_SCOPE).is_some())
+    }
 }
 
 impl From<&Error> for ErrorBody {

@@ -81,7 +81,7 @@ pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, Inpu
 pub use description::{NewDescription, SavedDescription, ShownFile, save_description};
 pub use distinction::{Differences, Distinction, distinguish, distinguishing_texts, is_same, value_line};
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
-pub use error::{Code, Error, ErrorBody, ErrorDetail, UNDONE};
+pub use error::{Code, Error, ErrorBody, ErrorDetail, NEEDED_SCOPE, UNDONE};
 pub use eval::{EvalJob, Evaluation, MAX_ADVISED, SkillQuery};
 pub use golden::{
     Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
@@ -119,7 +119,7 @@ pub use proposals::{
     ProposalAction, ProposalActionOptions, ProposalActionResult, ProposalCheck, ProposalCheckKind,
     ProposalFilter, ProposalList, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
 };
-pub use request_limits::MAX_RESULTS;
+pub use request_limits::{MAX_RESULTS, exceeds_length_limit};
 pub use run_client::{RunClient, first_events};
 pub use run_columns::{deadline_text, run_cell, sort_runs};
 pub use run_commands::{RecordedCommand, command_note, command_of_event, list_commands};

@@ -1,5 +1,7 @@
 //! Limits of requests, checked before the core processes them, whichever adapter received them.
 
+use http_body_util::LengthLimitError;
+
 use super::{Code, Error};
 use skills_discovery::Request;
 
@@ -9,6 +11,11 @@ pub const MAX_RESULTS: usize = 1000;
 const MAX_INTENT_BYTES: usize = 20_000;
 /// Maximum length of a word in characters.
 const MAX_WORD_LEN: usize = 1000;
+
+/// Returns whether a body could not be read because it is larger than its limit.
+pub fn exceeds_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<LengthLimitError>())
+}
 
 /// Validates a request and replaces control sequences of terminals in it.
 ///

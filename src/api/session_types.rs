@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::skill_drift::SkillDrift;
 use skills_session::{
-    Active, Allowance, Composed, ComposedPart, Entry, Fill, Form, Instructions, ListedEntry, PartKind,
+    Active, BudgetedCatalog, Composed, ComposedPart, Entry, Fill, Form, Instructions, ListedEntry, PartKind,
     Settings, ToolError, ToolSpec,
 };
 use skills_skill::SkillId;
@@ -409,7 +409,7 @@ pub struct BudgetView {
     /// The model's context window in tokens.
     pub window: u32,
     /// How it handles the catalog.
-    pub allowance: Allowance,
+    pub allowance: BudgetedCatalog,
     /// Skills that this client does not list, by reason.
     #[serde(default)]
     pub not_listed: Vec<HiddenSkills>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use skills_registry::{Change, Root, ScanProgress, TrustSummary};
 use skills_runs::Reminder;
-use skills_session::Allowance;
+use skills_session::BudgetedCatalog;
 use skills_skill::tokens::TokenCount;
 use skills_skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, RejectedBundle, Role, Skill, SkillId, Status,
@@ -410,7 +410,7 @@ pub struct ClientView {
     /// The client's list, in its order, with its names and within its budget: also skills that are built
     /// in, and those in its folders that are not in this catalog. The same as in a budget.
     #[serde(default)]
-    pub list: Allowance,
+    pub list: BudgetedCatalog,
     /// Skills that are not in that list, by reason.
     #[serde(default)]
     pub not_listed: Vec<super::HiddenSkills>,

@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 
 pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure> {
     let core = cx.reach(CoreParts::Index).await?;
-    if args.write && core.here().is_none() {
+    if args.write && core.as_local().is_none() {
         return Err(Failure::usage("--write changes files of this machine; remove --connect or --write"));
     }
     let request =

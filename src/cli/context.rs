@@ -27,17 +27,17 @@ impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 /// The core of a command: in this process, or on a remote service.
 pub enum Backend {
     /// In this process. With `json`, notices are only logged: standard error holds only a JSON error.
-    Here { local: Box<Local>, json: bool },
+    Local { local: Box<Local>, json: bool },
     /// On a remote service.
-    There(Box<Remote>),
+    Remote(Box<Remote>),
 }
 
 impl Backend {
     /// Returns the local core, if it is local.
-    pub fn here(&self) -> Option<&Local> {
+    pub fn as_local(&self) -> Option<&Local> {
         match self {
-            Self::Here { local, .. } => Some(local),
-            Self::There(_) => None,
+            Self::Local { local, .. } => Some(local),
+            Self::Remote(_) => None,
         }
     }
 }
@@ -45,7 +45,7 @@ impl Backend {
 /// Reports notices from the command at the end, where the user sees them.
 impl Drop for Backend {
     fn drop(&mut self) {
-        let Self::Here { local, json: false } = self else { return };
+        let Self::Local { local, json: false } = self else { return };
         for notice in local.take_notices() {
             eprintln!("skills: {}", safe_text::line(&notice));
         }
@@ -57,8 +57,8 @@ impl Deref for Backend {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Here { local, .. } => &**local,
-            Self::There(remote) => &**remote,
+            Self::Local { local, .. } => &**local,
+            Self::Remote(remote) => &**remote,
         }
     }
 }
@@ -146,11 +146,11 @@ impl Context {
             );
             return Err(Failure::usage(message));
         }
-        self.open_here(needs).await
+        self.open_local(needs).await
     }
 
     /// Opens the local core, regardless of the settings: for commands that inspect this machine.
-    pub async fn open_here(&mut self, needs: CoreParts) -> Result<Local, Failure> {
+    pub async fn open_local(&mut self, needs: CoreParts) -> Result<Local, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
         Ok(Local::open_once(config, needs).await?)
@@ -162,7 +162,7 @@ impl Context {
         self.take_signs(&config);
         if config.connect.is_none() {
             let local = Box::new(Local::open_once(config, needs).await?);
-            return Ok(Backend::Here { local, json: self.out.json });
+            return Ok(Backend::Local { local, json: self.out.json });
         }
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();
@@ -186,7 +186,7 @@ impl Context {
                 }
             }
         });
-        Ok(Backend::There(Box::new(remote)))
+        Ok(Backend::Remote(Box::new(remote)))
     }
 
     /// Returns whether the output is labeled lines for screen readers.

@@ -54,8 +54,8 @@ async fn create(cx: &mut Context) -> Result<Exit, Failure> {
 }
 
 async fn check(cx: &mut Context) -> Result<Exit, Failure> {
-    let client = Backend::Here { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
-    let Some(local) = client.here() else { return Ok(Exit::Success) };
+    let client = Backend::Local { local: Box::new(cx.open(CoreParts::Catalog).await?), json: cx.out.json };
+    let Some(local) = client.as_local() else { return Ok(Exit::Success) };
     let found = local.store().health().await?;
     cx.out
         .show(&found, |look| super::runs::invocation(&cx.global, None).completed_in(&render(&found, look)))?;

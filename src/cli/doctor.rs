@@ -20,7 +20,7 @@ struct Report<'a> {
 
 pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
     let config = cx.config()?;
-    let client = cx.open_here(CoreParts::Index).await?;
+    let client = cx.open_local(CoreParts::Index).await?;
     let mut checks = client.checkup().await?;
     if let Some(address) = &config.connect {
         checks.push(match connect(&config, &cx.env).await {

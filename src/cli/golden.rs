@@ -67,7 +67,7 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 
 /// Returns the queries of the user's own file that a remote service does not have.
 pub fn own_queries(cx: &Context, core: &Backend) -> Result<Vec<GoldenQuery>, Failure> {
-    if core.here().is_some() {
+    if core.as_local().is_some() {
         return Ok(Vec::new());
     }
     let Some(file) = cx.config()?.golden_file() else { return Ok(Vec::new()) };

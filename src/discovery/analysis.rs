@@ -22,7 +22,7 @@ pub(crate) struct Analysis {
     /// The skill without its headings and body.
     pub document: Document,
     /// Whether headings and body were available.
-    pub read: bool,
+    pub is_body_read: bool,
     /// Whether headings and body contain any text.
     pub has_body: bool,
     /// Distinct stems, each with its first written form.
@@ -157,7 +157,7 @@ pub(crate) fn analyze(
     let vector =
         model.map_or([0.0; DIM], |m| m.encode(&format!("{name}. {description}"), limits.query_pieces));
     Analysis {
-        read: text.is_some(),
+        is_body_read: text.is_some(),
         has_body: text.is_some_and(|t| !t.body.trim().is_empty() || !t.headings.is_empty()),
         pieces,
         name_pieces,
@@ -210,7 +210,7 @@ impl StemCounter {
         let mut before: Option<u32> = None;
         let mut last_end = 0;
         words.each_and_joined(text, |word, is_joined| {
-            let (start, end, stop) = (word.start, word.end, word.stop);
+            let (start, end, stop) = (word.start, word.end, word.is_stop_word);
             let number = self.record_stem(word, text);
             if let Some(places) = self.places.get_mut(field) {
                 places.extend(WordPosition::new(number, start, end));
@@ -286,7 +286,7 @@ impl StemCounter {
     fn finish(self, document: Document) -> Analysis {
         Analysis {
             document,
-            read: false,
+            is_body_read: false,
             has_body: false,
             stems: self.stems,
             counts: self.counts.into_iter().map(Counts::pack).collect(),

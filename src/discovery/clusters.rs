@@ -160,7 +160,7 @@ impl Labeler<'_> {
             let mut seen = HashSet::new();
             for word in self.words.split(&document.name.replace(['-', '_'], " ")) {
                 let is_number = word.text.chars().all(|c| c.is_ascii_digit());
-                let is_named = !word.stop && !is_number && !generic.contains(&word.stem);
+                let is_named = !word.is_stop_word && !is_number && !generic.contains(&word.stem);
                 if is_named && seen.insert(word.stem.clone()) {
                     out.entry(word.stem).or_insert((0, word.text)).0 += 1;
                 }

@@ -314,17 +314,6 @@ impl CollisionMap {
         self.collisions.iter().find(|collision| collision.skill_id == *skill && collision.rival == *rival)
     }
 
-    /// Returns the cluster of a skill.
-    #[must_use]
-    pub fn cluster_of(&self, skill: &SkillId) -> Option<&Cluster> {
-        self.clusters.iter().find(|cluster| cluster.skills.contains(skill))
-    }
-
-    /// Iterates over the groups that contain a skill, by kind.
-    pub fn groups_of<'a>(&'a self, skill: &'a SkillId) -> impl Iterator<Item = &'a SimilarGroup> {
-        self.groups.iter().filter(move |group| group.skills.contains(skill))
-    }
-
     /// Returns the number of groups of a kind.
     #[must_use]
     pub fn count(&self, kind: GroupKind) -> usize {
@@ -372,7 +361,7 @@ mod tests {
         assert_eq!(cluster.skills.len(), 2);
         assert!(map.collisions.iter().all(|found| found.share > 0.0 && found.lost <= found.made));
         assert!(map.losers.iter().all(|skill| skill.won < skill.made && skill.rival.is_some()));
-        assert!(map.cluster_of(&SkillId::new("pdf-tables")).is_none());
+        assert!(!cluster.skills.contains(&SkillId::new("pdf-tables")));
     }
 
     #[test]

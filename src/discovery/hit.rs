@@ -16,7 +16,7 @@ use skills_skill::Role;
 /// Builds the result of a candidate whose score terms are known.
 pub(crate) fn hit(query: &QueryContext<'_>, candidate: &Ranked, terms: Vec<ScoreTerm>) -> Option<Hit> {
     let breakdown = breakdown(terms, query);
-    let content = query.reading.words.iter().zip(query.stems).filter(|(read, _)| !read.word.stop);
+    let content = query.reading.words.iter().zip(query.stems).filter(|(read, _)| !read.word.is_stop_word);
     let mut numbers: Vec<StemId> = content.flat_map(|(_, stems)| stems).copied().collect();
     numbers.sort_unstable();
     let words = &query.router.words;

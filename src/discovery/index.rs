@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     /// The skill, without headings and body.
     pub document: Document,
     /// Whether headings and body have been read.
-    pub read: bool,
+    pub is_body_read: bool,
     /// Whether headings and body contain any text.
     pub has_body: bool,
     /// Number of stems by field.
@@ -516,7 +516,7 @@ impl Index {
             let entry = Entry {
                 clauses: clauses.into_boxed_slice(),
                 language: analysis.language,
-                read: analysis.read,
+                is_body_read: analysis.is_body_read,
                 has_body: analysis.has_body,
                 lengths: analysis.lengths,
                 pair_lengths: analysis.pair_lengths,

@@ -19,7 +19,7 @@ use skills_skill::slice;
 /// Collects the content stems of a request, including completions.
 pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {
     let mut out = HashSet::new();
-    for read in reading.words.iter().filter(|w| !w.word.stop) {
+    for read in reading.words.iter().filter(|w| !w.word.is_stop_word) {
         if read.completions.is_empty() {
             out.insert(read.word.stem.as_str());
         }
@@ -112,7 +112,7 @@ pub(crate) fn exclusions(
     let clause = |ExclusionClause { clause, subject }: &ExclusionClause| {
         let mut stems = Vec::new();
         words.each_and_joined(slice(description, subject.clone()), |word, _| {
-            if !word.stop {
+            if !word.is_stop_word {
                 stems.push(number(word));
             }
         });
@@ -175,7 +175,7 @@ pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
     let all = exclusions(description, &exclusion_clauses(description, lexicon), words, &mut number);
     let mut query = Vec::new();
     words.each(request, |word| {
-        if !word.stop {
+        if !word.is_stop_word {
             query.push(number(word));
         }
     });

@@ -175,7 +175,7 @@ fn probes_of(text: &str, words: &Words, lexicon: &Lexicon) -> Vec<String> {
     let verb = words
         .split(text)
         .into_iter()
-        .find(|word| !word.stop)
+        .find(|word| !word.is_stop_word)
         .filter(|word| lexicon.verbs.contains(&word.stem));
     let verb = verb.and_then(|word| text.get(word.start as usize..word.end as usize));
     for (place, item) in items.into_iter().enumerate() {
@@ -223,12 +223,12 @@ fn trimmed(text: &str) -> &str {
 
 fn content_words(text: &str, words: &Words) -> usize {
     let mut count = 0;
-    words.each(text, |word| count += usize::from(!word.stop));
+    words.each(text, |word| count += usize::from(!word.is_stop_word));
     count
 }
 
 fn first_words<'a>(text: &'a str, words: &Words) -> &'a str {
-    let content = words.split(text).into_iter().filter(|word| !word.stop);
+    let content = words.split(text).into_iter().filter(|word| !word.is_stop_word);
     let end = content.take(MAX_PROBE_WORDS).last().map_or(0, |word| word.end as usize);
     slice(text, ..end)
 }

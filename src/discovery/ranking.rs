@@ -89,7 +89,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             fit: verdict.fit,
             verdict,
             confidence,
-            words: query.reading.shown(|at| is_known(query.reading, query.cx, at)),
+            words: query.reading.to_query_words(|at| is_known(query.reading, query.cx, at)),
             matchers: reports,
             profile: profile.to_owned(),
             hints: Vec::new(),
@@ -157,13 +157,13 @@ fn ranking<T>(
     if reading.language.is_none() && is_unreadable(&reading, &cx) {
         reading.language = Some(Language::Undetermined);
     }
-    reading.find_names(|read| cx.documents(&read.word.stem) == 0);
+    reading.mark_proper_names(|read| cx.documents(&read.word.stem) == 0);
     if let Ok(model) = &cx.model {
         let nothing: Vec<bool> =
             (0..reading.words.len()).map(|at| means_nothing(&reading, &cx, at)).collect();
-        reading.cut(model, router.weights.limits.query_pieces, |at| nothing[at]);
+        reading.split_pieces(model, router.weights.limits.query_pieces, |at| nothing[at]);
     }
-    reading.understand(&router.words, &router.lexicon);
+    reading.read_task(&router.words, &router.lexicon);
     let reading = reading;
     let stems: Vec<Vec<StemId>> = reading.words.iter().map(|word| stems(word, &cx)).collect();
     let direction = hit::direction(&reading, &cx);
@@ -286,7 +286,7 @@ fn contained<T>(report: &mut MatcherReport, step: impl FnOnce() -> Result<T, Fai
 }
 
 fn read(matcher: &dyn Matcher, report: &mut MatcherReport, reading: &mut Reading, cx: &Context<'_>) {
-    if !matcher.reads() {
+    if !matcher.rewrites_request() {
         return;
     }
     let mut changed = reading.clone();
@@ -363,7 +363,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usiz
         let start = word.start as usize;
         let next = addresses.partition_point(|address| address.end <= start);
         let in_address = addresses.get(next).is_some_and(|address| address.contains(&start));
-        !word.stop && !in_address && !lexicon.function_words.contains_key(&word.text)
+        !word.is_stop_word && !in_address && !lexicon.function_words.contains_key(&word.text)
     };
     (0..reading.words.len()).filter(is_content).filter(|at| !is_known(reading, cx, *at)).count()
 }
@@ -375,7 +375,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, lexicon: &Lexicon) -> usiz
 fn is_unreadable(reading: &Reading, cx: &Context<'_>) -> bool {
     let (mut unaccented, mut unaccented_unread, mut accented_unread, mut accented_lower) = (0, 0, 0, 0);
     for (at, read) in reading.words.iter().enumerate() {
-        if read.word.stop && !read.is_doubtful {
+        if read.word.is_stop_word && !read.is_doubtful {
             return false;
         }
         let is_accented = fold_accents(&read.word.text) != read.word.text;

@@ -35,7 +35,7 @@ pub(crate) struct ReadWord {
     /// Possible completions of an unfinished word.
     pub completions: Vec<StemId>,
     /// Whether it is a proper name that no skill contains.
-    pub name: bool,
+    pub is_proper_name: bool,
     /// Whether it is a part of a camelCase word, other parts of which are stop words and left out: `desk` of `AnyDesk`.
     pub is_remainder: bool,
     /// Whether it is an unknown short word that was read as a stop word, which it may not be: `wht`, `nike`.
@@ -49,7 +49,7 @@ impl ReadWord {
             word,
             correction: None,
             completions: Vec::new(),
-            name: false,
+            is_proper_name: false,
             is_remainder: false,
             is_doubtful: false,
         }
@@ -60,8 +60,13 @@ impl ReadWord {
         let text: String = parts.iter().map(|part| part.word.text.as_str()).collect();
         let start = parts.first().map_or(0, |part| part.word.start);
         let end = parts.last().map_or(start, |part| part.word.end);
-        let word =
-            Word { start, end, stop: words.is_stop(&text), stem: words.stem(&text), text: text.clone() };
+        let word = Word {
+            start,
+            end,
+            is_stop_word: words.is_stop(&text),
+            stem: words.stem(&text),
+            text: text.clone(),
+        };
         Self { correction: Some(Correction::Typo(text)), ..Self::new(word) }
     }
 }
@@ -78,9 +83,9 @@ pub(crate) struct Reading {
     pub intent: String,
     /// Its words; changed only by the methods.
     pub words: Vec<ReadWord>,
-    /// Its word pieces; set by [`Reading::cut`] after the words.
+    /// Its word pieces; set by [`Reading::split_pieces`] after the words.
     pub pieces: Vec<ReadPiece>,
-    /// Its task; set by [`Reading::understand`] after the words.
+    /// Its task; set by [`Reading::read_task`] after the words.
     pub task: Task,
     /// Its language, if it is not English.
     pub language: Option<Language>,
@@ -127,7 +132,7 @@ impl Reading {
     /// of others (`GitHub`) remain separate words.
     pub fn join_parts(&mut self, words: &Words, is_word: impl Fn(&str, &str) -> bool) {
         self.replace_camel_case(|parts| {
-            let is_odd = |part: &ReadWord| part.word.stop || part.word.text.len() < MIN_PART_LETTERS;
+            let is_odd = |part: &ReadWord| part.word.is_stop_word || part.word.text.len() < MIN_PART_LETTERS;
             let letters: usize = parts.iter().map(|part| part.word.text.len()).sum();
             if !JOINED_LETTERS.contains(&letters) || !parts.iter().any(is_odd) {
                 return None;
@@ -143,7 +148,7 @@ impl Reading {
         self.replace_camel_case(|parts| {
             let others: Vec<ReadWord> = parts
                 .iter()
-                .filter(|part| !part.word.stop)
+                .filter(|part| !part.word.is_stop_word)
                 .map(|part| ReadWord { is_remainder: true, ..part.clone() })
                 .collect();
             match others.len() {
@@ -209,7 +214,7 @@ impl Reading {
     /// Splits the words into word pieces. A corrected word yields the pieces of its correction, an unfinished one
     /// those of its only completion, an accented one those without accents, and words for which `means_nothing` returns
     /// true yield none.
-    pub fn cut(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
+    pub fn split_pieces(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
         let mut out: Vec<ReadPiece> = Vec::new();
         for read_token in model.pieces(&self.intent, limit) {
             let at = self.words.partition_point(|w| w.word.end <= read_token.start);
@@ -239,22 +244,22 @@ impl Reading {
     }
 
     /// Determines the task of the request.
-    pub fn understand(&mut self, words: &Words, lexicon: &Lexicon) {
+    pub fn read_task(&mut self, words: &Words, lexicon: &Lexicon) {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
     }
 
     /// Marks proper names: unknown words that are capitalized inside a sentence, if the request also has lower-case
     /// words.
-    pub fn find_names(&mut self, is_unknown: impl Fn(&ReadWord) -> bool) {
+    pub fn mark_proper_names(&mut self, is_unknown: impl Fn(&ReadWord) -> bool) {
         let is_lower = |at: usize| self.as_typed(at).chars().all(char::is_lowercase);
-        if !(0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at)) {
+        if !(0..self.words.len()).any(|at| !self.words[at].word.is_stop_word && is_lower(at)) {
             return;
         }
         for at in 0..self.words.len() {
             let read = &self.words[at];
             let interpreted = read.correction.is_some() || !read.completions.is_empty();
-            let name = !interpreted && self.is_capitalized_inside(at) && is_unknown(read);
-            self.words[at].name = name;
+            let is_proper_name = !interpreted && self.is_capitalized_inside(at) && is_unknown(read);
+            self.words[at].is_proper_name = is_proper_name;
         }
     }
 
@@ -288,7 +293,7 @@ impl Reading {
             for (at, read) in self.words.iter().enumerate() {
                 let first = *firsts.entry(read.word.stem.as_str()).or_insert(at);
                 stems.push((first, false));
-                stems[first].1 |= !read.word.stop;
+                stems[first].1 |= !read.word.is_stop_word;
             }
             stems
         })
@@ -370,7 +375,7 @@ impl Reading {
     }
 
     /// Returns the words for an answer; `known` returns whether a word is known.
-    pub fn shown(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
+    pub fn to_query_words(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
         self.words
             .iter()
             .enumerate()
@@ -378,7 +383,7 @@ impl Reading {
                 QueryWord {
                 start: w.word.start,
                 end: w.word.end,
-                stop: w.word.stop && !w.is_doubtful,
+                stop: w.word.is_stop_word && !w.is_doubtful,
                 known: known(i),
                 // The same letters without their capitals are not a correction.
                 correction: w.correction.clone().filter(|correction| {
@@ -409,8 +414,8 @@ mod tests {
         let words = Words::new(Weights::shipped().unwrap().stop_words);
         let names = |intent: &str| {
             let mut reading = Reading::new(intent, &words);
-            reading.find_names(|read| read.word.text != "python");
-            let all = (0..reading.words.len()).filter(|at| reading.words[*at].name);
+            reading.mark_proper_names(|read| read.word.text != "python");
+            let all = (0..reading.words.len()).filter(|at| reading.words[*at].is_proper_name);
             all.map(|at| reading.as_typed(at).to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names("write a Python scraper for Le Monde articles"), ["Le", "Monde"]);

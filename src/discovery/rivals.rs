@@ -324,7 +324,7 @@ fn stems(document: &Document, words: &Words, lexicon: &Lexicon) -> BTreeMap<Stri
         document.tags.join(" ")
     );
     let mut out = BTreeMap::new();
-    for word in words.split(&text).into_iter().filter(|word| !word.stop) {
+    for word in words.split(&text).into_iter().filter(|word| !word.is_stop_word) {
         out.entry(word.stem).or_insert(word.text);
     }
     out
@@ -531,7 +531,8 @@ impl Pair<'_> {
         let stems = &self.stems[keeper];
         for sentence in sentences(&other_document.description) {
             let words = self.router.words.split(&sentence);
-            let new = words.iter().filter(|word| !word.stop && !stems.contains_key(&word.stem)).count();
+            let new =
+                words.iter().filter(|word| !word.is_stop_word && !stems.contains_key(&word.stem)).count();
             // Skips sentences that add nothing, and sentences that exclude the skill merged in.
             if new > 0
                 && !exclusion_ranges(&sentence, &self.router.lexicon)

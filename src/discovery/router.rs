@@ -189,7 +189,7 @@ impl Router {
     /// read again. They are compared by the digest. `shadowed_by` is the display form of the winner's location.
     pub fn is_current(&self, skill: &Skill, shadowed_by: Option<&str>) -> bool {
         let entry = self.index.slot_of(&skill.id).and_then(|slot| self.index.entry(slot));
-        entry.is_some_and(|e| e.read && e.document.is_of(skill, shadowed_by))
+        entry.is_some_and(|e| e.is_body_read && e.document.is_of(skill, shadowed_by))
     }
 
     /// Inserts or replaces skills, and removes others.

@@ -88,7 +88,7 @@ pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Ve
         bytes.clear();
         let entry = EntryRef {
             document: &e.document,
-            read: e.read,
+            read: e.is_body_read,
             has_body: e.has_body,
             lengths: e.lengths,
             pair_lengths: e.pair_lengths,
@@ -163,7 +163,7 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
         let e = entry.ok_or(SnapshotError::Damaged("its documents"))?;
         entries.push(Entry {
             document: e.document,
-            read: e.read,
+            is_body_read: e.read,
             has_body: e.has_body,
             lengths: e.lengths,
             pair_lengths: e.pair_lengths,

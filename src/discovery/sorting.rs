@@ -17,7 +17,7 @@ const FIRST: usize = 4;
 /// Calls `take` with each skill that matches: slot, facts, z from the columns, and match flags.
 fn candidates(query: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(usize, Facts, f64, u8)) {
     // Only a request that consists of stop words is matched by stop words.
-    let content = query.reading.words.iter().any(|w| !w.word.stop);
+    let content = query.reading.words.iter().any(|w| !w.word.is_stop_word);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
     let slots = sums.matched.iter().zip(&sums.values).zip(query.cx.index.facts());
     for (slot, ((flags, z), facts)) in slots.enumerate() {

@@ -58,8 +58,8 @@ impl Sums {
         count(&mut self.documents, true);
         count(&mut self.shadowed, entry.document.shadowed_by.is_some());
         count(&mut self.bodies, entry.has_body);
-        count(&mut self.read, entry.read);
-        count(&mut self.ranked_read, entry.read && entry.document.shadowed_by.is_none());
+        count(&mut self.read, entry.is_body_read);
+        count(&mut self.ranked_read, entry.is_body_read && entry.document.shadowed_by.is_none());
         count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
         let spoken = self.languages.entry(entry.language).or_default();
         count(spoken, true);

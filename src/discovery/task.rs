@@ -46,7 +46,7 @@ impl Task {
         let verb = read
             .iter()
             .enumerate()
-            .filter(|(_, w)| !w.word.stop && head.contains(&(w.word.start as usize)))
+            .filter(|(_, w)| !w.word.is_stop_word && head.contains(&(w.word.start as usize)))
             .take(VERB_WITHIN)
             .find(|(_, w)| lexicon.verbs.contains(&w.word.stem))
             .map(|(at, _)| at);
@@ -212,7 +212,7 @@ pub(crate) fn phrasing(name: &str, description: &str, words: &Words, lexicon: &L
             out.verbs.push(stem.to_owned());
         }
     };
-    if let Some(first) = words.split(name).into_iter().find(|w| !w.stop) {
+    if let Some(first) = words.split(name).into_iter().find(|w| !w.is_stop_word) {
         verb(&first.stem);
     }
     for (at, range) in sentences(description).into_iter().enumerate() {
@@ -230,7 +230,7 @@ pub(crate) fn phrasing(name: &str, description: &str, words: &Words, lexicon: &L
             if joins || ends_clause(gap) {
                 out.clauses.push(std::mem::take(&mut clause));
             }
-            if joins || word.stop {
+            if joins || word.is_stop_word {
                 return;
             }
             if telling || clause.is_empty() {

@@ -88,7 +88,7 @@ pub(crate) struct Word {
     /// The form in the index: `sheet`, `csharp`, `表格`.
     pub stem: String,
     /// Whether it is a stop word.
-    pub stop: bool,
+    pub is_stop_word: bool,
 }
 
 /// Splits texts into words. Cheap to share between threads.
@@ -206,9 +206,9 @@ impl Words {
         if !JOINED_LETTERS.contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
             return None;
         }
-        let (stem, stop) = (self.stem(&text), self.is_stop(&text));
+        let (stem, is_stop_word) = (self.stem(&text), self.is_stop(&text));
         let is_other = parts.len() > 1 || parts.first().is_some_and(|part| part.stem != stem);
-        is_other.then_some(Word { start, end, text, stem, stop })
+        is_other.then_some(Word { start, end, text, stem, is_stop_word })
     }
 
     /// Calls `take` with each word of a text, in order.
@@ -264,7 +264,7 @@ impl Words {
                     chars.next();
                 }
                 let (start, end) = (start as u32, (end + extra) as u32);
-                take(Word { start, end, text: name.to_owned(), stem: name.to_owned(), stop: false });
+                take(Word { start, end, text: name.to_owned(), stem: name.to_owned(), is_stop_word: false });
                 continue;
             }
             // A suffix with an apostrophe: `user's`, `don't`, `I'm`.
@@ -307,7 +307,13 @@ impl Words {
             }
             // `we'd` is not a form of `wed`.
             let stem = if is_contraction { lowercase.clone() } else { self.stem(&lowercase) };
-            take(Word { start: start as u32, end: (end + tail) as u32, text: lowercase, stem, stop });
+            take(Word {
+                start: start as u32,
+                end: (end + tail) as u32,
+                text: lowercase,
+                stem,
+                is_stop_word: stop,
+            });
             let until = end + tail;
             while chars.peek().is_some_and(|&(at, _)| at < until) {
                 chars.next();
@@ -325,7 +331,7 @@ impl Words {
         let mut give = |from: usize, to: usize, stop: bool| {
             let word_pair = slice(text, from..to).to_owned();
             let (start, end) = (from as u32, to as u32);
-            take(Word { start, end, stem: word_pair.clone(), text: word_pair, stop });
+            take(Word { start, end, stem: word_pair.clone(), text: word_pair, is_stop_word: stop });
         };
         if let [(from, to)] = ends[..] {
             give(from, to, self.is_stop(run));
@@ -512,7 +518,7 @@ mod tests {
                     "{}/{}{}",
                     &text[w.start as usize..w.end as usize],
                     w.stem,
-                    if w.stop { "!" } else { "" }
+                    if w.is_stop_word { "!" } else { "" }
                 )
             })
             .collect()
@@ -576,10 +582,10 @@ mod tests {
         assert_eq!(words("Fehler im Pod"), ["Fehler/fehler", "im/im", "Pod/pod"]);
         let shipped = Words::new(super::super::weights::Weights::shipped().unwrap().stop_words);
         for word in ["whats", "dont", "im", "youre", "thats", "lets"] {
-            assert!(shipped.split(&format!("{word} it"))[0].stop, "{word}");
+            assert!(shipped.split(&format!("{word} it"))[0].is_stop_word, "{word}");
             assert!(shipped.is_stop(word), "{word}");
         }
-        assert!(shipped.split("WhatsApp it").iter().any(|word| word.text == "whats" && !word.stop));
+        assert!(shipped.split("WhatsApp it").iter().any(|word| word.text == "whats" && !word.is_stop_word));
     }
 
     #[test]
@@ -649,7 +655,7 @@ mod tests {
     fn pairs_that_cut_a_stop_word_are_stop_words() {
         let words = Words::new(["一份".to_owned(), "って".to_owned()].into());
         let stops = |text: &str| {
-            let stops = words.split(text).into_iter().filter(|word| word.stop);
+            let stops = words.split(text).into_iter().filter(|word| word.is_stop_word);
             stops.map(|word| word.text).collect::<Vec<_>>()
         };
         assert_eq!(stops("写一份周报"), ["写一", "一份", "份周"]);

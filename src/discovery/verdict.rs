@@ -45,7 +45,7 @@ fn is_weak(reading: &Reading, at: usize) -> bool {
 
 /// Returns whether a word is a stop word, and not one that may have been meant.
 fn is_stop_word(reading: &Reading, at: usize) -> bool {
-    reading.words[at].word.stop && !reading.words[at].is_doubtful
+    reading.words[at].word.is_stop_word && !reading.words[at].is_doubtful
 }
 
 /// Returns whether a word is the first with its stem about the subject of the request, or one that may be.
@@ -392,7 +392,7 @@ fn may_be_foreign(
     let lexicon = &query.router.lexicon;
     let is_foreign = |at: usize| {
         let (read, written) = (&reading.words[at], reading.as_typed(at));
-        if read.name || (evidence.found.contains(&at) && !reading.is_corrected(at)) {
+        if read.is_proper_name || (evidence.found.contains(&at) && !reading.is_corrected(at)) {
             return false;
         }
         let is_lower = written.chars().all(char::is_lowercase);
@@ -492,7 +492,7 @@ fn is_certain(query: &QueryContext<'_>, language: Option<Language>) -> bool {
     let Some(language) = language else {
         return (0..reading.words.len()).any(|at| is_stop_word(reading, at));
     };
-    let words = || (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
+    let words = || (0..reading.words.len()).filter(|at| !reading.words[*at].word.is_stop_word);
     let lexicon = &query.router.lexicon;
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;

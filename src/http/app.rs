@@ -187,7 +187,7 @@ async fn prometheus(app: Arc<App>, request: Request) -> Response {
             .as_ref()
             .ok_or_else(|| Error::new(Code::InternalError, "missing authentication context"))?;
         if !caller.may(Scope::Read) {
-            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`").into());
+            return Err(Error::needs_scope(Scope::Read, "the metrics need the scope `read`").into());
         }
         let permit = response_permit(caller, false).await?;
         let core = Arc::clone(&app.service.core);

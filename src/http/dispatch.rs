@@ -18,11 +18,11 @@ use super::cached_response::{SharedResult, TaggedBody};
 use super::problem::ErrorResponse;
 use super::{stream as event_stream, trace};
 use skills_api::operations::{
-    Caller, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, SerializedResult, Writing,
+    Caller, JsonFuture, LARGE_BODY_BYTES, LARGE_RESPONSE_BYTES, Operation, Permit, SerializedResult,
     ensure_few_values, from_query, large_body_permit, large_response_permit, large_wait_permit,
     response_permit,
 };
-use skills_api::{Code, Error};
+use skills_api::{Code, Error, exceeds_length_limit};
 use skills_store::RunId;
 
 /// Timeout of a read operation; it waits at most a minute for changes.
@@ -42,16 +42,16 @@ pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, reque
         let refusal = ErrorResponse::new(Code::InternalError, "missing authentication context");
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
-    let answered = async {
+    let execution = async {
         // Health checks are open: their callers share one principal, and must not keep each other waiting.
         let permit = match operation.scope {
             None => None,
             Some(_) => response_permit(&caller, operation.waits || operation.follows).await?,
         };
-        let response = answered(&app, operation, &mut caller, parts, body).await?;
+        let response = execute(&app, operation, &mut caller, parts, body).await?;
         hold_until_sent(response, permit, &caller, operation.hints.read_only).await
     };
-    let mut response = match answered.await {
+    let mut response = match execution.await {
         Ok(response) => response,
         Err(refusal) => refusal.answer(&caller.trace_id, &path),
     };
@@ -80,7 +80,7 @@ pub(super) async fn hold_until_sent(
     };
     let permit = (permit, large);
     let (mut parts, body) = response.into_parts();
-    let bytes = to_bytes(body, usize::MAX).await.map_err(|_| broken())?;
+    let bytes = to_bytes(body, usize::MAX).await.map_err(|_| internal_error())?;
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     // In pieces, because the last one is taken only when those before it are written.
     let pieces = stream::unfold((bytes, permit), |(mut bytes, permit)| async move {
@@ -92,7 +92,7 @@ pub(super) async fn hold_until_sent(
     Ok(Response::from_parts(parts, Body::from_stream(pieces)))
 }
 
-async fn answered(
+async fn execute(
     app: &App,
     operation: &'static Operation,
     caller: &mut Caller,
@@ -100,7 +100,7 @@ async fn answered(
     body: Body,
 ) -> Result<Response, ErrorResponse> {
     let mut arguments = if operation.route.asks_by_query() {
-        queried(operation, &parts)?
+        query_arguments(operation, &parts)?
     } else {
         if parts.uri.query().is_some_and(|query| !query.is_empty()) {
             let message = format!("{} takes arguments in the body, not in the query", operation.name);
@@ -121,20 +121,22 @@ async fn answered(
         if let Some(permit) = permit.filter(|_| is_large) {
             // Held until it is parsed even if the caller is gone, and until the call ends.
             let parsing = move || {
-                let arguments = ensure_few_values(&bytes).map_err(Into::into).and_then(|()| parsed(&bytes));
+                let arguments =
+                    ensure_few_values(&bytes).map_err(Into::into).and_then(|()| parse_body(&bytes));
                 (arguments, permit)
             };
-            let (arguments, permit) = tokio::task::spawn_blocking(parsing).await.map_err(|_| broken())?;
+            let (arguments, permit) =
+                tokio::task::spawn_blocking(parsing).await.map_err(|_| internal_error())?;
             caller.body = if keeps_body { wait_permit } else { Some(permit) }.map(Arc::new);
             arguments?
         } else {
-            parsed(&bytes)?
+            parse_body(&bytes)?
         }
     };
     from_path(&mut parts, &mut arguments).await?;
     from_headers(operation, &parts.headers, &mut arguments)?;
     if operation.takes_body() {
-        belongs_to(&arguments, caller);
+        adopt_trace_id(&arguments, caller);
     }
     if operation.follows {
         let resumed = event_stream::resumed(&parts.headers)?;
@@ -145,19 +147,20 @@ async fn answered(
     // When a client disconnects, its waits end; a run that is executed for it continues in the background.
     let _left = caller.leave.clone().drop_guard();
     if operation.hints.read_only {
-        let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
-        return tokio::time::timeout(READ_TIMEOUT, looking)
+        let reading = execute_read(app, operation, caller, Value::Object(arguments), &parts.headers);
+        return tokio::time::timeout(READ_TIMEOUT, reading)
             .await
             .map_err(|_| Error::new(Code::InternalError, "the response timed out"))?;
     }
     let (service, caller) = (app.service.clone(), caller.clone());
     let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-    let answer = tokio::spawn(doing).await.map_err(|_| broken())?.map_err(ErrorResponse::of_operation)?;
+    let answer =
+        tokio::spawn(doing).await.map_err(|_| internal_error())?.map_err(ErrorResponse::of_operation)?;
     Ok(json(operation.status, answer))
 }
 
 /// Executes a read operation, once for identical concurrent requests if its result is the same for all callers.
-async fn looked(
+async fn execute_read(
     app: &App,
     operation: &'static Operation,
     caller: &Caller,
@@ -169,7 +172,7 @@ async fn looked(
         return Ok(json(operation.status, answer.map_err(ErrorResponse::of_operation)?));
     }
     let answers = Arc::clone(&app.answers);
-    let share = |key: String, call: Writing| async move {
+    let share = |key: String, call: JsonFuture| async move {
         let look = || async {
             let written = call.await?;
             // Hashing a large text blocks a thread.
@@ -177,7 +180,7 @@ async fn looked(
                 let restricted = written.may_hold_details().then(|| written.clone());
                 Arc::new(SharedResult { all: TaggedBody::new(written.json), restricted })
             };
-            tokio::task::spawn_blocking(tagging).await.map_err(|_| broken())
+            tokio::task::spawn_blocking(tagging).await.map_err(|_| internal_error())
         };
         answers.share(&key, look).await
     };
@@ -185,8 +188,8 @@ async fn looked(
         .call_shared(&app.service, caller, arguments, share)
         .await
         .map_err(ErrorResponse::of_operation)?;
-    let disclosed = answer.restricted.as_ref().map(|written| written.disclosed(&caller)).transpose()?;
-    Ok(disclosed.flatten().map_or_else(|| answer.all.clone(), TaggedBody::new).answer(headers))
+    let redacted = answer.restricted.as_ref().map(|written| written.redacted_for(&caller)).transpose()?;
+    Ok(redacted.flatten().map_or_else(|| answer.all.clone(), TaggedBody::new).answer(headers))
 }
 
 fn location_header(run: &RunId) -> String {
@@ -194,7 +197,7 @@ fn location_header(run: &RunId) -> String {
 }
 
 /// The error for a bug of this program.
-pub(super) fn broken() -> Error {
+pub(super) fn internal_error() -> Error {
     Error::new(Code::InternalError, "internal error; see the log for this trace id")
 }
 
@@ -212,7 +215,7 @@ fn json(status: u16, answer: SerializedResult) -> Response {
     response
 }
 
-fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, ErrorResponse> {
+fn query_arguments(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, ErrorResponse> {
     if parts.uri.query().is_none_or(str::is_empty) {
         return Ok(Map::new());
     }
@@ -246,18 +249,14 @@ async fn read_body(
         ErrorResponse::new(Code::RequestTimeout, message).header(header::CONNECTION, "close")
     })?;
     let bytes = read.map_err(|error| {
-        let mut cause: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(one) = cause {
-            if one.to_string().contains("length limit") {
-                return too_large();
-            }
-            cause = one.source();
+        if exceeds_length_limit(&error) {
+            return too_large();
         }
         ErrorResponse::new(Code::InvalidRequest, format!("cannot read the body: {error}"))
             .header(header::CONNECTION, "close")
     })?;
     if !is_blank(&bytes) {
-        is_json(headers)?;
+        ensure_json(headers)?;
     }
     Ok(bytes)
 }
@@ -267,7 +266,7 @@ fn is_blank(bytes: &[u8]) -> bool {
 }
 
 /// Parses a body; one without content counts as an empty object.
-fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
+fn parse_body(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
     if is_blank(bytes) {
         return Ok(Map::new());
     }
@@ -291,7 +290,7 @@ fn parsed(bytes: &[u8]) -> Result<Map<String, Value>, ErrorResponse> {
 }
 
 /// Requires that a body declares itself as JSON, which a form of another origin's page cannot.
-fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
+fn ensure_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let stated = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
     let kind = stated.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let is_encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
@@ -357,7 +356,7 @@ fn from_headers(
 }
 
 /// Uses the trace id of the body, if it has one, for the call.
-fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
+fn adopt_trace_id(arguments: &Map<String, Value>, caller: &mut Caller) {
     let options = arguments.get("options").and_then(Value::as_object);
     let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
     if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::is_returnable(id)) {

@@ -67,7 +67,7 @@ pub(super) struct Peer {
 /// The activity of a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    /// The rate-limit key of the peer: see [`neighborhood`].
+    /// The rate-limit key of the peer: see [`rate_limit_key`].
     from: String,
     started: Instant,
     /// Requests in progress, until their responses are sent.
@@ -177,7 +177,7 @@ impl Connections {
 
 /// Returns the rate-limit key of an unauthenticated caller: its address, or the network assigned to one customer (RFC
 /// 6177).
-pub(super) fn neighborhood(address: IpAddr) -> String {
+pub(super) fn rate_limit_key(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => format!("peer:{address}"),
         IpAddr::V6(address) => {
@@ -275,7 +275,7 @@ impl Listener for Acceptor {
     async fn accept(&mut self) -> (Line, SocketAddr) {
         let (stream, address, from) = loop {
             let (stream, address) = Listener::accept(&mut self.listener).await;
-            let from = neighborhood(address.ip());
+            let from = rate_limit_key(address.ip());
             let is_unlimited = self.patience.per_address >= self.patience.connections;
             if is_unlimited || self.connections.admits(&from, self.patience.per_address) {
                 break (stream, address, from);

@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 
 use super::app::{App, OPEN};
 use super::keys::RequestCredentials;
-use super::listen::{Peer, neighborhood};
+use super::listen::{Peer, rate_limit_key};
 use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
 use super::unread_body::SharedBody;
@@ -54,7 +54,7 @@ pub(super) async fn admit(
         if link { Ok(()) } else { request_checks::ensure_same_origin(request.headers(), &app.cors) }
     });
     let admitted = match addressed {
-        Ok(()) => known(&app, request.headers(), open).await,
+        Ok(()) => authenticate(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
     peer.activity.is_authenticated.store(!open && admitted.is_ok(), Ordering::Relaxed);
@@ -62,7 +62,8 @@ pub(super) async fn admit(
     let limited = match app.limiter.as_ref().filter(|_| !open) {
         Some(limiter) => {
             let who = admitted.as_ref().ok().and_then(Option::as_ref);
-            let who = who.map_or_else(|| neighborhood(peer.address.ip()), |who| format!("key:{}", who.name));
+            let who =
+                who.map_or_else(|| rate_limit_key(peer.address.ip()), |who| format!("key:{}", who.name));
             let admission = limiter.admit(&who).await;
             Some((admission, limiter.limit().policy_header()))
         }
@@ -85,7 +86,8 @@ pub(super) async fn admit(
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
+            answered
+                .unwrap_or_else(|_| ErrorResponse::from(dispatch::internal_error()).answer(&trace_id, &path))
         }
     };
     let (status, took) = (response.status().as_u16(), started.elapsed());
@@ -116,7 +118,11 @@ pub(super) async fn admit(
 }
 
 /// Returns the caller; `None` if authentication is disabled.
-async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
+async fn authenticate(
+    app: &App,
+    headers: &HeaderMap,
+    open: bool,
+) -> Result<Option<Principal>, ErrorResponse> {
     let Some(authenticator) = &app.authenticator else {
         request_checks::ensure_allowed_origin(headers, app.loopback, cors::is_named(&app.cors, headers))?;
         return Ok(None);

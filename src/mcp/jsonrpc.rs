@@ -19,7 +19,7 @@ use skills_api::operations::{
     Caller, LARGE_BODY_BYTES, Permit, ensure_few_values, large_body_permit, large_wait_permit, operation,
     response_permit, stream_permit,
 };
-use skills_api::{Error, in_place};
+use skills_api::{Error, exceeds_length_limit, in_place};
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -99,7 +99,7 @@ async fn read_body(body: Body) -> Result<Bytes, Response> {
         .await
     {
         Ok(Ok(bytes)) => return Ok(bytes),
-        Ok(Err(error)) if too_large(&error) => {
+        Ok(Err(error)) if exceeds_length_limit(&error) => {
             let message = format!("the body has more than {MAX_BODY_BYTES} bytes (2 MiB)");
             (StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, message)
         }
@@ -324,17 +324,6 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-fn too_large(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(one) = cause {
-        if one.to_string().contains("length limit") {
-            return true;
-        }
-        cause = one.source();
-    }
-    false
 }
 
 /// Returns a JSON-RPC error as a response.

@@ -23,7 +23,7 @@ use super::compact::EXPLAIN;
 use super::next_steps::NextSteps;
 use super::{answer, call, notifications, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Permit, Scope, Service, call_permit, operations, with_permit};
-use skills_api::{Code, CoreParts, Error, Event, SharedClient, new_trace_id};
+use skills_api::{CoreParts, Error, Event, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
 /// How long a call waits for the first scan of the skills.
@@ -157,7 +157,7 @@ fn may_read(caller: &Caller) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("listing skills needs the scope `{}`", Scope::Read);
-    Err(Error::new(Code::Forbidden, message))
+    Err(Error::needs_scope(Scope::Read, message))
 }
 
 /// Waits until a part of the core is complete; after a timeout the caller uses what is available.

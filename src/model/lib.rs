@@ -4,7 +4,7 @@ mod state;
 mod types;
 
 pub use state::{allowed, transition};
-pub use types::time_was_over;
+pub use types::expired_at_text;
 pub use types::{
     ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
     RunState, Transition, TransitionError, Verdict, WorkerReport,

@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 
 use super::types::{
     ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, RunSnapshot,
-    RunState, Transition, TransitionError, Verdict, WorkerReport, time_was_over,
+    RunState, Transition, TransitionError, Verdict, WorkerReport, expired_at_text,
 };
 
 /// Returns the user commands that a run currently accepts, in the order of [`CommandName`].
@@ -17,7 +17,7 @@ pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
     CommandName::iter()
         .filter(|name| match name {
             CommandName::Approve | CommandName::Deny => run.state == RunState::WaitingForHuman,
-            CommandName::Resume => takes_resume(run),
+            CommandName::Resume => can_resume(run),
             CommandName::Signal | CommandName::Cancel => {
                 !run.state.is_terminal() && run.state != RunState::Failed
             }
@@ -26,7 +26,7 @@ pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
         .collect()
 }
 
-fn takes_resume(run: &RunSnapshot) -> bool {
+fn can_resume(run: &RunSnapshot) -> bool {
     run.state == RunState::Failed || (run.state == RunState::Pending && run.paused)
 }
 
@@ -52,12 +52,13 @@ pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Transition, Tr
     }
 }
 
-fn to(run: &RunSnapshot, state: RunState) -> Transition {
+/// Returns the transition to a state in which no worker owns the run.
+fn move_to(run: &RunSnapshot, state: RunState) -> Transition {
     Transition::Move { state, fence: run.fence, lease: Lease::Release, paused: false, gate: None }
 }
 
 /// Returns the transition of a run whose wait has ended: it continues, unless it was paused in the meantime.
-fn on_with(run: &RunSnapshot) -> Transition {
+fn continue_after_wait(run: &RunSnapshot) -> Transition {
     Transition::Move {
         state: RunState::Pending,
         fence: run.fence,
@@ -124,8 +125,8 @@ fn apply_report(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<
             paused: run.paused,
             gate: Some(gate.clone()),
         },
-        WorkerReport::Complete => to(run, RunState::Completed),
-        WorkerReport::Fail => to(run, RunState::Failed),
+        WorkerReport::Complete => move_to(run, RunState::Completed),
+        WorkerReport::Fail => move_to(run, RunState::Failed),
     })
 }
 
@@ -144,10 +145,10 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Transition, Transiti
     }
     match &run.gate {
         Some(Gate::Human { step, why, .. }) if decision.answers(run.gate.as_ref()) => {
-            fits(step, why, decision)?;
+            check_choice(step, why, decision)?;
             Ok(match decision.verdict {
-                Verdict::Approve => on_with(run),
-                Verdict::Deny => to(run, RunState::Canceled),
+                Verdict::Approve => continue_after_wait(run),
+                Verdict::Deny => move_to(run, RunState::Canceled),
             })
         }
         Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::DecisionConflict(
@@ -183,7 +184,7 @@ fn record_approval(
         (false, true) => approvals.by.iter().cloned().chain([by.to_owned()]).collect(),
         // No other person has approved with the earlier choice.
         (true, false) if approvals.by.len() == 1 => approvals.by.clone(),
-        (_, false) => return Err(TransitionError::DecisionConflict(differs(step, approvals))),
+        (_, false) => return Err(TransitionError::DecisionConflict(approval_conflict(step, approvals))),
     };
     if u32::try_from(by.len()).unwrap_or(u32::MAX) >= need {
         return Ok(decided);
@@ -203,7 +204,7 @@ fn record_approval(
 }
 
 /// Returns why an approval is rejected whose choice or result differs from that of the earlier ones.
-fn differs(step: &str, approvals: &Approvals) -> String {
+fn approval_conflict(step: &str, approvals: &Approvals) -> String {
     let (by, choice) = (approvals.by.join(" and "), approvals.shared_choice());
     format!("step {step} was approved by {by}{choice}; approve the same, or deny it")
 }
@@ -218,7 +219,7 @@ fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Transition,
 }
 
 /// Checks that an approval has a choice if and only if it is for an unknown outcome.
-fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
+fn check_choice(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
         (true, None) => Err(TransitionError::DecisionConflict(format!(
@@ -250,7 +251,7 @@ fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), Tra
 
 fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Transition, TransitionError> {
     match run.state {
-        RunState::WaitingForHuman | RunState::WaitingForSignal => Ok(to(
+        RunState::WaitingForHuman | RunState::WaitingForSignal => Ok(move_to(
             run,
             match expiry {
                 Expiry::Deny => RunState::Canceled,
@@ -264,7 +265,7 @@ fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Transition, TransitionErr
 fn signal(run: &RunSnapshot, name: &str) -> Result<Transition, TransitionError> {
     match (run.state, &run.gate) {
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
-            Ok(on_with(run))
+            Ok(continue_after_wait(run))
         }
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
             Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited}, not {name}"))))
@@ -285,7 +286,7 @@ fn cancel(run: &RunSnapshot) -> Result<Transition, TransitionError> {
             paused: false,
             gate: None,
         }),
-        _ => Ok(to(run, RunState::Canceled)),
+        _ => Ok(move_to(run, RunState::Canceled)),
     }
 }
 
@@ -324,8 +325,8 @@ fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Transition, TransitionError> {
 }
 
 fn resume(run: &RunSnapshot) -> Result<Transition, TransitionError> {
-    if takes_resume(run) {
-        return Ok(to(run, RunState::Pending));
+    if can_resume(run) {
+        return Ok(move_to(run, RunState::Pending));
     }
     let needed = match &run.gate {
         Some(Gate::Human { step, .. }) => Some(format!("step {step} is waiting for approval")),
@@ -337,7 +338,7 @@ fn resume(run: &RunSnapshot) -> Result<Transition, TransitionError> {
 
 fn invalid(run: &RunSnapshot, command: &str, needed: Option<String>) -> TransitionError {
     // If the wait has expired, the error reports it with the time of the deadline.
-    let needed = needed.or_else(|| run.expired_ms.map(time_was_over));
+    let needed = needed.or_else(|| run.expired_ms.map(expired_at_text));
     TransitionError::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
 }
 

@@ -493,7 +493,7 @@ fn in_state(state: RunState) -> String {
 }
 
 /// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.
-pub fn time_was_over(at_ms: i64) -> String {
+pub fn expired_at_text(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     format!("expired at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
 }

@@ -19,17 +19,17 @@ use skills_skill::{Digest, RejectedBundle, Skill, SkillId, slice};
 
 /// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
-    let stands_in = |root: usize| tree.roots[root].spec.origin == RootOrigin::Shipped;
+    let is_shipped = |root: usize| tree.roots[root].spec.origin == RootOrigin::Shipped;
     let incomplete = all_incomplete(tree);
     // The shipped skills are only listed if there are no others.
     let own = has_own(tree, &incomplete);
-    let counts = |root: usize| !(own && stands_in(root));
-    let roots = tree.roots.iter().enumerate().map(|(i, ground)| Root {
-        path: ground.spec.path.clone(),
-        label: ground.spec.label.clone(),
-        project_label: ground.spec.project_label.clone(),
-        origin: ground.spec.origin.clone(),
-        state: if counts(i) { ground.state.clone() } else { RootState::Missing },
+    let counts = |root: usize| !(own && is_shipped(root));
+    let roots = tree.roots.iter().enumerate().map(|(i, root)| Root {
+        path: root.spec.path.clone(),
+        label: root.spec.label.clone(),
+        project_label: root.spec.project_label.clone(),
+        origin: root.spec.origin.clone(),
+        state: if counts(i) { root.state.clone() } else { RootState::Missing },
         live: live.get(i).copied().unwrap_or(false),
     });
     let mut out = Catalog { generation, roots: roots.collect(), ..Catalog::default() };

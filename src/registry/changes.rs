@@ -120,7 +120,7 @@ fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
         .roots
         .iter()
         .enumerate()
-        .filter_map(|(root, ground)| Some((root, ground.spec.path.as_path(), ground.real.as_deref()?)))
+        .filter_map(|(index, root)| Some((index, root.spec.path.as_path(), root.real.as_deref()?)))
         .chain(
             tree.links
                 .iter()

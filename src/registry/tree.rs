@@ -192,7 +192,7 @@ impl Tree {
 
     /// Returns the real paths of the roots that exist.
     pub fn real_roots(&self) -> Vec<PathBuf> {
-        self.roots.iter().filter_map(|ground| ground.real.clone()).collect()
+        self.roots.iter().filter_map(|root| root.real.clone()).collect()
     }
 
     /// Processes one report.
@@ -220,7 +220,7 @@ impl Tree {
 
     /// Returns whether a real path is in one of the roots.
     fn contains(&self, real: &Path) -> bool {
-        let mut fences = self.roots.iter().filter_map(|ground| ground.real.as_ref());
+        let mut fences = self.roots.iter().filter_map(|root| root.real.as_ref());
         fences.any(|fence| is_below(real, fence))
     }
 
@@ -284,7 +284,7 @@ impl Tree {
 
     /// Returns whether a real path inside of the roots is in a folder that walks skip.
     pub fn is_skipped(&self, real: &Path) -> bool {
-        let rests = self.roots.iter().filter_map(|ground| real.strip_prefix(ground.real.as_ref()?).ok());
+        let rests = self.roots.iter().filter_map(|root| real.strip_prefix(root.real.as_ref()?).ok());
         let mut rests = rests.peekable();
         rests.peek().is_some() && rests.all(passes_skipped)
     }

@@ -58,19 +58,19 @@ impl Watch {
             return Vec::new();
         };
         let mut wanted: HashMap<PathBuf, Key> = HashMap::new();
-        self.live = tree.roots.iter().map(|ground| !is_silent(&ground.spec.path, mounts)).collect();
+        self.live = tree.roots.iter().map(|root| !is_silent(&root.spec.path, mounts)).collect();
         for (root, path) in tree.folders.keys() {
             if self.live[*root] {
                 let real = real_path(tree, *root, path);
                 wanted.entry(real).or_insert_with(|| (*root, path.clone()));
             }
         }
-        for (root, ground) in tree.roots.iter().enumerate() {
-            if ground.real.is_none()
-                && let Some(above) = ground.spec.path.ancestors().find(|dir| dir.is_dir())
+        for (index, root) in tree.roots.iter().enumerate() {
+            if root.real.is_none()
+                && let Some(above) = root.spec.path.ancestors().find(|dir| dir.is_dir())
             {
                 let real = above.canonicalize().unwrap_or_else(|_| above.to_owned());
-                wanted.entry(real).or_insert_with(|| (root, above.into()));
+                wanted.entry(real).or_insert_with(|| (index, above.into()));
             }
         }
         // Unwatch removed folders first: a renamed folder keeps its watch, which is then registered under its new
@@ -131,8 +131,8 @@ fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
         let rest = (*r == root).then(|| path.strip_prefix(&**link).ok())??;
         Some(to.join(rest))
     });
-    let ground = &tree.roots[root];
-    through.unwrap_or_else(|| match (&ground.real, path.strip_prefix(&ground.spec.path)) {
+    let scanned = &tree.roots[root];
+    through.unwrap_or_else(|| match (&scanned.real, path.strip_prefix(&scanned.spec.path)) {
         (Some(real), Ok(rest)) => real.join(rest),
         _ => path.to_owned(),
     })

@@ -20,15 +20,15 @@ use super::{Catalog, RootState, ScanProgress, cache, changes, shipped};
 use skills_base::sync::RwLockExt as _;
 
 /// Minimum interval between partial snapshots during the first scan.
-const PARTIAL: Duration = Duration::from_millis(150);
+const PARTIAL_INTERVAL: Duration = Duration::from_millis(150);
 /// Minimum ratio of scanning time to publishing time during the first scan.
 const PARTIAL_SHARE: u32 = 20;
 /// Interval of progress reports.
-const PROGRESS: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// Quiet period after which a burst of changes is over.
-const QUIET: Duration = Duration::from_millis(80);
+const QUIET_PERIOD: Duration = Duration::from_millis(80);
 /// Maximum time to wait for the end of a burst.
-const BURST: Duration = Duration::from_millis(400);
+const MAX_BURST: Duration = Duration::from_millis(400);
 
 /// A command to the thread.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl Worker {
         let shared = &self.shared;
         let start = tree.roots[root].spec.path.clone();
         let mut progress = *shared.progress.borrow();
-        let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL);
+        let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL_INTERVAL);
         let scan = Scan { known, folders, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
@@ -243,7 +243,7 @@ impl Worker {
                 ScanReport::Read(..) => progress.parsed += 1,
                 ScanReport::Seen(..) => {}
             }
-            if partly && reported_at.elapsed() >= PROGRESS {
+            if partly && reported_at.elapsed() >= PROGRESS_INTERVAL {
                 reported_at = Instant::now();
                 shared.progress.send_replace(progress);
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
@@ -253,7 +253,7 @@ impl Worker {
                 let started = Instant::now();
                 publish(shared, tree, &[]);
                 // A large tree takes long to publish, and subscribers take as long to process it.
-                publish_at = Instant::now() + PARTIAL.max(started.elapsed() * PARTIAL_SHARE);
+                publish_at = Instant::now() + PARTIAL_INTERVAL.max(started.elapsed() * PARTIAL_SHARE);
             }
         });
         if partly {
@@ -266,8 +266,8 @@ impl Worker {
         let since = Instant::now();
         let (mut all, mut requests) = (false, Vec::new());
         // Saving in an editor causes a burst of events, which is one change.
-        while since.elapsed() < BURST {
-            match self.commands.recv_timeout(QUIET) {
+        while since.elapsed() < MAX_BURST {
+            match self.commands.recv_timeout(QUIET_PERIOD) {
                 Ok(Command::Changed(more)) => paths.extend(more),
                 Ok(Command::Rescan) => all = true,
                 Ok(Command::Reread(done)) => {
@@ -331,7 +331,7 @@ impl Worker {
     fn rescan(&mut self) {
         let records = self.tree.records.values();
         let known: KnownOutcomes = records.map(|record| record.known()).collect();
-        let specs = self.tree.roots.iter().map(|ground| ground.spec.clone()).collect();
+        let specs = self.tree.roots.iter().map(|root| root.spec.clone()).collect();
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &(known, KnownFolders::default()), false);
         if self.stopped() {

@@ -7,7 +7,7 @@ use super::call::{CallError, CallFailure, Reply};
 use super::failure::{Failure, error_json};
 use super::progress::{Progress, lineage, split};
 use super::scheduled_call::{Role, ScheduledCall};
-use super::scheduler::{Running, Turn, engine_log};
+use super::scheduler::{Running, StepContext, engine_log};
 use skills_base::memory::object_bytes;
 use skills_base::nesting::{self, MAX_LEVELS};
 use skills_skill::contract::MergeStrategy;
@@ -155,8 +155,8 @@ impl Progress {
             stated => stated,
         };
         let running = Running::new();
-        let turn = Turn { frame, path: &owner, step: &step, running: &running, now_ms };
-        self.frames.write(turn, strategy, produced)
+        let context = StepContext { frame, path: &owner, step: &step, running: &running, now_ms };
+        self.frames.write(context, strategy, produced)
     }
 
     /// Applies a signal that a step waited for: its fields by name, and the complete payload under `payload`.
@@ -169,8 +169,8 @@ impl Progress {
         produced.entry("payload").or_insert(payload);
         if let Some(step) = self.plan.step_at(path).cloned() {
             let running = Running::new();
-            let turn = Turn { frame, path, step: &step, running: &running, now_ms };
-            self.frames.write(turn, step.merge_strategy, &produced)?;
+            let context = StepContext { frame, path, step: &step, running: &running, now_ms };
+            self.frames.write(context, step.merge_strategy, &produced)?;
         }
         let record = self.instant(path, StepStatus::Completed, Value::Object(produced), now_ms, now_ms);
         self.close(path);

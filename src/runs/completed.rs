@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::call::CallFailure;
 use super::failure::Failure;
 use super::progress::owner_of;
-use super::scheduler::{Turn, part_path};
+use super::scheduler::{StepContext, part_path};
 use skills_skill::contract::{Merge, Scatter};
 use skills_store::{Checkpoint, StepIntent, StepRecord, StepStatus};
 
@@ -161,13 +161,14 @@ impl CompletedPaths {
     /// Returns a failure if every branch failed.
     pub fn branches(
         &self,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         calls: &[(String, Map<String, Value>)],
     ) -> Result<Option<Map<String, Value>>, Failure> {
-        let Some(scatter) = &turn.step.scatter else { return Ok(None) };
-        let part = |index: usize| self.parts.get(&part_path(turn.path, index));
-        if let Some(produced) = self.winner(turn.path, scatter) {
-            let busy = (0..calls.len()).any(|index| turn.running.contains(&part_path(turn.path, index)));
+        let Some(scatter) = &context.step.scatter else { return Ok(None) };
+        let part = |index: usize| self.parts.get(&part_path(context.path, index));
+        if let Some(produced) = self.winner(context.path, scatter) {
+            let busy =
+                (0..calls.len()).any(|index| context.running.contains(&part_path(context.path, index)));
             // The others are stopped first, so that each has its record.
             return Ok((!busy).then(|| produced.clone()));
         }
@@ -186,7 +187,7 @@ impl CompletedPaths {
                 .filter_map(|part| part.result.get("message")?.as_str().map(str::to_owned))
                 .collect();
             let message = format!("every branch failed: {}", reasons.join("; "));
-            return Err(turn.failure(CallFailure::RuntimeError, message));
+            return Err(context.failure(CallFailure::RuntimeError, message));
         }
         let mut produced = Map::new();
         for (capability, result) in succeeded {

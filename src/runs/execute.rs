@@ -259,7 +259,7 @@ impl Engine {
                 found = Some(ask);
             }
         }
-        let found = match (found, next.leaves.iter().find(|call| call.path == step)) {
+        let found = match (found, next.calls.iter().find(|call| call.path == step)) {
             (None, Some(call)) => self.restored_to(&scheduler.approvals, &why, call).await,
             (found, _) => found,
         };

@@ -38,7 +38,7 @@ pub(super) struct RunExecution<'e> {
     /// Steps of several calls to be opened: path and digest.
     pub(super) opened: Vec<(String, String)>,
     /// Whether state other than the records changed that a checkpoint must contain.
-    pub(super) moved: bool,
+    pub(super) needs_checkpoint: bool,
     /// Results that are not yet recorded.
     records: Vec<StepRecord>,
     pub(super) events: Vec<NewEvent>,
@@ -69,7 +69,7 @@ impl<'e> RunExecution<'e> {
             files,
             calls: RunningCalls::default(),
             opened: Vec::new(),
-            moved: false,
+            needs_checkpoint: false,
             records: Vec::new(),
             events: Vec::new(),
             failure: None,
@@ -107,12 +107,12 @@ impl<'e> RunExecution<'e> {
                 self.failure = Some(failure);
                 next = Expansion::default();
             } else if self.paused
-                && !next.leaves.is_empty()
+                && !next.calls.is_empty()
                 && self.calls.is_empty()
                 && self.calls.again.is_empty()
             {
                 return self.pause().await;
-            } else if self.calls.is_empty() && next.leaves.is_empty() && self.calls.again.is_empty() {
+            } else if self.calls.is_empty() && next.calls.is_empty() && self.calls.again.is_empty() {
                 if self.scheduler.progress.is_complete() {
                     return self.complete().await;
                 }
@@ -154,7 +154,7 @@ impl<'e> RunExecution<'e> {
         if let Err(failure) = self.scheduler.expand(&running, now, &mut next) {
             self.failure = Some(failure);
         }
-        self.moved |= !next.records.is_empty() || !next.opened.is_empty();
+        self.needs_checkpoint |= !next.records.is_empty() || !next.opened.is_empty();
         self.records.append(&mut next.records);
         self.events.append(&mut next.events);
         self.opened.append(&mut next.opened);
@@ -179,7 +179,7 @@ impl<'e> RunExecution<'e> {
             let now = self.now();
             match self.scheduler.progress.settle_signal(path, payload, now) {
                 Ok(record) => {
-                    self.moved = true;
+                    self.needs_checkpoint = true;
                     self.records.push(record);
                     self.events.push(NewEvent {
                         kind: EventKind::SignalConsumed,
@@ -198,7 +198,7 @@ impl<'e> RunExecution<'e> {
     async fn begin(&mut self, next: Expansion) -> Result<(), ExecutionStop> {
         let free = PARALLEL.saturating_sub(self.calls.len());
         let again = std::mem::take(&mut self.calls.again);
-        let first = next.leaves.into_iter().take(free).map(|call| (call, Duration::ZERO));
+        let first = next.calls.into_iter().take(free).map(|call| (call, Duration::ZERO));
         let starting: Vec<(ScheduledCall, Duration)> = again.into_iter().chain(first).collect();
         let mut intents = self.opened_intents();
         for (call, _) in &starting {
@@ -266,8 +266,9 @@ impl<'e> RunExecution<'e> {
             .partition(|record| failed.is_empty() || record.status != StepStatus::Failed);
         finished.extend(failed);
         finished.extend(broken);
-        let moved = due && std::mem::take(&mut self.moved);
-        let checkpoint = moved.then(|| self.scheduler.progress.checkpoint(self.head + 1, self.now()));
+        let needs_checkpoint = due && std::mem::take(&mut self.needs_checkpoint);
+        let checkpoint =
+            needs_checkpoint.then(|| self.scheduler.progress.checkpoint(self.head + 1, self.now()));
         let mut events = self.writer.lines(due || self.is_busy()).await?;
         events.append(&mut self.events);
         if !due {
@@ -360,7 +361,7 @@ impl<'e> RunExecution<'e> {
         let now = self.now();
         match self.scheduler.progress.apply_reply(&call, result, started_ms, now) {
             Ok(applied) => {
-                self.moved = true;
+                self.needs_checkpoint = true;
                 self.records.push(applied.record);
                 self.events.extend(applied.events);
             }
@@ -379,7 +380,7 @@ impl<'e> RunExecution<'e> {
             self.stopped.push(call.failure(error, started_ms));
         }
         for (step, _) in std::mem::take(&mut self.opened) {
-            self.moved |= self.scheduler.progress.reset(&step);
+            self.needs_checkpoint |= self.scheduler.progress.reset(&step);
         }
         self.calls.wind_down();
     }

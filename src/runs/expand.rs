@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::frames::Frames;
 use super::plan::Plan;
 use super::scheduled_call::gate_digest;
-use super::scheduler::Turn;
+use super::scheduler::StepContext;
 use skills_base::memory::object_bytes;
 use skills_skill::contract::{Capability, Foreach, StepAction};
 
@@ -47,20 +47,20 @@ impl StepCalls {
     /// # Errors
     /// Returns a failure for a reference without a value, a `foreach` over something other than a list, and a router
     /// value without a case.
-    pub fn of(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Self, Failure> {
-        let step = turn.step;
+    pub fn of(context: StepContext<'_>, plan: &Plan, frames: &Frames) -> Result<Self, Failure> {
+        let step = context.step;
         if let Some(scatter) = &step.scatter {
-            let inputs = frames.inputs(turn, &Inputs::new())?;
-            let branch = |id: &String| Ok((turn.capability(plan, id)?, inputs.clone()));
+            let inputs = frames.inputs(context, &Inputs::new())?;
+            let branch = |id: &String| Ok((context.capability(plan, id)?, inputs.clone()));
             return Ok(Self::Scatter(
                 scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?,
             ));
         }
-        let capability = routed(turn, plan, frames)?;
+        let capability = routed(context, plan, frames)?;
         if let Some(foreach) = &step.foreach {
-            return Ok(Self::Foreach { calls: items(turn, frames, foreach, &capability)?, capability });
+            return Ok(Self::Foreach { calls: items(context, frames, foreach, &capability)?, capability });
         }
-        let inputs = frames.inputs(turn, &Inputs::new())?;
+        let inputs = frames.inputs(context, &Inputs::new())?;
         if step.repeat.is_some() {
             return Ok(Self::While { capability, inputs });
         }
@@ -125,12 +125,12 @@ fn together(calls: &[&Inputs]) -> Inputs {
 }
 
 /// Returns the capability of a step: its own, or the one that its router selects.
-fn routed(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Arc<Capability>, Failure> {
-    let StepAction::Capability(own) = &turn.step.action else {
-        return Err(turn.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
+fn routed(context: StepContext<'_>, plan: &Plan, frames: &Frames) -> Result<Arc<Capability>, Failure> {
+    let StepAction::Capability(own) = &context.step.action else {
+        return Err(context.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
     };
-    let Some(router) = &turn.step.router else { return turn.capability(plan, own) };
-    let value = frames.evaluate(turn, "router.on", &router.on)?;
+    let Some(router) = &context.step.router else { return context.capability(plan, own) };
+    let value = frames.evaluate(context, "router.on", &router.on)?;
     let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
         let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
@@ -140,9 +140,9 @@ fn routed(turn: Turn<'_>, plan: &Plan, frames: &Frames) -> Result<Arc<Capability
             shortened(&value),
             cases.join(", ")
         );
-        turn.failure(CallFailure::InvalidRequest, message)
+        context.failure(CallFailure::InvalidRequest, message)
     })?;
-    turn.capability(plan, chosen)
+    context.capability(plan, chosen)
 }
 
 /// Returns the JSON of a value for a message, shortened.
@@ -154,12 +154,12 @@ fn shortened(value: &Value) -> String {
 }
 
 fn items(
-    turn: Turn<'_>,
+    context: StepContext<'_>,
     frames: &Frames,
     foreach: &Foreach,
     capability: &Capability,
 ) -> Result<Vec<Inputs>, Failure> {
-    let items = match frames.evaluate(turn, "foreach.items", &foreach.items)? {
+    let items = match frames.evaluate(context, "foreach.items", &foreach.items)? {
         Value::Array(items) if items.len() <= MAX_ITEMS => items,
         Value::Array(items) => {
             let message = format!(
@@ -167,12 +167,12 @@ fn items(
                 foreach.items,
                 items.len()
             );
-            return Err(turn.failure(CallFailure::InvalidRequest, message));
+            return Err(context.failure(CallFailure::InvalidRequest, message));
         }
         other => {
             let message =
                 format!("foreach.items {:?} is {}, expected a list", foreach.items, shortened(&other));
-            return Err(turn.failure(CallFailure::InvalidRequest, message));
+            return Err(context.failure(CallFailure::InvalidRequest, message));
         }
     };
     let mut calls = Vec::with_capacity(items.len());
@@ -180,7 +180,7 @@ fn items(
     for (index, item) in items.into_iter().enumerate() {
         let mut locals = Inputs::from_iter([(foreach.item.clone(), item)]);
         locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
-        let mut inputs = frames.inputs(turn, &locals)?;
+        let mut inputs = frames.inputs(context, &locals)?;
         for (name, value) in locals {
             // The item becomes an input of its own name if the capability has a field of that name.
             if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
@@ -195,7 +195,7 @@ fn items(
                 foreach.items,
                 MAX_INPUT_BYTES >> 20
             );
-            return Err(turn.failure(CallFailure::InvalidRequest, message));
+            return Err(context.failure(CallFailure::InvalidRequest, message));
         }
         calls.push(inputs);
     }

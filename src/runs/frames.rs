@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::call::CallFailure;
 use super::failure::Failure;
 use super::mapping::{inputs_of, taken, write_outputs};
-use super::scheduler::Turn;
+use super::scheduler::StepContext;
 use super::scope::{Namespaces, StepScope};
 use skills_skill::contract::MergeStrategy;
 use skills_skill::contract::expression::{Expr, ExpressionError};
@@ -36,42 +36,46 @@ impl Frames {
     /// Parses and evaluates an expression in a nesting path.
     fn ask<T>(
         &self,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         (what, text): (&str, &str),
         ask: impl Fn(&Expr, &StepScope<'_>) -> Result<T, ExpressionError>,
     ) -> Result<T, Failure> {
         let failed = |reason: String| {
-            turn.failure(CallFailure::InvalidRequest, format!("{what} {text:?} has no value: {reason}"))
+            context.failure(CallFailure::InvalidRequest, format!("{what} {text:?} has no value: {reason}"))
         };
         let locals = Map::new();
         let scope = self
-            .scope(turn.frame, &locals)
+            .scope(context.frame, &locals)
             .ok_or_else(|| failed("its contract is not being executed".into()))?;
         Expr::parse(text).and_then(|expr| ask(&expr, &scope)).map_err(|error| failed(error.to_string()))
     }
 
     /// Evaluates an expression to its value.
-    pub fn evaluate(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<Value, Failure> {
-        self.ask(turn, (what, text), |expr, scope| expr.value(scope))
+    pub fn evaluate(&self, context: StepContext<'_>, what: &str, text: &str) -> Result<Value, Failure> {
+        self.ask(context, (what, text), |expr, scope| expr.value(scope))
     }
 
-    pub fn is_true(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<bool, Failure> {
-        self.ask(turn, (what, text), |expr, scope| expr.is_truthy(scope))
+    pub fn is_true(&self, context: StepContext<'_>, what: &str, text: &str) -> Result<bool, Failure> {
+        self.ask(context, (what, text), |expr, scope| expr.is_truthy(scope))
     }
 
-    pub fn condition_holds(&self, turn: Turn<'_>) -> Result<bool, Failure> {
-        turn.step.condition.as_deref().map_or(Ok(true), |text| self.is_true(turn, "condition", text))
+    pub fn condition_holds(&self, context: StepContext<'_>) -> Result<bool, Failure> {
+        context.step.condition.as_deref().map_or(Ok(true), |text| self.is_true(context, "condition", text))
     }
 
-    pub fn inputs(&self, turn: Turn<'_>, locals: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
-        let Some(scope) = self.scope(turn.frame, locals) else { return Ok(Map::new()) };
-        inputs_of(&turn.step.input, &scope)
-            .map_err(|reason| turn.failure(CallFailure::InvalidRequest, reason))
+    pub fn inputs(
+        &self,
+        context: StepContext<'_>,
+        locals: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let Some(scope) = self.scope(context.frame, locals) else { return Ok(Map::new()) };
+        inputs_of(&context.step.input, &scope)
+            .map_err(|reason| context.failure(CallFailure::InvalidRequest, reason))
     }
 
-    pub fn targets_are_free(&self, turn: Turn<'_>) -> Result<(), Failure> {
-        match self.spaces.get(turn.frame).and_then(|space| taken(turn.step, space)) {
-            Some(reason) => Err(turn.failure(CallFailure::InvalidConfiguration, reason)),
+    pub fn targets_are_free(&self, context: StepContext<'_>) -> Result<(), Failure> {
+        match self.spaces.get(context.frame).and_then(|space| taken(context.step, space)) {
+            Some(reason) => Err(context.failure(CallFailure::InvalidConfiguration, reason)),
             None => Ok(()),
         }
     }
@@ -79,13 +83,13 @@ impl Frames {
     /// Writes a step's outputs to their targets, all or none.
     pub fn write(
         &mut self,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         strategy: MergeStrategy,
         produced: &Map<String, Value>,
     ) -> Result<(), Failure> {
-        let Some(space) = self.spaces.get_mut(turn.frame) else { return Ok(()) };
+        let Some(space) = self.spaces.get_mut(context.frame) else { return Ok(()) };
         let mut written = space.clone();
-        let step = turn.step;
+        let step = context.step;
         let result = if step.output.is_empty() && step.scatter.is_some() {
             // A scatter without targets writes everything under its own name.
             let all = BTreeMap::from([(step.id.clone(), vec!["vars".into(), step.id.clone()])]);
@@ -94,7 +98,7 @@ impl Frames {
         } else {
             write_outputs(&step.output, strategy, produced, &mut written)
         };
-        result.map_err(|reason| turn.failure(CallFailure::InvalidConfiguration, reason))?;
+        result.map_err(|reason| context.failure(CallFailure::InvalidConfiguration, reason))?;
         *space = written;
         Ok(())
     }

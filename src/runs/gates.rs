@@ -7,7 +7,7 @@ use super::completed::{CompletedPaths, SubCall};
 use super::failure::{Failure, shortened};
 use super::plan::Plan;
 use super::scheduled_call::{Role, ScheduledCall, checked};
-use super::scheduler::Turn;
+use super::scheduler::StepContext;
 use skills_base::canonical::digest_of;
 use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, GateFailure};
@@ -71,7 +71,7 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
 /// # Errors
 /// Returns a failure of the step if a gate blocks it.
 pub(super) fn gates(
-    turn: Turn<'_>,
+    context: StepContext<'_>,
     plan: &Plan,
     completed: &CompletedPaths,
     capability: &Capability,
@@ -81,11 +81,11 @@ pub(super) fn gates(
     for gate in &capability.safety.mandatory_pre_gates {
         let Some(gate_capability) = plan.capability(&gate.capability) else {
             let message = format!("the gate {} is not in the plan of this run", gate.capability);
-            return Err(turn.failure(CallFailure::InvalidConfiguration, message));
+            return Err(context.failure(CallFailure::InvalidConfiguration, message));
         };
         let gate_inputs = gate_inputs(gate_capability, &capability.id, inputs);
-        let path = gate_path(turn.path, &gate.capability, &capability.id, &gate_inputs);
-        if turn.running.contains(&path) {
+        let path = gate_path(context.path, &gate.capability, &capability.id, &gate_inputs);
+        if context.running.contains(&path) {
             return Ok(Gates::Running);
         }
         let Some(part) = completed.parts.get(&path) else {
@@ -99,7 +99,7 @@ pub(super) fn gates(
         };
         let Err(reason) = answer(part) else { continue };
         let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});
-        let event = |kind: EventKind| NewEvent { kind, step: Some(turn.path.to_owned()), data };
+        let event = |kind: EventKind| NewEvent { kind, step: Some(context.path.to_owned()), data };
         match gate.on_fail {
             GateFailure::RequireHuman => {
                 let capability = gate.capability.clone();
@@ -109,7 +109,7 @@ pub(super) fn gates(
             GateFailure::Degrade => return Ok(Gates::Degraded(event(EventKind::GateDegraded))),
             GateFailure::Block => {
                 let message = format!("gate {} rejected {}: {reason}", gate.capability, capability.id);
-                let mut failure = turn.failure(CallFailure::SafetyDenied, message);
+                let mut failure = context.failure(CallFailure::SafetyDenied, message);
                 failure.inputs.clone_from(inputs);
                 failure.code = part.produced().is_none().then_some("gate_execution_failure");
                 return Err(failure);

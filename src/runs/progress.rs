@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::frames::Frames;
 use super::plan::Plan;
 use super::scheduled_call::{Role, ScheduledCall};
-use super::scheduler::{Expansion, Running, Turn};
+use super::scheduler::{Expansion, Running, StepContext};
 use super::scope::Namespaces;
 use skills_base::canonical::digest_of;
 use skills_base::memory::value_bytes;
@@ -192,11 +192,11 @@ impl Progress {
     /// Returns whether a step has started, so that its condition has been evaluated. After a correction of the inputs it
     /// is evaluated again. Answers of gates and calls that may be repeated do not start a step; a call whose outcome is
     /// unknown does, because a person has to decide about it.
-    pub fn has_begun(&self, turn: Turn<'_>) -> bool {
-        let is_part = |path: &String| lineage(path).iter().any(|owner| owner == turn.path);
+    pub fn has_begun(&self, context: StepContext<'_>) -> bool {
+        let is_part = |path: &String| lineage(path).iter().any(|owner| owner == context.path);
         let is_lost = |intent: &StepIntent| !intent.repeatable && is_part(&intent.step);
-        self.active.get(turn.path).is_some_and(|active| !active.corrected)
-            || turn.running.iter().any(is_part)
+        self.active.get(context.path).is_some_and(|active| !active.corrected)
+            || context.running.iter().any(is_part)
             || self.unfinished.values().any(is_lost)
     }
 
@@ -221,26 +221,32 @@ impl Progress {
     }
 
     /// Records a step as skipped.
-    pub fn skip(&mut self, turn: Turn<'_>, result: Value, out: &mut Expansion) {
-        out.records.push(self.instant(turn.path, StepStatus::Skipped, result, turn.now_ms, turn.now_ms));
-        self.close(turn.path);
+    pub fn skip(&mut self, context: StepContext<'_>, result: Value, out: &mut Expansion) {
+        out.records.push(self.instant(
+            context.path,
+            StepStatus::Skipped,
+            result,
+            context.now_ms,
+            context.now_ms,
+        ));
+        self.close(context.path);
     }
 
     /// Finishes a step of several calls with its outputs.
     pub fn finish(
         &mut self,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         produced: &Map<String, Value>,
         write: bool,
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
         if write {
-            self.frames.write(turn, turn.step.merge_strategy, produced)?;
+            self.frames.write(context, context.step.merge_strategy, produced)?;
         }
-        let started = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        let started = self.active.get(context.path).map_or(context.now_ms, |active| active.started_ms);
         let result = Value::Object(produced.clone());
-        out.records.push(self.instant(turn.path, StepStatus::Completed, result, started, turn.now_ms));
-        self.close(turn.path);
+        out.records.push(self.instant(context.path, StepStatus::Completed, result, started, context.now_ms));
+        self.close(context.path);
         Ok(true)
     }
 

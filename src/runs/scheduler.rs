@@ -32,7 +32,7 @@ pub(super) type Running = HashSet<String>;
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
     /// Calls that may start.
-    pub leaves: Vec<ScheduledCall>,
+    pub calls: Vec<ScheduledCall>,
     /// Questions that need a decision.
     pub asks: Vec<ApprovalRequest>,
     /// Steps that wait for a signal: path and name.
@@ -69,7 +69,7 @@ impl Expansion {
 
 /// The step to be advanced, with its position and the current time.
 #[derive(Clone, Copy)]
-pub(super) struct Turn<'t> {
+pub(super) struct StepContext<'t> {
     pub frame: &'t str,
     pub path: &'t str,
     pub step: &'t Step,
@@ -77,7 +77,7 @@ pub(super) struct Turn<'t> {
     pub now_ms: i64,
 }
 
-impl Turn<'_> {
+impl StepContext<'_> {
     pub fn failure(&self, code: CallFailure, message: impl Into<String>) -> Failure {
         Failure::before(self.path, code, message)
     }
@@ -104,7 +104,7 @@ impl Scheduler {
     /// Returns the failure of the first step that cannot continue. What ended before it is in `out`.
     pub fn expand(&mut self, running: &Running, now_ms: i64, out: &mut Expansion) -> Result<(), Failure> {
         loop {
-            out.leaves.clear();
+            out.calls.clear();
             out.asks.clear();
             out.signals.clear();
             let mut changed = false;
@@ -115,11 +115,11 @@ impl Scheduler {
                     continue;
                 }
                 let Some(contract) = progress.plan.contract_at(&frame).cloned() else { continue };
-                let is_through = |id: &str| progress.completed.contains(&join(&frame, id));
-                for step in schedule::open(&contract.steps, is_through) {
+                let is_complete = |id: &str| progress.completed.contains(&join(&frame, id));
+                for step in schedule::open(&contract.steps, is_complete) {
                     let path = join(&frame, &step.id);
-                    let turn = Turn { frame: &frame, path: &path, step, running, now_ms };
-                    changed |= self.advance(turn, out)?;
+                    let context = StepContext { frame: &frame, path: &path, step, running, now_ms };
+                    changed |= self.advance(context, out)?;
                 }
             }
             if !changed {
@@ -129,39 +129,39 @@ impl Scheduler {
     }
 
     /// Advances one step that is due; returns whether the progress changed.
-    fn advance(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
-        if turn.running.contains(turn.path) {
+    fn advance(&mut self, context: StepContext<'_>, out: &mut Expansion) -> Result<bool, Failure> {
+        if context.running.contains(context.path) {
             return Ok(false);
         }
-        if !self.progress.has_begun(turn) {
-            if !self.progress.frames.condition_holds(turn)? {
-                self.progress.skip(turn, json!({"reason": "its condition is false"}), out);
+        if !self.progress.has_begun(context) {
+            if !self.progress.frames.condition_holds(context)? {
+                self.progress.skip(context, json!({"reason": "its condition is false"}), out);
                 return Ok(true);
             }
-            if let Some(active) = self.progress.active.get_mut(turn.path) {
+            if let Some(active) = self.progress.active.get_mut(context.path) {
                 active.corrected = false;
             }
         }
-        let active = self.progress.active.get(turn.path).filter(|active| active.open);
+        let active = self.progress.active.get(context.path).filter(|active| active.open);
         let open = active.map(|active| active.kind.clone());
-        match (&turn.step.action, open) {
+        match (&context.step.action, open) {
             (StepAction::WaitForSignal(name), _) => {
-                out.signals.push((turn.path.to_owned(), name.clone()));
+                out.signals.push((context.path.to_owned(), name.clone()));
                 Ok(false)
             }
-            (StepAction::Skill(id), None) => self.open_skill(turn, id, out),
-            (StepAction::Skill(id), Some(_)) => self.close_skill(turn, id, out),
-            (StepAction::Capability(_), None) => self.open_calls(turn, out),
+            (StepAction::Skill(id), None) => self.open_skill(context, id, out),
+            (StepAction::Skill(id), Some(_)) => self.close_skill(context, id, out),
+            (StepAction::Capability(_), None) => self.open_calls(context, out),
             (StepAction::Capability(_), Some(CompositeKind::Foreach { capability, calls })) => {
-                self.next_item(turn, &capability, &calls, out)
+                self.next_item(context, &capability, &calls, out)
             }
             (StepAction::Capability(_), Some(CompositeKind::While { capability })) => {
-                self.next_round(turn, &capability, out)
+                self.next_round(context, &capability, out)
             }
             (StepAction::Capability(_), Some(CompositeKind::Scatter { calls })) => {
-                self.next_branches(turn, &calls, out)
+                self.next_branches(context, &calls, out)
             }
-            (StepAction::Capability(_), Some(CompositeKind::Skill)) => Err(turn.failure(
+            (StepAction::Capability(_), Some(CompositeKind::Skill)) => Err(context.failure(
                 CallFailure::InvalidConfiguration,
                 "internal error: it is executed as a \
                         skill, but is not one",
@@ -172,48 +172,48 @@ impl Scheduler {
     /// Records that a step of several calls starts, or continues after a failure.
     pub(super) fn open(
         &mut self,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         kind: CompositeKind,
         digest: String,
         passed: Option<String>,
         out: &mut Expansion,
     ) {
         let active = &mut self.progress.active;
-        let started_ms = active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        let started_ms = active.get(context.path).map_or(context.now_ms, |active| active.started_ms);
         let passed = passed.map(|calls| passed_in(&self.progress.run.id, &calls));
         active.insert(
-            turn.path.to_owned(),
+            context.path.to_owned(),
             OpenStep { kind, open: true, passed, started_ms, corrected: false },
         );
-        self.start(turn.path);
-        out.opened.push((turn.path.to_owned(), digest));
+        self.start(context.path);
+        out.opened.push((context.path.to_owned(), digest));
     }
 
     /// Opens a step that calls capabilities: selects the capability, checks gates and approvals, then starts.
-    fn open_calls(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
+    fn open_calls(&mut self, context: StepContext<'_>, out: &mut Expansion) -> Result<bool, Failure> {
         let progress = &mut self.progress;
-        if !progress.active.contains_key(turn.path) {
-            progress.frames.targets_are_free(turn)?;
+        if !progress.active.contains_key(context.path) {
+            progress.frames.targets_are_free(context)?;
         }
-        let work = StepCalls::of(turn, &progress.plan, &progress.frames)?;
+        let work = StepCalls::of(context, &progress.plan, &progress.frames)?;
         if let StepCalls::Foreach { calls, capability } = &work
             && calls.is_empty()
         {
-            return progress.finish(turn, &no_items(turn, capability), true, out);
+            return progress.finish(context, &no_items(context, capability), true, out);
         }
-        let work_digest = work.digest(turn.path);
-        if progress.reopen(turn.path, &work, work_digest.as_deref()) {
+        let work_digest = work.digest(context.path);
+        if progress.reopen(context.path, &work, work_digest.as_deref()) {
             return Ok(true);
         }
         let (mut warnings, mut refusals) = (Vec::new(), BTreeMap::new());
-        let is_through = |index| self.progress.completed.contains(&part_path(turn.path, index));
-        for (capability, inputs) in work.gated(is_through) {
-            match gates(turn, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
-                Gates::Call(call) => return self.prompt(*call, None, turn, out),
+        let is_complete = |index| self.progress.completed.contains(&part_path(context.path, index));
+        for (capability, inputs) in work.gated(is_complete) {
+            match gates(context, &self.progress.plan, &self.progress.completed, &capability, &inputs)? {
+                Gates::Call(call) => return self.prompt(*call, None, context, out),
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
                     out.events.push(event);
-                    self.progress.skip(turn, json!({"reason": "rejected by a gate"}), out);
+                    self.progress.skip(context, json!({"reason": "rejected by a gate"}), out);
                     return Ok(true);
                 }
                 Gates::Passed(more, refused) => {
@@ -227,25 +227,25 @@ impl Scheduler {
         };
         let (kind, digest) = match work {
             StepCalls::Single { capability, inputs } => {
-                let (plan, path) = (&self.progress.plan, turn.path.to_owned());
+                let (plan, path) = (&self.progress.plan, context.path.to_owned());
                 let mut call = ScheduledCall::checked(plan, path, Role::Call, &capability, inputs)?;
                 call.notes = warnings;
                 let human = human(&capability);
-                return self.prompt(call, human, turn, out);
+                return self.prompt(call, human, context, out);
             }
             StepCalls::Foreach { capability, calls } => {
                 let left: Vec<Value> = calls
                     .iter()
                     .enumerate()
-                    .filter(|(index, _)| !is_through(*index))
+                    .filter(|(index, _)| !is_complete(*index))
                     .map(|(_, inputs)| Value::Object(inputs.clone()))
                     .collect();
                 let inputs = Value::Array(left);
-                let digest = gate_digest(turn.path, &capability.id, &inputs);
+                let digest = gate_digest(context.path, &capability.id, &inputs);
                 let human = human(&capability);
-                let lost = self.progress.unfinished.get(turn.path);
+                let lost = self.progress.unfinished.get(context.path);
                 if let Some(ask) =
-                    self.approvals.question(lost, turn.path, &capability, &inputs, &digest, human)
+                    self.approvals.question(lost, context.path, &capability, &inputs, &digest, human)
                 {
                     out.ask(ask)?;
                     return Ok(false);
@@ -253,18 +253,18 @@ impl Scheduler {
                 (CompositeKind::Foreach { capability: capability.id.clone(), calls }, digest)
             }
             StepCalls::While { capability, inputs } => {
-                let digest = gate_digest(turn.path, &capability.id, &Value::Object(inputs));
+                let digest = gate_digest(context.path, &capability.id, &Value::Object(inputs));
                 (CompositeKind::While { capability: capability.id.clone() }, digest)
             }
             StepCalls::Scatter(branches) => {
                 let digest = work_digest.clone().unwrap_or_default();
                 let unfinished = &self.progress.unfinished;
-                let begun = unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
+                let begun = unfinished.get(context.path).is_some_and(|intent| intent.inputs_digest == digest);
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
-                    if begun || is_through(index) {
+                    if begun || is_complete(index) {
                         continue;
                     }
-                    let path = part_path(turn.path, index);
+                    let path = part_path(context.path, index);
                     let human = human(capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
@@ -281,7 +281,7 @@ impl Scheduler {
             }
         };
         out.events.extend(warnings);
-        self.open(turn, kind, digest, work_digest, out);
+        self.open(context, kind, digest, work_digest, out);
         Ok(true)
     }
 
@@ -290,10 +290,10 @@ impl Scheduler {
         &mut self,
         mut call: ScheduledCall,
         human: Option<ApprovalReason>,
-        turn: Turn<'_>,
+        context: StepContext<'_>,
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        if turn.running.contains(&call.path) {
+        if context.running.contains(&call.path) {
             return Ok(false);
         }
         let inputs = Value::Object(call.inputs.clone());
@@ -307,7 +307,7 @@ impl Scheduler {
         match approvals.admit(lost, &call.path, &call.digest, human) {
             Admission::Go(attempt) => {
                 call.attempt = attempt;
-                out.leaves.push(call);
+                out.calls.push(call);
                 Ok(false)
             }
             Admission::Ask(why) => {
@@ -324,14 +324,14 @@ impl Scheduler {
                     return Err(Failure::before(&call.path, CallFailure::InvalidRequest, message));
                 }
                 let reply = Reply { outputs, ..Reply::default() };
-                let applied = self.progress.apply_reply(&call, Ok(reply), turn.now_ms, turn.now_ms)?;
+                let applied = self.progress.apply_reply(&call, Ok(reply), context.now_ms, context.now_ms)?;
                 out.records.push(applied.record);
                 out.events.extend(applied.events);
                 Ok(true)
             }
             Admission::Skip => {
                 let result = json!({"reason": "outcome unknown; skipped by a decision"});
-                let (now, skipped) = (turn.now_ms, StepStatus::Skipped);
+                let (now, skipped) = (context.now_ms, StepStatus::Skipped);
                 out.records.push(self.progress.instant(&call.path, skipped, result.clone(), now, now));
                 self.progress.close_call(&call, skipped, result);
                 Ok(true)

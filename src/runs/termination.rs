@@ -67,7 +67,7 @@ impl RunExecution<'_> {
         }
         for failure in [failure].into_iter().chain(std::mem::take(&mut self.stopped)) {
             let (records, changed) = self.scheduler.progress.fail(&failure, now);
-            self.moved |= changed;
+            self.needs_checkpoint |= changed;
             for record in records {
                 if !failed.iter().any(|known| known.step == record.step) {
                     failed.push(record);

@@ -109,11 +109,6 @@ pub(super) struct Evidence {
 }
 
 impl Report {
-    /// Returns whether a guarantee holds, at least partly.
-    pub fn is_enforced(&self, guarantee: Guarantee) -> bool {
-        self.enforcement(guarantee) != Enforcement::No
-    }
-
     /// Returns to what extent a guarantee holds.
     pub fn enforcement(&self, guarantee: Guarantee) -> Enforcement {
         self.coverage
@@ -388,7 +383,8 @@ mod tests {
     #[test]
     fn without_isolation_disk_time_and_output_are_limited() {
         let report = Report::unsandboxed();
-        let enforced: Vec<_> = Guarantee::iter().filter(|promise| report.is_enforced(*promise)).collect();
+        let is_enforced = |guarantee: &Guarantee| report.enforcement(*guarantee) != Enforcement::No;
+        let enforced: Vec<_> = Guarantee::iter().filter(is_enforced).collect();
         assert_eq!(enforced, [Guarantee::Disk, Guarantee::Time, Guarantee::Output]);
     }
 }

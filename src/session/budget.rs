@@ -47,7 +47,8 @@ pub enum Shown {
 
 /// A catalog under a client's budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Allowance {
+#[schemars(rename = "Allowance")]
+pub struct BudgetedCatalog {
     /// Every entry in order, with its truncation; omitted ones have an empty description.
     pub entries: Vec<(ListedEntry, Shown)>,
     /// Use of the budget.
@@ -80,13 +81,14 @@ pub struct Fill {
     /// Truncation of the entries, without built-in skills.
     pub made: BudgetResult,
     /// Size of the client's built-in skills.
-    #[serde(default, skip_serializing_if = "Own::is_none")]
-    pub own: Own,
+    #[serde(default, skip_serializing_if = "BundledSize::is_none")]
+    pub own: BundledSize,
 }
 
 /// Part of the budget that built-in skills use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Own {
+#[schemars(rename = "Own")]
+pub struct BundledSize {
     /// How many there are.
     pub skills: usize,
     /// Their size, in the unit of the limit.
@@ -96,7 +98,7 @@ pub struct Own {
     pub approximate: bool,
 }
 
-impl Own {
+impl BundledSize {
     fn is_none(&self) -> bool {
         self.skills == 0
     }
@@ -148,7 +150,7 @@ impl BudgetResult {
     }
 }
 
-impl Allowance {
+impl BudgetedCatalog {
     /// Returns the entries that are in the catalog.
     pub fn included(&self) -> impl Iterator<Item = &ListedEntry> {
         self.entries
@@ -176,13 +178,18 @@ impl Allowance {
 
 /// Returns the catalog as this client would send it, in the client's order, which decides which entries are kept.
 /// `uses` is how often each entry was loaded, for clients that consider it.
-pub fn shorten(entries: &[ListedEntry], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
+pub fn apply_budget(
+    entries: &[ListedEntry],
+    uses: &[u64],
+    profile: &Profile,
+    window: u32,
+) -> BudgetedCatalog {
     let budget = &profile.budget;
     let (scale, Limit { most: limit, from: limit_from, unbounded }) = Scale::of(budget, window);
     let bundled = profile.bundled.value();
     let mut unknown = Vec::new();
     let mut work = Reduction {
-        rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
+        rows: entries.iter().map(|entry| (entry.clone(), initial_truncation(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
         descriptions: Descriptions::Complete,
@@ -235,7 +242,7 @@ pub fn shorten(entries: &[ListedEntry], uses: &[u64], profile: &Profile, window:
     if bundled.is_none() {
         unknown.push("which skills are built in: none are assumed".to_owned());
     }
-    let own = Own {
+    let own = BundledSize {
         skills: entries.iter().filter(|entry| entry.bundled).count(),
         used: (0..entries.len()).filter(|at| entries[*at].bundled).map(|at| work.cost(at)).sum(),
         approximate: bundled.is_some_and(|bundled| bundled.approximate),
@@ -251,7 +258,7 @@ pub fn shorten(entries: &[ListedEntry], uses: &[u64], profile: &Profile, window:
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
     let made = BudgetResult::of(&work.rows);
     let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
-    Allowance { entries: work.rows, fill }
+    BudgetedCatalog { entries: work.rows, fill }
 }
 
 /// Returns why the name alone is shown of a skill in which the client finds no description.
@@ -261,7 +268,7 @@ pub fn without_description(client: &str) -> String {
 
 /// Returns the truncation of an entry before the budget is applied: its description may be too long in itself, or
 /// the client's settings may reduce it to its name.
-fn at_first(entry: &ListedEntry) -> Shown {
+fn initial_truncation(entry: &ListedEntry) -> Shown {
     if let Some(why) = &entry.name_only {
         return Shown::NameOnly { why: why.clone() };
     }
@@ -295,11 +302,11 @@ impl Reduction<'_> {
     fn total(&self) -> usize {
         let costs = (0..self.rows.len()).map(|at| self.cost(at)).filter(|cost| *cost > 0);
         let (entries, sum) = costs.fold((0, 0), |(entries, sum), cost| (entries + 1, sum + cost));
-        if entries == 0 { 0 } else { self.around(entries) + sum }
+        if entries == 0 { 0 } else { self.envelope_size(entries) + sum }
     }
 
-    fn around(&self, entries: usize) -> usize {
-        self.scale.around(self.descriptions, entries, self.rows.len())
+    fn envelope_size(&self, entries: usize) -> usize {
+        self.scale.envelope_size(self.descriptions, entries, self.rows.len())
     }
 
     /// Truncates a description to that many characters.
@@ -356,7 +363,7 @@ impl Reduction<'_> {
         let mut full = false;
         for at in 0..self.rows.len() {
             let cost = self.cost(at);
-            full |= used + cost + self.around(entries + 1) > limit;
+            full |= used + cost + self.envelope_size(entries + 1) > limit;
             if full {
                 let (entry, shown) = &mut self.rows[at];
                 entry.description.clear();
@@ -374,8 +381,8 @@ impl Reduction<'_> {
     fn shorten_evenly_then_omit(&mut self, limit: usize) {
         let why = "over budget: all descriptions are truncated evenly";
         let total: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
-        let around = self.around(self.rows.len());
-        if total + around > limit {
+        let envelope = self.envelope_size(self.rows.len());
+        if total + envelope > limit {
             for at in 0..self.rows.len() {
                 if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                     self.cut(at, 0, why);
@@ -384,12 +391,12 @@ impl Reduction<'_> {
             self.omit_beyond(limit, true);
             return;
         }
-        let mut rest = limit - total - around;
+        let mut rest = limit - total - envelope;
         let mut shares: Vec<Allocation<'_>> = Vec::with_capacity(self.rows.len());
         for (at, (entry, shown)) in self.rows.iter().enumerate() {
             let open = !matches!(shown, Shown::Omitted { .. });
             shares.push(Allocation {
-                signs: entry.description.chars(),
+                chars: entry.description.chars(),
                 size: self.frames[at].full,
                 cost: self.bare_cost(at),
                 taken: 0,
@@ -398,8 +405,8 @@ impl Reduction<'_> {
         }
         while shares.iter().any(|share| share.open) {
             for share in shares.iter_mut().filter(|share| share.open) {
-                share.open = share.signs.next().is_some_and(|sign| {
-                    let size = share.size.and(self.scale.text(sign.encode_utf8(&mut [0; 4])));
+                share.open = share.chars.next().is_some_and(|character| {
+                    let size = share.size.and(self.scale.text(character.encode_utf8(&mut [0; 4])));
                     let cost = self.scale.amount(size).max(share.cost);
                     let fits = cost - share.cost <= rest;
                     if fits {
@@ -506,7 +513,7 @@ impl Reduction<'_> {
                 continue;
             }
             let cost = self.cost(at);
-            if full || used + cost + self.around(entries + 1) > limit {
+            if full || used + cost + self.envelope_size(entries + 1) > limit {
                 full |= !later;
                 self.omit(at, "budget exhausted");
             } else {
@@ -519,7 +526,8 @@ impl Reduction<'_> {
         let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used + self.around(at + 1) > limit && !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+            if used + self.envelope_size(at + 1) > limit && !matches!(self.rows[at].1, Shown::Omitted { .. })
+            {
                 self.rows[at].1 = Shown::Beyond;
             }
         }
@@ -529,7 +537,7 @@ impl Reduction<'_> {
 /// The part of the budget for descriptions that an entry has received.
 struct Allocation<'a> {
     /// The rest of its description.
-    signs: std::str::Chars<'a>,
+    chars: std::str::Chars<'a>,
     size: super::scale::Size,
     cost: usize,
     taken: usize,

@@ -25,12 +25,12 @@ fn own(skills: &[(&str, usize)]) -> Vec<ListedEntry> {
     skills.iter().map(one).collect()
 }
 
-fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
-    shorten(&entries(count, length), uses, profile(client).unwrap(), 200_000)
+fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> BudgetedCatalog {
+    apply_budget(&entries(count, length), uses, profile(client).unwrap(), 200_000)
 }
 
 /// Returns the size of the catalog as Codex writes it, with its token estimate.
-fn codex_tokens(allowed: &Allowance) -> usize {
+fn codex_tokens(allowed: &BudgetedCatalog) -> usize {
     let line = |entry: &ListedEntry| {
         let space = if entry.description.is_empty() { "" } else { " " };
         let location = entry.location.as_ref().unwrap().display();
@@ -54,11 +54,11 @@ fn claude_code_keeps_names_and_fitting_descriptions_in_order() {
     // A short one after a long one is kept.
     let mut listed = entries(20, 600);
     listed[18].description = "short".to_owned();
-    let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
+    let allowed = apply_budget(&listed, &[], profile("claude-code").unwrap(), 200_000);
     assert_eq!(allowed.entries[18].1, Shown::Complete);
     let names = of("claude-code", 2_000, 10, &[]);
     assert!(names.fill.used > 8_000 && names.fill.over.is_some(), "what is over its bound says why");
-    let large = shorten(&entries(1, 10), &[], profile("claude-code").unwrap(), 1_000_000);
+    let large = apply_budget(&entries(1, 10), &[], profile("claude-code").unwrap(), 1_000_000);
     assert_eq!(large.fill.limit, Some(30_000), "more than that it never is");
 }
 
@@ -66,7 +66,7 @@ fn claude_code_keeps_names_and_fitting_descriptions_in_order() {
 fn built_in_skills_of_the_client_are_counted_separately() {
     let mut listed = entries(120, 300);
     listed.extend(own(&[("dataviz", 1_436), ("update-config", 690), ("code-review", 4_000)]));
-    let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
+    let allowed = apply_budget(&listed, &[], profile("claude-code").unwrap(), 200_000);
     assert_eq!(allowed.fill.own.skills, 3);
     assert!(allowed.fill.own.used > 6_126, "names and separators too: {:?}", allowed.fill.own);
     assert_eq!(allowed.fill.made.complete + allowed.fill.made.name_only, 120, "{:?}", allowed.fill.made);
@@ -78,7 +78,7 @@ fn built_in_skills_of_the_client_are_counted_separately() {
 fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
     let mut listed = own(&[("dataviz", 1_436), ("init", 59), ("security-review", 71)]);
     let profile = profile("claude-code").unwrap();
-    let complete = shorten(&listed, &[], profile, 200_000);
+    let complete = apply_budget(&listed, &[], profile, 200_000);
     assert!(
         complete.entries.iter().all(|(_, shown)| *shown == Shown::Complete),
         "there is room: {:?}",
@@ -86,7 +86,7 @@ fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
     );
     // 16 descriptions of 316 characters fill the list exactly.
     listed.splice(0..0, entries(120, 316));
-    let full = shorten(&listed, &[], profile, 200_000);
+    let full = apply_budget(&listed, &[], profile, 200_000);
     let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Complete).collect();
     assert_eq!(shown, [true, false, false]);
 }
@@ -107,7 +107,7 @@ fn claude_code_counts_the_columns_of_its_list() {
             one[0].description.replace_range(..breaks, &"\n".repeat(breaks));
             one
         }));
-        shorten(&listed, &[], known, 200_000).entries[1].1 == Shown::Complete
+        apply_budget(&listed, &[], known, 200_000).entries[1].1 == Shown::Complete
     };
     // As recorded with 2.1.330.
     for (text, most) in [("d", 302), ("漢", 151), ("😀", 151), ("e\u{301}", 302), ("—", 302)] {
@@ -137,9 +137,9 @@ fn codex_counts_short_names_of_its_folders_and_not_the_table_of_them() {
     for entry in &mut listed {
         entry.written_location = Some(format!("r0/{}/SKILL.md", entry.name));
     }
-    let short = shorten(&listed, &[], profile("codex").unwrap(), 200_000);
+    let short = apply_budget(&listed, &[], profile("codex").unwrap(), 200_000);
     let long = of("codex", 120, 300, &[]);
-    let described = |allowed: &Allowance| allowed.entries[0].0.description.len();
+    let described = |allowed: &BudgetedCatalog| allowed.entries[0].0.description.len();
     assert!(described(&short) > described(&long) + 15, "{} {}", described(&short), described(&long));
     let sum: usize = short
         .included()
@@ -156,7 +156,7 @@ fn unused_budget_is_used_for_longer_descriptions() {
     for entry in &mut listed[..50] {
         entry.description = "short".to_owned();
     }
-    let allowed = shorten(&listed, &[], profile("codex").unwrap(), 200_000);
+    let allowed = apply_budget(&listed, &[], profile("codex").unwrap(), 200_000);
     assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Complete));
     let even = of("codex", 100, 300, &[]).entries[0].0.description.len();
     let last = allowed.entries[99].0.description.len();
@@ -165,7 +165,7 @@ fn unused_budget_is_used_for_longer_descriptions() {
 
 #[test]
 fn codex_without_a_known_window_counts_characters() {
-    let allowed = shorten(&entries(200, 100), &[], profile("codex").unwrap(), 0);
+    let allowed = apply_budget(&entries(200, 100), &[], profile("codex").unwrap(), 0);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
     assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
 }
@@ -183,7 +183,7 @@ fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
 }
 
 /// Returns the number of characters of the catalog as `OpenClaw` writes it, with its note.
-fn openclaw_characters(allowed: &Allowance, around: usize) -> usize {
+fn openclaw_characters(allowed: &BudgetedCatalog, around: usize) -> usize {
     let entry = |entry: &ListedEntry| {
         let name = &entry.name;
         let location = entry.location.as_ref().unwrap().display();
@@ -206,7 +206,7 @@ fn openclaw_truncates_descriptions_to_the_longest_fitting_length() {
     // One that does not fit keeps none of more than 220 characters.
     let mut listed = entries(60, 40);
     listed[0].description = "d".repeat(20_000);
-    let allowed = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
+    let allowed = apply_budget(&listed, &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(allowed.fill.made, BudgetResult { complete: 59, shortened: 1, ..BudgetResult::default() });
     assert_eq!(allowed.entries[0].0.description, "d".repeat(217) + "...");
     // All have the same length, and one character more would not fit.
@@ -226,12 +226,12 @@ fn openclaw_truncates_descriptions_to_the_longest_fitting_length() {
 
 #[test]
 fn openclaw_truncates_descriptions_again_for_a_small_context_window() {
-    let small = shorten(&entries(20, 300), &[], profile("openclaw").unwrap(), 30_000);
+    let small = apply_budget(&entries(20, 300), &[], profile("openclaw").unwrap(), 30_000);
     let length = small.entries[0].0.description.chars().count();
     assert!(small.entries.iter().all(|(entry, _)| entry.description.chars().count() == length));
     assert!(small.fill.used <= 6_000 && small.fill.used + 20 > 6_000, "{length}: {:?}", small.fill);
     assert_eq!(small.fill.used, openclaw_characters(&small, 370), "it is still the list that fits its limit");
-    let least = shorten(&entries(20, 300), &[], profile("openclaw").unwrap(), 8_000);
+    let least = apply_budget(&entries(20, 300), &[], profile("openclaw").unwrap(), 8_000);
     assert!(least.entries.iter().all(|(entry, _)| entry.description.chars().count() == 64));
 }
 
@@ -239,10 +239,10 @@ fn openclaw_truncates_descriptions_again_for_a_small_context_window() {
 fn openclaw_writes_truncated_descriptions_on_one_line() {
     let mut listed = entries(60, 40);
     listed[0].description = "a\n\n  b".to_owned();
-    let few = shorten(&listed[..3], &[], profile("openclaw").unwrap(), 200_000);
+    let few = apply_budget(&listed[..3], &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(few.entries[0].0.description, "a\n\n  b");
     listed[1].description = "d".repeat(20_000);
-    let many = shorten(&listed, &[], profile("openclaw").unwrap(), 200_000);
+    let many = apply_budget(&listed, &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(
         many.entries[0],
         (ListedEntry { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Complete)
@@ -275,7 +275,7 @@ fn client_without_a_limit_lists_everything() {
 fn unpublished_facts_are_marked_as_unknown() {
     let mut client = profile("openclaw").unwrap().clone();
     client.budget.shortening = Fact(None);
-    let allowed = shorten(&entries(100, 300), &[], &client, 200_000);
+    let allowed = apply_budget(&entries(100, 300), &[], &client, 200_000);
     assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
     assert!(allowed.fill.over.is_some() && !allowed.fill.unknown.is_empty());
     let none = of("cursor", 10, 10, &[]);
@@ -294,7 +294,7 @@ fn fitting_catalog_is_not_changed() {
 fn exceeded_known_limit_is_always_reported() {
     for client in skills_skill::client::profiles() {
         for (count, length) in [(1, 5_000), (10, 100), (400, 40), (900, 700), (4_000, 20)] {
-            let fill = shorten(&entries(count, length), &[], client, 200_000).fill;
+            let fill = apply_budget(&entries(count, length), &[], client, 200_000).fill;
             let within = fill.limit.is_none_or(|limit| fill.used <= limit);
             assert!(within || fill.over.is_some(), "{} with {count} of {length}: {fill:?}", client.id);
         }
@@ -305,7 +305,7 @@ fn exceeded_known_limit_is_always_reported() {
 fn an_entry_without_a_description_is_shown_with_its_name_only() {
     let mut listed = entries(2, 10);
     listed[0].description = " ".to_owned();
-    let allowed = shorten(&listed, &[], profile("gemini-cli").unwrap(), 200_000);
+    let allowed = apply_budget(&listed, &[], profile("gemini-cli").unwrap(), 200_000);
     let why = "Gemini CLI finds no description".to_owned();
     assert_eq!(allowed.entries[0].1, Shown::NameOnly { why });
     assert_eq!((allowed.fill.made.complete, allowed.fill.made.name_only), (1, 1));
@@ -316,6 +316,6 @@ fn descriptions_of_built_in_skills_over_budget_are_named() {
     let known = profile("claude-code").unwrap();
     let mut listed = entries(1, 300);
     listed.extend(own(&[("code-review", 8_000)]));
-    let over = shorten(&listed, &[], known, 100_000).fill.over.unwrap();
+    let over = apply_budget(&listed, &[], known, 100_000).fill.over.unwrap();
     assert!(over.starts_with("all names and the descriptions of built-in skills are kept"), "{over}");
 }

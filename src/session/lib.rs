@@ -24,7 +24,8 @@ mod transcript;
 pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
 pub use budget::{
-    Allowance, BudgetResult, Fill, ListedEntry, Own, Shown, Unit, shorten, without_description,
+    BudgetResult, BudgetedCatalog, BundledSize, Fill, ListedEntry, Shown, Unit, apply_budget,
+    without_description,
 };
 pub use compose::{
     ComposeInput, Composed, ComposedPart, Form, Instructions, PartKind, ToolNameFormat, body_text,

@@ -220,7 +220,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the size of the text around that many of all entries, and between them.
-    pub(super) fn around(&self, descriptions: Descriptions, entries: usize, all: usize) -> usize {
+    pub(super) fn envelope_size(&self, descriptions: Descriptions, entries: usize, all: usize) -> usize {
         let mut around = match descriptions {
             Descriptions::Complete => self.measured.around,
             Descriptions::Truncated => self.measured.around_cut,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RunRecord;
-use skills_model::{Expiry, time_was_over};
+use skills_model::{Expiry, expired_at_text};
 
 /// Error code of a run whose wait expired.
 const CODE: &str = "expired";
@@ -11,7 +11,7 @@ const CODE: &str = "expired";
 /// Returns the error to record on a run whose wait expired.
 pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
     let message = match expiry {
-        Expiry::Deny => format!("{} without a decision and was denied", time_was_over(at)),
+        Expiry::Deny => format!("{} without a decision and was denied", expired_at_text(at)),
         Expiry::Fail => {
             let waited = at.saturating_sub(waiting.since_ms) / 1000;
             format!("expired after {waited} s without a decision; resume it to request approval again")

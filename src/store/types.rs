@@ -114,6 +114,8 @@ pub enum AuditMode {
 }
 
 /// How a run is executed; stored with it.
+// Most fields are those of the launch. Later changes: approved bindings extend `pins`, corrected inputs change `title` and
+// `inputs_by`, and the fields from `assigned` to `notifying` are annotations of a run in progress (`Store::annotate`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RunOptions {

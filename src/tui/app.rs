@@ -51,7 +51,7 @@ use skills_registry::Catalog;
 use skills_skill::safe_text;
 
 /// Interval between spinner frames.
-pub const SPIN: Duration = Duration::from_millis(100);
+pub const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An event for the application.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub enum AppCommand {
     /// Hand the terminal to a demonstration until it ends.
     Demo,
     /// Write these bytes to the terminal, which raise or withdraw a notification.
-    Sign(Vec<u8>),
+    Notify(Vec<u8>),
     Progress(TerminalProgress),
     /// Clear the terminal and redraw everything.
     Redraw,

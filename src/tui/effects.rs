@@ -43,8 +43,8 @@ const MAX_CALLS: usize = 256;
 /// Maximum number of calls waiting or in progress; more are rejected.
 const MAX_WAITING_CALLS: usize = 1024;
 
-/// The core's client and the calls in progress.
-pub struct Calls {
+/// Executes effects with the core's client.
+pub struct EffectRunner {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
@@ -77,7 +77,7 @@ impl Drop for TaskGuard {
     }
 }
 
-impl Calls {
+impl EffectRunner {
     /// Creates an executor over a client that sends results to `news`. Requires a tokio runtime.
     pub fn new(client: SharedClient, news: Sender<AppEvent>) -> Self {
         Self {
@@ -323,7 +323,7 @@ impl Calls {
     fn check_skill(&mut self, request: WhyRequest) {
         let client = Arc::clone(&self.client);
         let pending = why_report::pending(&request);
-        let under_way = self.spawn("why", async move {
+        let task = self.spawn("why", async move {
             let reading = match why(&*client, &request).await {
                 Ok(report) => {
                     // A file that cannot be parsed has no entry in the catalog, and thus no draft.
@@ -334,8 +334,8 @@ impl Calls {
             };
             vec![AppEvent::Read(Box::new(reading))]
         });
-        replace(&mut self.checking, under_way.clone());
-        self.report_if_slow("the checks of the skill", under_way);
+        replace(&mut self.checking, task.clone());
+        self.report_if_slow("the checks of the skill", task);
     }
 
     fn read_visibility(&self, pane: PaneId, skill: Option<SkillId>) {
@@ -344,11 +344,11 @@ impl Calls {
             skill: skill.as_ref().map(ToString::to_string),
             ..VisibilityRequest::default()
         };
-        let under_way = self.spawn("visibility", async move {
+        let task = self.spawn("visibility", async move {
             let report = visibility(&*client, &request).await.map(Arc::new);
             answer(pane, Message::Visibility(skill, report))
         });
-        self.report_if_slow("the lists of the clients", under_way);
+        self.report_if_slow("the lists of the clients", task);
     }
 
     /// Measures a draft with the user's golden queries, if they count; a newer text replaces the one being measured.
@@ -373,11 +373,11 @@ impl Calls {
         let awaited = request.awaited();
         let called = Arc::clone(&self.invocation);
         let local_files = self.local_files.clone();
-        let under_way = self.spawn(request.name(), async move {
+        let task = self.spawn(request.name(), async move {
             answer(pane, Message::Run(request.send(client, local_files).await.completed(&called)))
         });
         if let Some(what) = awaited {
-            self.report_if_slow(what, under_way);
+            self.report_if_slow(what, task);
         }
     }
 
@@ -440,14 +440,14 @@ impl Calls {
     }
 
     /// Reports that a remote core is slow to respond, before the user wonders whether the key was received.
-    fn report_if_slow(&self, what: &'static str, under_way: AbortHandle) {
+    fn report_if_slow(&self, what: &'static str, task: AbortHandle) {
         if !matches!(self.client.connection(), Connection::Remote { .. }) {
             return;
         }
         let news = self.news.clone();
         tokio::spawn(async move {
             tokio::time::sleep(SLOW_WARNING_AFTER).await;
-            if !under_way.is_finished() {
+            if !task.is_finished() {
                 let event = AppEvent::Done(format!("no response yet: {what}; still waiting"));
                 news.send(event).await.ok();
             }

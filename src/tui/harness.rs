@@ -10,7 +10,7 @@ use ratatui::layout::{Position, Rect};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::app::{App, AppCommand, AppEvent, PersistentState};
-use super::effects::{Calls, MAX_PENDING_NEWS};
+use super::effects::{EffectRunner, MAX_PENDING_NEWS};
 use super::keymap::parse_key;
 use super::pane::Pane;
 use super::settings::Settings;
@@ -24,7 +24,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The workbench at a fixed size, with a manual clock.
 pub struct Harness {
     app: App,
-    calls: Calls,
+    effects: EffectRunner,
     news: Receiver<AppEvent>,
     runtime: tokio::runtime::Runtime,
     size: Rect,
@@ -67,21 +67,21 @@ impl Harness {
         let now = Instant::now();
         let app = App::new(client.connection(), panes, settings, &PersistentState::default(), now)?;
         let (sender, news) = channel(MAX_PENDING_NEWS);
-        let calls = runtime.block_on(async {
-            let calls = Calls::new(client, sender)
+        let effects = runtime.block_on(async {
+            let effects = EffectRunner::new(client, sender)
                 .with_sessions(sessions)
                 .with_local_files(settings.local_files.clone())
                 .with_golden(settings.golden.clone())
                 .with_invocation(&settings.invocation);
-            calls.follow_events();
-            calls.follow_runs();
-            calls
+            effects.follow_events();
+            effects.follow_runs();
+            effects
         });
         let size = Rect::new(0, 0, width, height);
         let (buffer, outside) = (Buffer::empty(size), Vec::new());
         let mut harness = Self {
             app,
-            calls,
+            effects,
             news,
             runtime,
             size,
@@ -241,7 +241,7 @@ impl Harness {
             }
             let next = match self.news.try_recv() {
                 Ok(news) => Some(news),
-                Err(_) if self.calls.in_progress() == 0 && self.news.is_empty() => None,
+                Err(_) if self.effects.in_progress() == 0 && self.news.is_empty() => None,
                 Err(_) => self.runtime.block_on(async {
                     let soon = tokio::time::timeout(Duration::from_millis(5), self.news.recv());
                     soon.await.ok().flatten()
@@ -249,7 +249,9 @@ impl Harness {
             };
             match next {
                 Some(news) => self.app.handle(news, self.now),
-                None if self.calls.in_progress() == 0 && !self.app.dirty() && self.news.is_empty() => return,
+                None if self.effects.in_progress() == 0 && !self.app.dirty() && self.news.is_empty() => {
+                    return;
+                }
                 None if Instant::now() > deadline => return,
                 None => {}
             }
@@ -260,9 +262,9 @@ impl Harness {
         let _inside = self.runtime.enter();
         for want in self.app.take_commands() {
             match want {
-                AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
-                AppCommand::Rescan => self.calls.rescan(),
-                AppCommand::Refresh => self.calls.refresh(self.app.received()),
+                AppCommand::Call(pane, effect) => self.effects.run(pane, effect),
+                AppCommand::Rescan => self.effects.rescan(),
+                AppCommand::Refresh => self.effects.refresh(self.app.received()),
                 outside => self.outside.push(outside),
             }
         }

@@ -14,7 +14,7 @@ use super::app::{App, AppCommand, AppEvent, PersistentState};
 use super::clipboard::Clipboard;
 use super::demo::{DemoOptions, DemoScreen};
 use super::editor;
-use super::effects::{Calls, MAX_PENDING_NEWS};
+use super::effects::{EffectRunner, MAX_PENDING_NEWS};
 use super::input::InputReader;
 use super::pane::Pane;
 use super::panes::attach::Attach;
@@ -112,8 +112,8 @@ pub async fn run_panes(
     let screen = Screen::enter()?;
     let answers =
         probe::ask(["SSH_CONNECTION", "SSH_TTY"].into_iter().any(|name| std::env::var_os(name).is_some()));
-    let wished = settings.theme.is_some();
-    let automatic = !wished && remembered.theme.is_none() && depth > Depth::Ansi16;
+    let has_theme_setting = settings.theme.is_some();
+    let automatic = !has_theme_setting && remembered.theme.is_none() && depth > Depth::Ansi16;
     choose(&mut settings, &remembered, answers, depth);
     let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
     let (sender, news) = channel(MAX_PENDING_NEWS);
@@ -125,7 +125,7 @@ pub async fn run_panes(
         input: Some(InputReader::start(shutdown.clone())?),
         shutdown,
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender)
+        effects: EffectRunner::new(client, sender)
             .with_sessions(sessions)
             .with_local_files(settings.local_files.clone())
             .with_golden(settings.golden.clone())
@@ -134,10 +134,10 @@ pub async fn run_panes(
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
         drawn: None,
-        stage: demo.map(|play| DemoScreen::new(play, Instant::now())),
+        demo: demo.map(|play| DemoScreen::new(play, Instant::now())),
     };
-    let events = running.calls.follow_events();
-    let of_runs = running.calls.follow_runs();
+    let events = running.effects.follow_events();
+    let of_runs = running.effects.follow_runs();
     let ended = match running.run_until_exit().await {
         // Drawing also fails on a closed terminal, which is a shutdown and not an error.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(()),
@@ -146,11 +146,10 @@ pub async fn run_panes(
     events.abort();
     of_runs.abort();
     drop(running.screen);
-    let missed =
-        running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed_steps().join("; "));
+    let missed = running.demo.as_ref().filter(|demo| demo.ended()).map(|demo| demo.missed_steps().join("; "));
     // The history must not contain what a demonstration typed.
     if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
-        let before = if wished {
+        let before = if has_theme_setting {
             PersistentState { theme: remembered.theme.clone(), ..PersistentState::default() }
         } else {
             remembered.clone()
@@ -177,8 +176,8 @@ fn keep(now: &PersistentState, before: &PersistentState, file: &Path) {
 fn choose(settings: &mut Settings, remembered: &PersistentState, answers: probe::Answers, depth: Depth) {
     let variable = |name: &str| std::env::var(name).ok();
     if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
-        let said = variable("COLORFGBG").and_then(|value| probe::light_by_environment(&value));
-        let light = answers.light.or(said).unwrap_or(false);
+        let by_environment = variable("COLORFGBG").and_then(|value| probe::light_by_environment(&value));
+        let light = answers.light.or(by_environment).unwrap_or(false);
         settings.theme = Some(theme_for(light).to_owned());
     }
     if settings.glyphs == GlyphSet::Auto {
@@ -203,14 +202,14 @@ struct RunningApp {
     input: Option<InputReader>,
     shutdown: Shutdown,
     late: Option<LateAnswer>,
-    calls: Calls,
+    effects: EffectRunner,
     news: Receiver<AppEvent>,
     clipboard: Clipboard,
     editor: Option<String>,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
     /// A demonstration in progress.
-    stage: Option<DemoScreen>,
+    demo: Option<DemoScreen>,
 }
 
 impl RunningApp {
@@ -223,7 +222,7 @@ impl RunningApp {
             }
             let now = Instant::now();
             self.play(now);
-            if self.stage.as_ref().is_some_and(DemoScreen::ended) {
+            if self.demo.as_ref().is_some_and(DemoScreen::ended) {
                 return Ok(());
             }
             let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
@@ -233,7 +232,7 @@ impl RunningApp {
                 continue;
             }
             let wake = if self.app.dirty() { Some(due) } else { self.app.next_change(now) };
-            let wake = wake.into_iter().chain(self.stage.as_ref().and_then(|stage| stage.wake(now))).min();
+            let wake = wake.into_iter().chain(self.demo.as_ref().and_then(|demo| demo.wake(now))).min();
             let input = async {
                 match &mut self.input {
                     Some(input) => input.next().await,
@@ -257,9 +256,9 @@ impl RunningApp {
     }
 
     fn draw(&mut self, now: Instant) -> io::Result<()> {
-        match &mut self.stage {
-            Some(stage) => self.screen.draw(|buffer| {
-                stage.draw(buffer, &mut self.app, now);
+        match &mut self.demo {
+            Some(demo) => self.screen.draw(|buffer| {
+                demo.draw(buffer, &mut self.app, now);
                 None
             }),
             None => self.screen.draw(|buffer| self.app.draw(buffer, now)),
@@ -293,12 +292,12 @@ impl RunningApp {
             }
             return;
         }
-        if let Some(stage) = &mut self.stage
+        if let Some(demo) = &mut self.demo
             && !matches!(event, Input::Resize(..))
         {
             // During a demonstration, only the script controls the workbench.
-            if !stage.take(&event, now) {
-                self.stage = None;
+            if !demo.take(&event, now) {
+                self.demo = None;
             }
             self.app.redraw();
             return;
@@ -317,18 +316,18 @@ impl RunningApp {
 
     /// Lets the demonstration press its next key, and captures the frame of a completed step.
     fn play(&mut self, now: Instant) {
-        let Some(stage) = &mut self.stage else { return };
+        let Some(demo) = &mut self.demo else { return };
         // A result that has just arrived is not handled yet.
-        let is_idle = self.calls.in_progress() == 0 && self.news.is_empty() && !self.app.dirty();
-        stage.rest(is_idle, &self.app);
-        if let Some(why) = stage.take_failure() {
+        let is_idle = self.effects.in_progress() == 0 && self.news.is_empty() && !self.app.dirty();
+        demo.rest(is_idle, &self.app);
+        if let Some(why) = demo.take_failure() {
             self.app.handle(AppEvent::Failed("the demonstration".to_owned(), why), Instant::now());
         }
-        let before = stage.wake(now);
-        if let Some(key) = stage.next(now, is_idle) {
+        let before = demo.wake(now);
+        if let Some(key) = demo.next(now, is_idle) {
             self.app.handle(AppEvent::Input(Input::Key(key)), now);
         }
-        if stage.wake(now) != before {
+        if demo.wake(now) != before {
             self.app.redraw();
         }
     }
@@ -337,12 +336,12 @@ impl RunningApp {
     async fn process_commands(&mut self) -> io::Result<bool> {
         for want in self.app.take_commands() {
             match want {
-                AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
-                AppCommand::Rescan => self.calls.rescan(),
-                AppCommand::Refresh => self.calls.refresh(self.app.received()),
+                AppCommand::Call(pane, effect) => self.effects.run(pane, effect),
+                AppCommand::Rescan => self.effects.rescan(),
+                AppCommand::Refresh => self.effects.refresh(self.app.received()),
                 AppCommand::Copy(text, what) => self.copy(text, &what).await,
                 AppCommand::Edit(path, line) => self.edit(&path, line).await?,
-                AppCommand::Sign(bytes) => self.screen.sign(&bytes)?,
+                AppCommand::Notify(bytes) => self.screen.notify(&bytes)?,
                 AppCommand::Progress(progress) => self.screen.show_progress(progress)?,
                 AppCommand::Suspend => self.suspend().await?,
                 AppCommand::Demo => self.demo().await?,

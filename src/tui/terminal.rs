@@ -84,7 +84,7 @@ impl Screen {
     }
 
     /// Sends bytes that do not affect the screen: the bell, a notification.
-    pub fn sign(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn notify(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.terminal.backend_mut().write_all(bytes)?;
         io::Write::flush(self.terminal.backend_mut())
     }

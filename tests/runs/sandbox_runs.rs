@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attack_setup::{Bundle, open_folder, sandboxes};
-use skills_sandbox::{Contents, End, Guarantee, InputFile, Level, Sandbox, SandboxError, Setup, Verify};
+use skills_sandbox::{
+    Contents, End, Enforcement, Guarantee, InputFile, Level, Sandbox, SandboxError, Setup, Verify,
+};
 use tokio_util::sync::CancellationToken;
 
 const TELL: &str = "
@@ -230,7 +232,7 @@ async fn scripts_are_rejected_without_a_helper() {
     spec.unsandboxed = true;
     let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("asked for");
     assert_eq!(outcome.report.level, Level::Unsandboxed);
-    assert!(!outcome.report.is_enforced(Guarantee::Files));
+    assert_eq!(outcome.report.enforcement(Guarantee::Files), Enforcement::No);
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ impl Client for FakeClient {
             version: None,
             entries: Vec::new(),
             foreign: Vec::new(),
-            list: skills_session::Allowance::default(),
+            list: skills_session::BudgetedCatalog::default(),
             not_listed: Vec::new(),
             assumed_folders: Vec::new(),
         })

@@ -10,7 +10,7 @@ use skills_api::{
     ForeignBundle, HiddenSkills,
 };
 use skills_registry::{Catalog, Change, Entry};
-use skills_session::{Allowance, Fill, ListedEntry, Shown, Unit};
+use skills_session::{BudgetedCatalog, Fill, ListedEntry, Shown, Unit};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -260,7 +260,7 @@ fn skill_found_only_by_the_client_shows_its_own_text() {
             assumed: false,
             missed: false,
         }],
-        list: Allowance::default(),
+        list: BudgetedCatalog::default(),
         not_listed: Vec::new(),
         assumed_folders: Vec::new(),
     };
@@ -306,7 +306,7 @@ fn list_marks_skills_that_the_client_does_not_list() {
         version: None,
         entries: entries.iter().map(entry).collect(),
         foreign: Vec::new(),
-        list: Allowance::default(),
+        list: BudgetedCatalog::default(),
         not_listed: Vec::new(),
         assumed_folders: Vec::new(),
     };
@@ -338,7 +338,7 @@ fn list_marks_skills_that_the_client_does_not_list() {
         source: String::new(),
         version: None,
         window: 200_000,
-        allowance: Allowance {
+        allowance: BudgetedCatalog {
             entries: entries.iter().filter(|e| is_listed(e)).map(listed).collect(),
             fill: Fill {
                 limit: Some(4_000),

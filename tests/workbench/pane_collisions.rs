@@ -69,7 +69,8 @@ impl Core {
                 Effect::Collisions => Message::Collisions(Ok(Arc::new(self.report()))),
                 Effect::Rivals(id) => {
                     let report = self.router.rivals(&id, &[]).unwrap().unwrap();
-                    let groups = self.map.groups_of(&id).cloned().collect();
+                    let groups = self.map.groups.iter().filter(|group| group.skills.contains(&id));
+                    let groups = groups.cloned().collect();
                     Message::Rivals(id, Ok(Arc::new(SkillRivals { report, groups })))
                 }
                 Effect::CompareSkills(a, b) => {

@@ -13,7 +13,7 @@ use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
 use skills_registry::Catalog;
-use skills_session::{Allowance, ListedEntry, Settings, Shown, shorten};
+use skills_session::{BudgetedCatalog, ListedEntry, Settings, Shown, apply_budget};
 use skills_skill::client::Profile;
 use skills_skill::{Skill, SkillId};
 
@@ -107,8 +107,8 @@ impl ClientList {
     }
 
     /// Returns the list that the model receives, and whether it is identical to what is written.
-    fn shown(&self, entries: &[ListedEntry]) -> (Allowance, bool) {
-        let allowance = shorten(entries, &[], self.profile, self.window);
+    fn shown(&self, entries: &[ListedEntry]) -> (BudgetedCatalog, bool) {
+        let allowance = apply_budget(entries, &[], self.profile, self.window);
         let is_kept = |(written, (shown, how)): (&ListedEntry, &(ListedEntry, Shown))| {
             shown.bundled
                 || (written.description == shown.description

@@ -423,7 +423,7 @@ impl Proposals {
             changed.join(", "),
             Scope::Admin
         );
-        Err(Error::new(Code::Forbidden, message))
+        Err(Error::needs_scope(Scope::Admin, message))
     }
 
     /// Rejects an approval that does not name what was reviewed.

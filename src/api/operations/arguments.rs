@@ -168,7 +168,7 @@ arguments! {
     }
 
     /// Runs to list.
-    RunsLike {
+    RunListArguments {
         /// Only these states.
         #[serde(default)]
         states: Vec<RunState>,
@@ -205,7 +205,7 @@ arguments! {
     }
 
     /// A run to control.
-    OrderOn {
+    RunCommandArguments {
         /// Its id, or a unique prefix or suffix of it.
         run_id: String,
         /// Name of the caller, if authentication is disabled.
@@ -329,7 +329,7 @@ arguments! {
     }
 
     /// A signal.
-    SignalTo {
+    SignalArguments {
         /// Id of the run.
         run_id: String,
         /// The signal's name.
@@ -539,7 +539,7 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
 }
 
 /// The options of a launch as given in a call.
-pub(super) struct How {
+pub(super) struct LaunchFields {
     pub inputs: Map<String, Value>,
     pub options: ExecutionOptions,
     pub started_by: Option<String>,
@@ -579,11 +579,11 @@ macro_rules! launches {
 
         impl $name {
             /// Takes the fields common to all launches, within the caller's permissions.
-            pub(super) fn how(&mut self, caller: &super::Caller) -> Result<How, Error> {
+            pub(super) fn take_launch_fields(&mut self, caller: &super::Caller) -> Result<LaunchFields, Error> {
                 let options = std::mem::take(&mut self.options);
                 let options = limited(options, caller, self.trace_id.take(), self.idempotency_key.take())?;
                 let started_by = caller.name(self.started_by.take());
-                Ok(How { inputs: std::mem::take(&mut self.inputs), options, started_by })
+                Ok(LaunchFields { inputs: std::mem::take(&mut self.inputs), options, started_by })
             }
         }
     )*};
@@ -673,7 +673,7 @@ pub(super) fn limited(
         return Err(Error::new(Code::InvalidRequest, message));
     }
     if options.unsandboxed && !caller.may(super::Scope::Admin) {
-        return Err(Error::new(Code::Forbidden, "`options.unsandboxed` needs the scope `admin`"));
+        return Err(Error::needs_scope(super::Scope::Admin, "`options.unsandboxed` needs the scope `admin`"));
     }
     options.trace_id =
         agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));

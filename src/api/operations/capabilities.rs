@@ -1,7 +1,7 @@
 //! Operations on capabilities: list, explain, activate and execute them.
 
 use super::answers::CapabilityList;
-use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
+use super::arguments::{Activation, CapabilityCall, LaunchFields, Nothing, OneCapability};
 use super::runs::MUTATING_HINTS;
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{CapabilityExplanation, CapabilityRequest, Error, Launched};
@@ -82,7 +82,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 fn request(context: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
-    let How { inputs, options, started_by } = ask.how(&context.caller)?;
+    let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }
 

@@ -158,7 +158,7 @@ impl Caller {
         let query = text.and_then(|text| RunQuery::parse(text).ok());
         if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
             let message = "the filter key `detail` needs the scope `admin`; use `error` to filter by the public error text";
-            return Err(Error::new(Code::Forbidden, message));
+            return Err(Error::needs_scope(Scope::Admin, message));
         }
         Ok(())
     }
@@ -212,11 +212,11 @@ impl CallContext {
 }
 
 /// The future result of an operation.
-pub type Answering = Pending<Value>;
+pub type ValueFuture = Pending<Value>;
 
 type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
-type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
+type ValueHandler = Box<dyn Fn(CallContext, Value) -> ValueFuture + Send + Sync>;
 
 /// A result as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,7 +243,7 @@ impl SerializedResult {
     ///
     /// # Errors
     /// Returns `internal_error` if it cannot be written again.
-    pub fn disclosed(&self, caller: &Caller) -> Result<Option<Vec<u8>>, Error> {
+    pub fn redacted_for(&self, caller: &Caller) -> Result<Option<Vec<u8>>, Error> {
         if caller.may(Scope::Admin) || !self.may_hold_details {
             return Ok(None);
         }
@@ -254,10 +254,10 @@ impl SerializedResult {
 }
 
 /// The future result as JSON text.
-pub type Writing = Pending<SerializedResult>;
+pub type JsonFuture = Pending<SerializedResult>;
 
 /// Runs a conversion of a result off the async threads, which large results would block.
-async fn converted<R: Send + 'static, T: Send + 'static>(
+async fn convert_blocking<R: Send + 'static, T: Send + 'static>(
     answer: R,
     convert: impl FnOnce(R) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -265,7 +265,7 @@ async fn converted<R: Send + 'static, T: Send + 'static>(
     converting.await.map_err(|error| Error::new(Code::InternalError, error.to_string()))?
 }
 
-type Write = Box<dyn Fn(CallContext, Value) -> Writing + Send + Sync>;
+type JsonHandler = Box<dyn Fn(CallContext, Value) -> JsonFuture + Send + Sync>;
 
 /// The behavior of an operation, for clients that decide whether to call it without confirmation (annotations of MCP
 /// tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
@@ -315,8 +315,8 @@ pub struct Operation {
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
     plan: OnceLock<query::Plan>,
-    run: Run,
-    write: Write,
+    run: ValueHandler,
+    write: JsonHandler,
 }
 
 impl Operation {
@@ -333,7 +333,7 @@ impl Operation {
         F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
-        Self::made(name, route, scope.into(), summary, run, |_: &R| None)
+        Self::build(name, route, scope.into(), summary, run, |_: &R| None)
     }
 
     /// Creates an operation that returns when a run has ended, or earlier if the caller disconnects or the service
@@ -351,14 +351,14 @@ impl Operation {
         F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
-        let made = Self::made(name, route, Some(scope), summary, run, |answer: &R| {
+        let operation = Self::build(name, route, Some(scope), summary, run, |answer: &R| {
             let run: &RunRecord = answer.as_ref();
             (run.state != RunState::Completed).then(|| run.id.clone())
         });
-        Self { waits: true, ..made }
+        Self { waits: true, ..operation }
     }
 
-    fn made<A, R, F, Out>(
+    fn build<A, R, F, Out>(
         name: &'static str,
         route: Route,
         scope: Option<Scope>,
@@ -396,14 +396,17 @@ impl Operation {
             run: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, |answer| serde_json::to_value(answer).map_err(serialize_error)).await
+                    convert_blocking(answer, |answer| serde_json::to_value(answer).map_err(serialize_error))
+                        .await
                 })
             }),
             write: Box::new(move |context, arguments| {
                 Box::pin(async move {
                     let answer = run(context, read(arguments)?).await?;
-                    converted(answer, move |answer| SerializedResult::new(&answer, continuing_run(&answer)))
-                        .await
+                    convert_blocking(answer, move |answer| {
+                        SerializedResult::new(&answer, continuing_run(&answer))
+                    })
+                    .await
                 })
             }),
         }
@@ -563,8 +566,8 @@ impl Operation {
     ) -> Result<SerializedResult, Error> {
         let write = |context, arguments| (self.write)(context, arguments);
         let (caller, answer) = self.guarded(service, caller, arguments, write).await?;
-        let disclosed = answer.disclosed(&caller)?;
-        Ok(SerializedResult { json: disclosed.unwrap_or(answer.json), ..answer })
+        let redacted = answer.redacted_for(&caller)?;
+        Ok(SerializedResult { json: redacted.unwrap_or(answer.json), ..answer })
     }
 
     /// Like [`Self::call_as_text`] for a result that is the same for all callers: `share` executes the call once for
@@ -575,7 +578,7 @@ impl Operation {
         service: &Service,
         caller: &Caller,
         arguments: Value,
-        share: impl FnOnce(String, Writing) -> Out,
+        share: impl FnOnce(String, JsonFuture) -> Out,
     ) -> Result<(Caller, T), Error>
     where
         T: Send + 'static,
@@ -684,7 +687,7 @@ impl Operation {
             let scopes: Vec<String> = scopes.map(ToString::to_string).collect();
             let has = if scopes.is_empty() { "none".to_owned() } else { scopes.join(", ") };
             let message = format!("{} needs the scope `{scope}`; scopes of {name}: {has}", self.name);
-            return Err(Error::new(Code::Forbidden, message));
+            return Err(Error::needs_scope(scope, message));
         }
         Ok(())
     }

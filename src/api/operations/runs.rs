@@ -5,8 +5,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::answers::{EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution, How,
-    Nothing, OneRun, OrderOn, Resumption, RunCheckpoints, RunEvents, RunsLike, SignalTo, TargetsLike,
+    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution,
+    LaunchFields, Nothing, OneRun, Resumption, RunCheckpoints, RunCommandArguments, RunEvents,
+    RunListArguments, SignalArguments, TargetsLike,
 };
 use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{
@@ -140,8 +141,8 @@ fn read_operations() -> Vec<Operation> {
             Route::get("/v1/runs"),
             Scope::Read,
             "Lists runs by page, waiting runs first.",
-            |context: CallContext, ask: RunsLike| async move {
-                let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
+            |context: CallContext, ask: RunListArguments| async move {
+                let RunListArguments { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
                 context.caller.may_filter(r#where.as_deref())?;
                 let filter = RunFilter {
                     states,
@@ -299,8 +300,8 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/signal"),
             Scope::Run,
             "Sends a signal to a run.",
-            |context: CallContext, ask: SignalTo| async move {
-                let SignalTo { run_id, name, payload, by } = ask;
+            |context: CallContext, ask: SignalArguments| async move {
+                let SignalArguments { run_id, name, payload, by } = ask;
                 let by = context.caller.name(by);
                 send_command(&context, &run_id, RunCommand::Signal { name, payload, by }).await
             },
@@ -311,7 +312,7 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
             "Cancels a run and kills its scripts.",
-            |context: CallContext, ask: OrderOn| async move { cancel(&context, ask).await },
+            |context: CallContext, ask: RunCommandArguments| async move { cancel(&context, ask).await },
         )
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
         Operation::new(
@@ -319,7 +320,9 @@ fn command_operations() -> Vec<Operation> {
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
             "Cancels a run and returns it in the legacy format.",
-            |context: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&context, ask).await?.run)) },
+            |context: CallContext, ask: RunCommandArguments| async move {
+                Ok(legacy(cancel(&context, ask).await?.run))
+            },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..COMMAND_HINTS }),
@@ -363,14 +366,14 @@ pub(super) fn checked_wait(wait_ms: u64) -> Result<u64, Error> {
 }
 
 async fn launch(context: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
-    let How { inputs, options, started_by } = ask.how(&context.caller)?;
+    let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
     // If the options wait for the run, the caller can still leave.
     context.service.core.launch_until(request, context.caller.leave.clone()).await
 }
 
 fn attachment(context: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
-    let How { inputs, options, started_by } = ask.how(&context.caller)?;
+    let LaunchFields { inputs, options, started_by } = ask.take_launch_fields(&context.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = context.caller.session_access();
     // The caller is remote, or a model, and must not name files of this machine.
@@ -415,7 +418,7 @@ struct AttachmentWithEvents {
     trace: Option<Vec<skills_store::RunEvent>>,
 }
 
-async fn cancel(context: &CallContext, ask: OrderOn) -> Result<CommandResult, Error> {
+async fn cancel(context: &CallContext, ask: RunCommandArguments) -> Result<CommandResult, Error> {
     let by = context.caller.name(ask.by);
     send_command(context, &ask.run_id, RunCommand::Cancel { by }).await
 }

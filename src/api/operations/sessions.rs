@@ -9,7 +9,7 @@ use super::arguments::{
     AtMost, BudgetArguments, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
 use super::{CallContext, Hints, Operation, Route, Scope};
-use crate::{AgentView, Code, Error, SettingsChange};
+use crate::{AgentView, Error, SettingsChange};
 
 /// A skill, as it is now or as it is loaded in a session.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -147,7 +147,10 @@ fn changing() -> Vec<Operation> {
             |context: CallContext, ask: ToolCall| async move {
                 let ToolCall { session_id, tool, arguments, inputs_digest, approved } = ask;
                 if (approved || inputs_digest.is_some()) && !context.caller.may(Scope::Decide) {
-                    return Err(Error::new(Code::Forbidden, "confirming a script needs the scope `decide`"));
+                    return Err(Error::needs_scope(
+                        Scope::Decide,
+                        "confirming a script needs the scope `decide`",
+                    ));
                 }
                 let confirmed = inputs_digest.as_deref();
                 let answer =

@@ -89,7 +89,7 @@ fn invalid_arguments_name_their_location() {
     let message = error.unwrap_err().message;
     assert!(message.contains("`options.expires_in`"), "{message}");
     for limit in [json!(0), json!(-1), json!(1001), json!(1.5)] {
-        let error = read::<arguments::RunsLike>(json!({ "limit": limit })).unwrap_err();
+        let error = read::<arguments::RunListArguments>(json!({ "limit": limit })).unwrap_err();
         assert_eq!(error.message, format!("`limit`: {limit} is out of range; allowed: 1 to 1000"));
     }
     let error = read::<crate::LintFilter>(json!({ "limit": -1 })).unwrap_err();

@@ -53,7 +53,7 @@ impl Inner {
         arguments: Arguments,
     ) -> Result<R, Error> {
         match self.once(name, arguments.clone(), self.wire.reading()).await {
-            Err(TransportError::Unsent(error) | TransportError::Lost(error))
+            Err(TransportError::NotSent(error) | TransportError::ResponseLost(error))
                 if error.code != Code::UpstreamTimeout =>
             {
                 tracing::debug!("retrying {name}: {error}");
@@ -70,7 +70,7 @@ impl Inner {
         arguments: Arguments,
     ) -> Result<R, Error> {
         match self.command(name, arguments, self.wire.reading()).await {
-            Err(TransportError::Lost(error)) => {
+            Err(TransportError::ResponseLost(error)) => {
                 Err(error.outcome_unknown("check the result before repeating it"))
             }
             answer => answer.map_err(TransportError::error),
@@ -85,14 +85,14 @@ impl Inner {
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, TransportError> {
-        let answer = match self.link.given_up() {
-            Some(why) => Err(TransportError::Unsent(self.wire.unreachable(why))),
+        let answer = match self.link.lost_reason() {
+            Some(why) => Err(TransportError::NotSent(self.wire.unreachable(why))),
             None => self.once(name, arguments, patience).await,
         };
         answer.map_err(|error| match error {
-            TransportError::Unsent(Error { message, code, suggestions, reason }) => {
+            TransportError::NotSent(Error { message, code, suggestions, reason }) => {
                 let message = format!("{message} (the request was not sent; repeat it when connected)");
-                TransportError::Unsent(Error { code, message, suggestions, reason })
+                TransportError::NotSent(Error { code, message, suggestions, reason })
             }
             error => error,
         })
@@ -110,26 +110,26 @@ impl Inner {
         let mut sent = false;
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {
-            let times = self.link.times();
+            let reconnects = self.link.reconnect_count();
             let answer = if sent {
                 self.once(name, arguments.clone(), patience).await
             } else {
                 self.command(name, arguments.clone(), patience).await
             };
             let error = match answer {
-                Err(TransportError::Lost(error)) => error,
-                Err(TransportError::Unsent(error)) if sent => error,
+                Err(TransportError::ResponseLost(error)) => error,
+                Err(TransportError::NotSent(error)) if sent => error,
                 answer => return answer,
             };
             sent = true;
             tracing::debug!("retrying {name} with the same idempotency key: {error}");
-            if let Some(pause) = pauses.next().filter(|_| self.link.given_up().is_none()) {
+            if let Some(pause) = pauses.next().filter(|_| self.link.lost_reason().is_none()) {
                 tokio::time::sleep(pause).await;
                 continue;
             }
-            let finding = self.link.find(&self.wire, times, &error, 0);
+            let finding = self.link.reconnect(&self.wire, reconnects, &error, 0);
             if tokio::time::timeout_at(end, finding).await.is_err() {
-                return Err(TransportError::Lost(error));
+                return Err(TransportError::ResponseLost(error));
             }
         }
     }
@@ -143,7 +143,7 @@ impl Inner {
     ) -> Result<R, TransportError> {
         for _ in 0..2 {
             match self.wire.ask(name, arguments.clone(), patience).await {
-                Err(TransportError::Busy(error, pause)) if pause <= MAX_RETRY_PAUSE => {
+                Err(TransportError::RateLimited(error, pause)) if pause <= MAX_RETRY_PAUSE => {
                     tracing::debug!("{name}: {error}");
                     tokio::time::sleep(pause).await;
                 }

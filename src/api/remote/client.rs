@@ -176,7 +176,7 @@ impl Client for Remote {
     async fn ensure_store(&self) -> Result<(), Error> {
         let wire = &self.inner.wire;
         match wire.ask::<Liveness>("runtime.health", Arguments::new(), wire.reading()).await {
-            Err(TransportError::Answered(error)) if error.code == Code::StoreUnavailable => Err(error),
+            Err(TransportError::Server(error)) if error.code == Code::StoreUnavailable => Err(error),
             _ => Ok(()),
         }
     }

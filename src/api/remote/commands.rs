@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::Inner;
 use super::call::{Arguments, to_arguments};
 use super::transport::TransportError;
-use crate::operations::arguments::{Approval, Assignment, Branch, OneRun, OrderOn, Resumption, SignalTo};
+use crate::operations::arguments::{
+    Approval, Assignment, Branch, OneRun, Resumption, RunCommandArguments, SignalArguments,
+};
 use crate::operations::{KEY_OWNER, OS_ACCOUNT, Scope};
 use crate::{CallerView, CommandResult, DecisionPreview, Error, RunCommand, RunDetail};
 use skills_model::{Decision, RunState, Verdict};
@@ -55,10 +57,15 @@ impl CommandSender {
             }
             RunCommand::Signal { name, payload, by } => {
                 let by = self.user_or_default(by);
-                self.send_command(run, "run.signal", &SignalTo { run_id, name, payload, by }).await
+                self.send_command(run, "run.signal", &SignalArguments { run_id, name, payload, by }).await
             }
             RunCommand::Cancel { by } => {
-                self.send_command(run, "run.cancel", &OrderOn { run_id, by: self.user_or_default(by) }).await
+                self.send_command(
+                    run,
+                    "run.cancel",
+                    &RunCommandArguments { run_id, by: self.user_or_default(by) },
+                )
+                .await
             }
             RunCommand::Assign { to, note, assignee, by } => {
                 let by = self.user_or_default(by);
@@ -117,21 +124,21 @@ impl CommandSender {
         let advice = "check the run before you decide again";
         let mut tries = 1;
         loop {
-            let times = self.inner.link.times();
+            let reconnects = self.inner.link.reconnect_count();
             let answer = if tries == 1 {
                 self.inner.command(name, fields.clone(), patience).await
             } else {
                 self.inner.once(name, fields.clone(), patience).await
             };
             let error = match answer {
-                Err(TransportError::Lost(error)) => error,
-                Err(TransportError::Unsent(error)) if tries > 1 => error,
+                Err(TransportError::ResponseLost(error)) => error,
+                Err(TransportError::NotSent(error)) if tries > 1 => error,
                 answer => return answer.map_err(TransportError::error),
             };
             tracing::info!("the response to a decision on {run} was lost: {error}");
             let shown = match self.detail(run).await {
                 Err(_) => {
-                    let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
+                    let finding = self.inner.link.reconnect(&self.inner.wire, reconnects, &error, 0);
                     if tokio::time::timeout(RECONNECT_TIMEOUT, finding).await.is_err() {
                         return Err(error.outcome_unknown(advice));
                     }
@@ -161,7 +168,7 @@ impl CommandSender {
         fields: &impl serde::Serialize,
     ) -> Result<CommandResult, Error> {
         match self.inner.command(name, to_arguments(fields)?, self.inner.wire.reading()).await {
-            Err(TransportError::Lost(error)) => {
+            Err(TransportError::ResponseLost(error)) => {
                 let status = match self.detail(run).await {
                     Ok(detail) => {
                         let state = detail.run.state.label();

@@ -10,7 +10,7 @@ use super::transport::{HttpTransport, TransportError};
 use crate::{ConnectionState, Error, Event};
 
 /// Backoff before the first attempt; doubled up to the maximum.
-const FIRST: Duration = Duration::from_millis(250);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// Number of events buffered for a slow receiver.
 const EVENT_BUFFER_SIZE: usize = 256;
@@ -20,9 +20,9 @@ pub struct ServiceConnection {
     state: watch::Sender<ConnectionState>,
     news: broadcast::Sender<Event>,
     /// Number of reconnects.
-    times: AtomicU64,
+    reconnect_count: AtomicU64,
     /// Held by the task that reconnects.
-    looking: Mutex<()>,
+    reconnect_lock: Mutex<()>,
 }
 
 impl ServiceConnection {
@@ -31,8 +31,8 @@ impl ServiceConnection {
         Self {
             state: watch::Sender::new(ConnectionState::Connected),
             news: broadcast::Sender::new(EVENT_BUFFER_SIZE),
-            times: AtomicU64::new(0),
-            looking: Mutex::new(()),
+            reconnect_count: AtomicU64::new(0),
+            reconnect_lock: Mutex::new(()),
         }
     }
 
@@ -54,25 +54,25 @@ impl ServiceConnection {
     }
 
     /// Returns the number of reconnects, by which callers detect a reconnect since an earlier call.
-    pub fn times(&self) -> u64 {
-        self.times.load(Ordering::SeqCst)
+    pub fn reconnect_count(&self) -> u64 {
+        self.reconnect_count.load(Ordering::SeqCst)
     }
 
     /// Returns why calls fail at this moment, if a reconnect is in progress, so that callers can fail immediately.
-    pub fn given_up(&self) -> Option<String> {
+    pub fn lost_reason(&self) -> Option<String> {
         match self.state() {
-            ConnectionState::Lost { why, .. } if self.looking.try_lock().is_err() => Some(why),
+            ConnectionState::Lost { why, .. } if self.reconnect_lock.try_lock().is_err() => Some(why),
             _ => None,
         }
     }
 
     /// Records that nothing was received for longer than the service is ever silent.
-    pub fn silent(&self, since: Instant) {
+    pub fn mark_silent(&self, since: Instant) {
         self.change(|state| *state == ConnectionState::Connected, ConnectionState::Silent { since });
     }
 
     /// Records that the service responded late.
-    pub fn heard(&self) {
+    pub fn mark_responsive(&self) {
         self.change(|state| matches!(state, ConnectionState::Silent { .. }), ConnectionState::Connected);
     }
 
@@ -98,25 +98,25 @@ impl ServiceConnection {
         }
     }
 
-    /// Returns when the connection is re-established. `times` is the number of reconnects before it was lost, so that a
+    /// Returns when the connection is re-established. `count` is the number of reconnects before it was lost, so that a
     /// late caller notices immediately that another one has reconnected.
     ///
     /// `failures` lengthens the first backoff, for connections that fail again immediately.
-    pub async fn find(&self, wire: &HttpTransport, times: u64, why: &Error, failures: u32) {
+    pub async fn reconnect(&self, wire: &HttpTransport, count: u64, why: &Error, failures: u32) {
         let since = Instant::now();
-        let _looking = self.looking.lock().await;
-        if self.times() != times {
+        let _guard = self.reconnect_lock.lock().await;
+        if self.reconnect_count() != count {
             return;
         }
         let mut why = why.message.clone();
         for attempt in failures.. {
-            let wait = spread(doubled(attempt), random());
+            let wait = spread(backoff(attempt), random());
             self.set(ConnectionState::Lost { since, why, next_try: Instant::now() + wait });
             tokio::time::sleep(wait).await;
             match wire.handshake().await {
                 Ok(()) => {
                     tracing::info!("reconnected to {}", wire.address());
-                    self.times.fetch_add(1, Ordering::SeqCst);
+                    self.reconnect_count.fetch_add(1, Ordering::SeqCst);
                     self.set(ConnectionState::Connected);
                     return;
                 }
@@ -125,33 +125,33 @@ impl ServiceConnection {
         }
     }
 
-    /// Like [`Self::find`] for a request without a response; an error response of the service does not concern the
+    /// Like [`Self::reconnect`] for a request without a response; an error response of the service does not concern the
     /// connection.
     ///
     /// # Errors
     /// Returns the error response.
-    pub async fn find_after(
+    pub async fn recover(
         &self,
         wire: &HttpTransport,
-        times: u64,
+        count: u64,
         trouble: TransportError,
     ) -> Result<(), Error> {
         match trouble {
-            TransportError::Answered(error) => Err(error),
-            TransportError::Busy(_, pause) => {
+            TransportError::Server(error) => Err(error),
+            TransportError::RateLimited(_, pause) => {
                 tokio::time::sleep(pause.min(MAX_BACKOFF)).await;
                 Ok(())
             }
-            TransportError::Unsent(error) | TransportError::Lost(error) => {
-                self.find(wire, times, &error, 0).await;
+            TransportError::NotSent(error) | TransportError::ResponseLost(error) => {
+                self.reconnect(wire, count, &error, 0).await;
                 Ok(())
             }
         }
     }
 }
 
-fn doubled(attempt: u32) -> Duration {
-    FIRST.saturating_mul(1_u32.checked_shl(attempt.min(16)).unwrap_or(u32::MAX)).min(MAX_BACKOFF)
+fn backoff(attempt: u32) -> Duration {
+    INITIAL_BACKOFF.saturating_mul(1_u32.checked_shl(attempt.min(16)).unwrap_or(u32::MAX)).min(MAX_BACKOFF)
 }
 
 /// Returns a random duration between half and all of the backoff, so that many clients of one service do not reconnect
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn backoff_doubles_to_ten_seconds_with_jitter() {
-        let waits: Vec<u128> = (0..8).map(|attempt| doubled(attempt).as_millis()).collect();
+        let waits: Vec<u128> = (0..8).map(|attempt| backoff(attempt).as_millis()).collect();
         assert_eq!(waits, [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
-        assert_eq!(doubled(u32::MAX), MAX_BACKOFF);
+        assert_eq!(backoff(u32::MAX), MAX_BACKOFF);
         assert_eq!(spread(MAX_BACKOFF, 0), MAX_BACKOFF / 2);
         assert!(
             spread(MAX_BACKOFF, u64::MAX) <= MAX_BACKOFF

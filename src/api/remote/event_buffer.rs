@@ -146,43 +146,43 @@ mod tests {
 
     #[test]
     fn repeated_events_are_delivered_once() {
-        let heard = EventBuffer::new();
-        assert_eq!((heard.last(), heard.behind(0, 9)), (None, Backlog::Nothing));
-        assert!(!heard.begin("one", 5));
+        let buffer = EventBuffer::new();
+        assert_eq!((buffer.last(), buffer.behind(0, 9)), (None, Backlog::Nothing));
+        assert!(!buffer.begin("one", 5));
         for number in [6, 7, 9] {
-            heard.push(event(number));
+            buffer.push(event(number));
         }
         // Resumed after the last event, with one received again.
-        assert!(!heard.begin("one", 7));
-        heard.push(event(9));
-        heard.push(event(10));
-        assert_eq!(numbers(heard.behind(5, 9)), [6, 7, 9, 10]);
-        assert_eq!(numbers(heard.behind(7, 1)), [9]);
-        assert_eq!(heard.behind(10, 9), Backlog::Nothing);
-        assert_eq!((heard.behind(4, 9), heard.last()), (Backlog::Elsewhere(5), Some(10)));
+        assert!(!buffer.begin("one", 7));
+        buffer.push(event(9));
+        buffer.push(event(10));
+        assert_eq!(numbers(buffer.behind(5, 9)), [6, 7, 9, 10]);
+        assert_eq!(numbers(buffer.behind(7, 1)), [9]);
+        assert_eq!(buffer.behind(10, 9), Backlog::Nothing);
+        assert_eq!((buffer.behind(4, 9), buffer.last()), (Backlog::Elsewhere(5), Some(10)));
     }
 
     #[test]
     fn another_log_restarts_the_numbers() {
-        let heard = EventBuffer::new();
-        heard.begin("one", 90);
-        heard.push(event(91));
-        assert!(heard.begin("two", 3), "another store");
-        assert_eq!(heard.behind(91, 9), Backlog::OfAnotherLog);
-        heard.push(event(4));
-        assert_eq!(numbers(heard.behind(3, 9)), [4]);
+        let buffer = EventBuffer::new();
+        buffer.begin("one", 90);
+        buffer.push(event(91));
+        assert!(buffer.begin("two", 3), "another store");
+        assert_eq!(buffer.behind(91, 9), Backlog::OfAnotherLog);
+        buffer.push(event(4));
+        assert_eq!(numbers(buffer.behind(3, 9)), [4]);
         // A restored backup has the same log id and fewer events.
-        heard.reset("two", 1);
-        assert!(!heard.begin("two", 1));
-        assert_eq!(heard.behind(4, 9), Backlog::OfAnotherLog);
+        buffer.reset("two", 1);
+        assert!(!buffer.begin("two", 1));
+        assert_eq!(buffer.behind(4, 9), Backlog::OfAnotherLog);
     }
 
     #[test]
     fn events_older_than_the_buffer_are_requested() {
-        let heard = EventBuffer::new();
-        heard.begin("one", 0);
-        (1..=BUFFER_SIZE as u64 + 2).for_each(|number| heard.push(event(number)));
-        assert_eq!(heard.behind(1, 9), Backlog::Elsewhere(2));
-        assert_eq!(numbers(heard.behind(2, 2)), [3, 4]);
+        let buffer = EventBuffer::new();
+        buffer.begin("one", 0);
+        (1..=BUFFER_SIZE as u64 + 2).for_each(|number| buffer.push(event(number)));
+        assert_eq!(buffer.behind(1, 9), Backlog::Elsewhere(2));
+        assert_eq!(numbers(buffer.behind(2, 2)), [3, 4]);
     }
 }

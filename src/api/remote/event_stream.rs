@@ -40,37 +40,37 @@ pub async fn follow(inner: Arc<Inner>) {
     let mut failures = 0;
     let mut before = false;
     loop {
-        let times = inner.link.times();
+        let reconnects = inner.link.reconnect_count();
         let started = Instant::now();
         let why = inner.listen(before).await.error();
         // What this stream missed is recovered by the next one.
         before = true;
         failures = if started.elapsed() >= MIN_STABLE_DURATION { 0 } else { failures + 1 };
         tracing::info!("event stream of {} failed: {why}", inner.wire.address());
-        inner.link.find(&inner.wire, times, &why, failures - failures.min(1)).await;
+        inner.link.reconnect(&inner.wire, reconnects, &why, failures - failures.min(1)).await;
     }
 }
 
 impl Inner {
     /// Receives events until the stream ends; returns why it did. After a previous stream, missed changes are fetched.
     async fn listen(&self, before: bool) -> TransportError {
-        let mut response = match self.wire.stream("event.list", self.heard.last()).await {
+        let mut response = match self.wire.stream("event.list", self.event_buffer.last()).await {
             Ok(response) => response,
             Err(trouble) => return trouble,
         };
         if before && let Err(error) = self.catch_up().await {
-            return TransportError::Answered(error);
+            return TransportError::Server(error);
         }
         let mut stream = Stream::default();
         loop {
             let chunk = match self.awaited(&mut response).await {
                 Ok(Some(chunk)) => {
-                    self.link.heard();
+                    self.link.mark_responsive();
                     chunk
                 }
                 Ok(None) => {
                     let message = format!("{} closed the event stream", self.wire.address());
-                    return TransportError::Lost(Error::new(Code::UpstreamFailure, message));
+                    return TransportError::ResponseLost(Error::new(Code::UpstreamFailure, message));
                 }
                 Err(trouble) => return trouble,
             };
@@ -87,7 +87,7 @@ impl Inner {
             if newest.is_some_and(|newest| newest > self.generation())
                 && let Err(error) = self.read_catalog().await
             {
-                return TransportError::Answered(error);
+                return TransportError::Server(error);
             }
         }
     }
@@ -101,12 +101,12 @@ impl Inner {
         {
             return chunk;
         }
-        self.link.silent(started);
+        self.link.mark_silent(started);
         self.wire.next_chunk(response, quiet).await.map_err(|trouble| match trouble {
-            TransportError::Lost(error) if error.code == Code::UpstreamTimeout => {
+            TransportError::ResponseLost(error) if error.code == Code::UpstreamTimeout => {
                 let silent = (2 * quiet).as_secs();
                 let message = format!("no data from {} for {silent} s", self.wire.address());
-                TransportError::Lost(Error { message, ..error })
+                TransportError::ResponseLost(Error { message, ..error })
             }
             trouble => trouble,
         })
@@ -124,19 +124,19 @@ impl Inner {
             "waiting" => Event::Waiting(serde_json::from_str(data)?),
             "notice" => Event::Notice(serde_json::from_str::<Notice>(data)?.message),
             "run" => {
-                self.heard.push(serde_json::from_str(data)?);
+                self.event_buffer.push(serde_json::from_str(data)?);
                 return Ok(None);
             }
             "ready" => {
                 let StreamStart { log, after } = serde_json::from_str(data)?;
-                if !self.heard.begin(&log, after) {
+                if !self.event_buffer.begin(&log, after) {
                     return Ok(None);
                 }
                 Event::Replaced
             }
             "reset" => {
                 let StreamStart { log, after } = serde_json::from_str(data)?;
-                self.heard.reset(&log, after);
+                self.event_buffer.reset(&log, after);
                 Event::Replaced
             }
             _ => return Ok(None),

@@ -212,7 +212,7 @@ impl Inner {
     ) -> Result<R, Error> {
         let patience = if keyed.options.wait { LONG_CALL_TIMEOUT } else { self.wire.reading() };
         match self.surely(name, fields, patience).await {
-            Err(TransportError::Lost(error)) => {
+            Err(TransportError::ResponseLost(error)) => {
                 let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();
                 let advice = format!("check the runs, or repeat the launch with the idempotency key {key}");
                 Err(error.outcome_unknown(&advice))

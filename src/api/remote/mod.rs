@@ -52,7 +52,7 @@ struct Inner {
     wire: HttpTransport,
     link: ServiceConnection,
     /// Events of runs, from the event stream.
-    heard: EventBuffer,
+    event_buffer: EventBuffer,
     catalog: Mutex<Option<Arc<Catalog>>>,
 }
 
@@ -81,8 +81,8 @@ impl Remote {
     ) -> Result<Self, Error> {
         let wire = HttpTransport::new(address, key, patience)?;
         wire.handshake().await.map_err(TransportError::error)?;
-        let (link, heard) = (ServiceConnection::new(), EventBuffer::new());
-        let inner = Arc::new(Inner { wire, link, heard, catalog: Mutex::new(None) });
+        let (link, event_buffer) = (ServiceConnection::new(), EventBuffer::new());
+        let inner = Arc::new(Inner { wire, link, event_buffer, catalog: Mutex::new(None) });
         let commands = CommandSender { inner: Arc::clone(&inner), user: user.clone() };
         let launches = LaunchSender { inner: Arc::clone(&inner), user };
         Ok(Self { inner, commands, launches, views: BTreeMap::new(), following: OnceLock::new() })

@@ -167,10 +167,10 @@ impl Inner {
     /// Returns events of all runs from the event stream, through any outage.
     async fn followed(&self, mut after: u64, limit: usize, wait: Duration) -> Result<Vec<RunEvent>, Error> {
         let end = Instant::now() + wait;
-        let mut changes = self.heard.changes();
+        let mut changes = self.event_buffer.changes();
         loop {
             changes.mark_unchanged();
-            match self.heard.behind(after, limit) {
+            match self.event_buffer.behind(after, limit) {
                 Backlog::Events(events) => return Ok(events),
                 Backlog::Nothing => {
                     if tokio::time::timeout_at(end, changes.changed()).await.is_err() {
@@ -178,7 +178,7 @@ impl Inner {
                     }
                 }
                 Backlog::Elsewhere(from) => {
-                    let times = self.link.times();
+                    let reconnects = self.link.reconnect_count();
                     let fields = to_arguments(&AllEvents { after, limit, wait_ms: 0 })?;
                     let reading = self.wire.reading();
                     match self.once::<EventList>("event.list", fields, reading).await {
@@ -186,7 +186,7 @@ impl Inner {
                         Ok(list) if list.events.is_empty() => after = from,
                         Ok(list) => return Ok(list.events),
                         Err(trouble) => {
-                            self.link.find_after(&self.wire, times, trouble).await?;
+                            self.link.recover(&self.wire, reconnects, trouble).await?;
                         }
                     }
                 }
@@ -216,18 +216,18 @@ impl Inner {
         }
         let patience = self.wire.reading() + Duration::from_millis(wait_ms);
         loop {
-            let times = self.link.times();
+            let reconnects = self.link.reconnect_count();
             let trouble = match self.once::<EventList>("run.events", fields.clone(), patience).await {
                 Ok(list) => return Ok(list.events),
                 Err(trouble) => trouble,
             };
-            self.link.find_after(&self.wire, times, trouble).await?;
+            self.link.recover(&self.wire, reconnects, trouble).await?;
         }
     }
 
     /// Waits for the end of a run; `None` if it continues, or the connection was lost and is back.
     async fn completion(&self, run: &str) -> Result<Option<RunRecord>, Error> {
-        let times = self.link.times();
+        let reconnects = self.link.reconnect_count();
         let fields = to_arguments(&OneRun { run_id: run.to_owned() })?;
         match self.once::<RunRecord>("run.settle", fields, LONG_CALL_TIMEOUT).await {
             // A service that shuts down releases its runs; another one continues them.
@@ -236,7 +236,7 @@ impl Inner {
                 Ok(None)
             }
             Ok(completed) => Ok(Some(completed)),
-            Err(trouble) => self.link.find_after(&self.wire, times, trouble).await.map(|()| None),
+            Err(trouble) => self.link.recover(&self.wire, reconnects, trouble).await.map(|()| None),
         }
     }
 }

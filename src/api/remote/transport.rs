@@ -30,19 +30,22 @@ const MAX_SHOWN_BYTES: usize = 120;
 #[derive(Debug)]
 pub enum TransportError {
     /// The service returned this error.
-    Answered(Error),
+    Server(Error),
     /// The service is busy and executed nothing; how long to wait before a retry.
-    Busy(Error, Duration),
+    RateLimited(Error, Duration),
     /// Nothing was sent.
-    Unsent(Error),
+    NotSent(Error),
     /// It was sent, but its outcome is unknown.
-    Lost(Error),
+    ResponseLost(Error),
 }
 
 impl TransportError {
     pub fn error(self) -> Error {
         match self {
-            Self::Answered(error) | Self::Busy(error, _) | Self::Unsent(error) | Self::Lost(error) => error,
+            Self::Server(error)
+            | Self::RateLimited(error, _)
+            | Self::NotSent(error)
+            | Self::ResponseLost(error) => error,
         }
     }
 }
@@ -110,7 +113,7 @@ impl HttpTransport {
                 "invalid response from {} to {name} ({error}); is the same version running there?",
                 self.address
             );
-            TransportError::Answered(Error::new(Code::UpstreamFailure, message))
+            TransportError::Server(Error::new(Code::UpstreamFailure, message))
         })
     }
 
@@ -138,11 +141,11 @@ impl HttpTransport {
                 self.address,
                 media_type(&response)
             );
-            return Err(TransportError::Answered(Error::new(Code::NotImplemented, message)));
+            return Err(TransportError::Server(Error::new(Code::NotImplemented, message)));
         }
         match self.read_response(response, "").await {
             Err(trouble) => Err(trouble),
-            Ok(_) => Err(TransportError::Lost(self.unreachable("the event stream ended"))),
+            Ok(_) => Err(TransportError::ResponseLost(self.unreachable("the event stream ended"))),
         }
     }
 
@@ -156,9 +159,9 @@ impl HttpTransport {
             Ok(Ok(chunk)) => Ok(chunk.map(|bytes| bytes.to_vec())),
             Ok(Err(error)) => {
                 let message = format!("{} closed the connection ({})", self.address, root_cause(&error));
-                Err(TransportError::Lost(self.unreachable(message)))
+                Err(TransportError::ResponseLost(self.unreachable(message)))
             }
-            Err(_) => Err(TransportError::Lost(self.timeout_error("its response", patience))),
+            Err(_) => Err(TransportError::ResponseLost(self.timeout_error("its response", patience))),
         }
     }
 
@@ -166,7 +169,7 @@ impl HttpTransport {
     pub async fn handshake(&self) -> Result<(), TransportError> {
         let alive = match self.ask::<Liveness>("runtime.health", Map::new(), self.reading).await {
             // Recorded data can be read even if the store is not accepting writes.
-            Err(TransportError::Answered(error)) if error.code == Code::StoreUnavailable => None,
+            Err(TransportError::Server(error)) if error.code == Code::StoreUnavailable => None,
             alive => Some(alive?),
         };
         let ours = env!("CARGO_PKG_VERSION");
@@ -175,7 +178,7 @@ impl HttpTransport {
                 "{} runs version {}, this is {ours}: use the same version",
                 self.address, alive.version
             );
-            return Err(TransportError::Answered(Error::new(Code::InvalidConfiguration, message)));
+            return Err(TransportError::Server(Error::new(Code::InvalidConfiguration, message)));
         }
         self.ask::<NewestEvent>("event.newest", Map::new(), self.reading).await.map(drop)
     }
@@ -187,7 +190,7 @@ impl HttpTransport {
     ) -> Result<RequestBuilder, TransportError> {
         let Some((mut path, rest)) = operation.route.fill(arguments) else {
             let message = format!("{} lacks an argument of its path", operation.name);
-            return Err(TransportError::Answered(Error::new(Code::InternalError, message)));
+            return Err(TransportError::Server(Error::new(Code::InternalError, message)));
         };
         let body = if operation.route.asks_by_query() {
             let query = to_query(&rest);
@@ -198,7 +201,7 @@ impl HttpTransport {
         } else {
             let body = serde_json::to_vec(&rest).map_err(|error| {
                 let message = format!("cannot serialize the arguments of {}: {error}", operation.name);
-                TransportError::Answered(Error::new(Code::InternalError, message))
+                TransportError::Server(Error::new(Code::InternalError, message))
             })?;
             Some(body)
         };
@@ -232,7 +235,7 @@ impl HttpTransport {
         match tokio::time::timeout(patience, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(TransportError::Lost(self.timeout_error(what, patience))),
+            Err(_) => Err(TransportError::ResponseLost(self.timeout_error(what, patience))),
         }
     }
 
@@ -251,14 +254,14 @@ impl HttpTransport {
         let address = &self.address;
         if error.is_builder() {
             let message = format!("{address} is not a valid address: {cause}");
-            return TransportError::Answered(Error::new(Code::InvalidRequest, message));
+            return TransportError::Server(Error::new(Code::InvalidRequest, message));
         }
         if error.is_connect() {
             let message = format!("cannot connect to {address}: {cause}; is `skills serve` running there?");
-            return TransportError::Unsent(self.unreachable(message));
+            return TransportError::NotSent(self.unreachable(message));
         }
         let message = format!("{address} closed the connection before it responded ({cause})");
-        TransportError::Lost(self.unreachable(message))
+        TransportError::ResponseLost(self.unreachable(message))
     }
 
     /// Reads the body of a successful response of the expected media type (any, for an empty one), or maps the response
@@ -274,12 +277,12 @@ impl HttpTransport {
             if media.starts_with(wanted) {
                 return Ok(body);
             }
-            return Err(TransportError::Answered(self.unexpected_response(status, &media, &body)));
+            return Err(TransportError::Server(self.unexpected_response(status, &media, &body)));
         }
         if status.is_redirection() {
             let to = elsewhere.unwrap_or_else(|| "elsewhere".to_owned());
             let message = format!("{} redirects to {to}: use that address if it is correct", self.address);
-            return Err(TransportError::Answered(Error::new(Code::InvalidConfiguration, message)));
+            return Err(TransportError::Server(Error::new(Code::InvalidConfiguration, message)));
         }
         let Ok(parsed) = serde_json::from_slice::<ErrorBody>(&body) else {
             return Err(self.non_json_error(status, &media, &body));
@@ -291,7 +294,7 @@ impl HttpTransport {
                 format!("the service requires an API key; {}", self.key_advice())
             }
             Code::Unauthorized => format!("{}; {}", parsed.message, self.key_advice()),
-            Code::Forbidden if parsed.message.contains("scope") && self.key.is_none() => {
+            Code::Forbidden if parsed.is_missing_scope() && self.key.is_none() => {
                 format!("{}; {}", parsed.message, self.key_advice())
             }
             _ => parsed.message,
@@ -301,9 +304,9 @@ impl HttpTransport {
         Err(match error.code {
             // Nothing was executed: the same request may be sent again after the pause.
             Code::RateLimited | Code::NotReady => {
-                TransportError::Busy(error, Duration::from_secs(pause.unwrap_or(1)))
+                TransportError::RateLimited(error, Duration::from_secs(pause.unwrap_or(1)))
             }
-            _ => TransportError::Answered(error),
+            _ => TransportError::Server(error),
         })
     }
 
@@ -315,7 +318,7 @@ impl HttpTransport {
                 let limit = MAX_RESPONSE_TIME.max(self.reading).as_secs();
                 let message = format!("{} did not complete its response within {limit} s", self.address);
                 let error = Error::service_unreachable(Code::UpstreamTimeout, &self.address, message);
-                return Err(TransportError::Lost(error));
+                return Err(TransportError::ResponseLost(error));
             }
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
                 let message = format!(
@@ -323,7 +326,7 @@ impl HttpTransport {
                     self.address,
                     MAX_RESPONSE_BYTES >> 20
                 );
-                return Err(TransportError::Answered(Error::new(Code::UpstreamFailure, message)));
+                return Err(TransportError::Server(Error::new(Code::UpstreamFailure, message)));
             }
             body.extend_from_slice(&chunk);
         }
@@ -344,16 +347,16 @@ impl HttpTransport {
             413 => (Code::PayloadTooLarge, format!("the request is too large for {address}")),
             429 => {
                 let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {body_excerpt}"));
-                return TransportError::Busy(error, Duration::from_secs(1));
+                return TransportError::RateLimited(error, Duration::from_secs(1));
             }
             // A proxy cannot reach the service: it may be back soon.
             502..=504 => {
                 let message = format!("{address} returned {status}: the upstream service does not respond");
-                return TransportError::Lost(self.unreachable(message));
+                return TransportError::ResponseLost(self.unreachable(message));
             }
-            _ => return TransportError::Answered(self.unexpected_response(status, media, body)),
+            _ => return TransportError::Server(self.unexpected_response(status, media, body)),
         };
-        TransportError::Answered(Error::new(code, message))
+        TransportError::Server(Error::new(code, message))
     }
 
     fn unexpected_response(&self, status: StatusCode, media: &str, body: &[u8]) -> Error {
@@ -377,7 +380,7 @@ impl HttpTransport {
 
 fn find_operation(name: &'static str) -> Result<&'static Operation, TransportError> {
     operation(name).ok_or_else(|| {
-        TransportError::Answered(Error::new(Code::InternalError, format!("unknown operation `{name}`")))
+        TransportError::Server(Error::new(Code::InternalError, format!("unknown operation `{name}`")))
     })
 }
 

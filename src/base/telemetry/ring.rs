@@ -19,8 +19,6 @@ const CAPACITY: usize = 1000;
 /// One record of the log. It may contain text of bundles: display it through `safe_text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Sequence number from 0 since the start; the cursor of a reader.
-    pub number: u64,
     pub level: Level,
     pub time: SystemTime,
     /// The module that logged it.
@@ -30,13 +28,7 @@ pub struct Record {
 
 /// The most recent 1,000 records. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct RingBuffer(Arc<Mutex<RingState>>);
-
-#[derive(Debug, Default)]
-struct RingState {
-    records: VecDeque<Record>,
-    written: u64,
-}
+pub struct RingBuffer(Arc<Mutex<VecDeque<Record>>>);
 
 impl RingBuffer {
     /// Creates an empty buffer.
@@ -46,29 +38,16 @@ impl RingBuffer {
 
     /// Returns all stored records, oldest first.
     pub fn records(&self) -> Vec<Record> {
-        self.since(0)
-    }
-
-    /// Returns the stored records from a number on, oldest first.
-    pub fn since(&self, number: u64) -> Vec<Record> {
-        let ring = self.0.locked();
-        ring.records.iter().filter(|record| record.number >= number).cloned().collect()
-    }
-
-    /// Returns the total number of records ever written, which is a cheap way to detect new ones.
-    pub fn total_written(&self) -> u64 {
-        self.0.locked().written
+        self.0.locked().iter().cloned().collect()
     }
 
     /// Adds a record; if the buffer is full, the oldest one is dropped.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
-        let mut ring = self.0.locked();
-        if ring.records.len() == CAPACITY {
-            ring.records.pop_front();
+        let mut records = self.0.locked();
+        if records.len() == CAPACITY {
+            records.pop_front();
         }
-        let number = ring.written;
-        ring.written += 1;
-        ring.records.push_back(Record { number, level, time, target: target.to_owned(), message });
+        records.push_back(Record { level, time, target: target.to_owned(), message });
     }
 
     /// Returns a layer that writes to this buffer.
@@ -110,16 +89,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ring_buffer_keeps_a_thousand_lines_and_returns_new_ones() {
+    fn ring_buffer_keeps_the_last_thousand_lines() {
         let ring = RingBuffer::new();
+        let clone = ring.clone();
         for n in 0..1010 {
             ring.push(Level::INFO, SystemTime::UNIX_EPOCH, "t", n.to_string());
         }
         let all = ring.records();
         assert_eq!((all.len(), all[0].message.as_str(), all[999].message.as_str()), (1000, "10", "1009"));
-        assert_eq!(ring.total_written(), 1010);
-        assert_eq!(ring.since(1008).len(), 2);
-        assert_eq!(ring.clone().total_written(), 1010, "clones share the records");
+        assert_eq!(clone.records(), all, "clones share the records");
     }
 
     #[test]

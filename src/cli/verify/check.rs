@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use skills_api::NEEDED_SCOPE;
 
 use super::probe::RawResponse;
 
@@ -70,8 +71,7 @@ impl Check {
 
 /// Returns the missing scope named by a rejection.
 pub fn missing_scope(error: &Value) -> Option<&str> {
-    let message = error["message"].as_str().filter(|_| error["code"] == "forbidden")?;
-    message.split_once("needs the scope `")?.1.split('`').next()
+    error["reason"][NEEDED_SCOPE].as_str()
 }
 
 /// Why something was not checked because of the rate limit.

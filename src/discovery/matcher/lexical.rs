@@ -82,7 +82,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
             continue;
         }
         // The weight is reduced only if every form of the stem is a stop word.
-        let content = reading.words.iter().any(|w| w.word.stem == read.word.stem && !w.word.stop);
+        let content = reading.words.iter().any(|w| w.word.stem == read.word.stem && !w.word.is_stop_word);
         let weight = if content { 1.0 } else { cx.weights.stop_word_weight };
         let ids = if read.completions.is_empty() {
             cx.index.vocabulary.find(&read.word.stem).into_iter().collect()
@@ -95,13 +95,13 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
             Some((found, idf))
         };
         let keys: Vec<(Rc<KeyPostings<'a>>, f64)> = ids.into_iter().filter_map(found).collect();
-        if !content && keys.iter().any(|(found, _)| cx.common(found.documents)) {
+        if !content && keys.iter().any(|(found, _)| cx.is_too_common(found.documents)) {
             continue;
         }
         match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
             Some(idf) => ideal += weight * idf,
             // A name is an object of the task, not the task itself.
-            None if content && !read.name => ideal += rarity(n, 0) * unknown_words(reading, cx, at),
+            None if content && !read.is_proper_name => ideal += rarity(n, 0) * unknown_words(reading, cx, at),
             None => {}
         }
         if !keys.is_empty() {
@@ -126,7 +126,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>, at: usize) -> f64 {
 fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     let n = cx.index.len();
     let content: Vec<usize> = (0..reading.words.len())
-        .filter(|at| !reading.words[*at].word.stop && reading.words[*at].completions.is_empty())
+        .filter(|at| !reading.words[*at].word.is_stop_word && reading.words[*at].completions.is_empty())
         .collect();
     let mut seen = Vec::new();
     let mut out = Vec::new();

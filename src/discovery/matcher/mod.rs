@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns whether a stop word occurs in too many skills to be informative.
-    fn common(&self, documents: usize) -> bool {
+    fn is_too_common(&self, documents: usize) -> bool {
         let (cut, n) = (&self.weights.common_stop_words, self.index.len());
         n >= cut.from_skills && documents as f64 > cut.share * n as f64
     }
@@ -112,7 +112,7 @@ pub(crate) trait Matcher: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns whether [`Matcher::read`] changes anything.
-    fn reads(&self) -> bool {
+    fn rewrites_request(&self) -> bool {
         false
     }
 

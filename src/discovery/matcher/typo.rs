@@ -25,7 +25,7 @@ impl Matcher for TypoMatcher {
         "typo"
     }
 
-    fn reads(&self) -> bool {
+    fn rewrites_request(&self) -> bool {
         true
     }
 
@@ -44,12 +44,12 @@ impl Matcher for TypoMatcher {
         for at in 0..reading.words.len() {
             let word = &reading.words[at];
             let open = ends_open && at == last;
-            if let Some(form) = american(&word.word.text, cx).filter(|_| !open && !word.word.stop) {
+            if let Some(form) = american(&word.word.text, cx).filter(|_| !open && !word.word.is_stop_word) {
                 take(reading.word_mut(at), form, cx);
                 changed += 1;
                 continue;
             }
-            if word.word.stop || cx.documents(&word.word.stem) > 0 || !latin(&word.word.text) {
+            if word.word.is_stop_word || cx.documents(&word.word.stem) > 0 || !latin(&word.word.text) {
                 continue;
             }
             // A word that a skill writes is not misspelled, even if its exclusions are all that has it.
@@ -86,15 +86,15 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let run = &reading.words[at..at + parts];
         let joined_text: String = run.iter().map(|w| w.word.text.as_str()).collect();
         let joinable = parts > 1 && joined_text.chars().all(|c| c.is_ascii_alphabetic());
-        let odd = run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
-        let fragment = run.iter().any(|w| !w.word.stop && w.word.text.len() <= 2);
+        let odd = run.iter().any(|w| !w.word.is_stop_word && cx.documents(&w.word.stem) == 0);
+        let fragment = run.iter().any(|w| !w.word.is_stop_word && w.word.text.len() <= 2);
         if joinable && (odd || fragment) {
             let (first, last) = (&run[0].word, &run[parts - 1].word);
             let word = Word {
                 start: first.start,
                 end: last.end,
                 stem: cx.words.stem(&joined_text),
-                stop: cx.words.is_stop(&joined_text),
+                is_stop_word: cx.words.is_stop(&joined_text),
                 text: joined_text.clone(),
             };
             let known = cx.documents(&word.stem) > 0 || cx.in_embedding(&joined_text);
@@ -200,7 +200,7 @@ impl Support {
         let by_slot = self.0.get_or_insert_with(|| {
             let mut by_slot = vec![0.0_f32; cx.index.slots()];
             for (at, read) in reading.words.iter().enumerate() {
-                if read.word.stop || reading.row(at) != at {
+                if read.word.is_stop_word || reading.row(at) != at {
                     continue;
                 }
                 let stem = cx.index.vocabulary.find(&read.word.stem);
@@ -260,7 +260,7 @@ enum Interpretation {
 /// Reads a word as another one.
 fn take(read: &mut ReadWord, form: String, cx: &Context<'_>) {
     read.word.stem = cx.words.stem(&form);
-    read.word.stop = cx.words.is_stop(&form);
+    read.word.is_stop_word = cx.words.is_stop(&form);
     read.correction = Some(Correction::Typo(form.clone()));
     read.word.text = form;
 }

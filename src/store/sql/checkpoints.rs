@@ -31,26 +31,28 @@ struct End {
     state: Value,
 }
 
-/// Selects the number of the last checkpoint of a run. After a resume from an earlier one the later ones stay
+/// Selects the number of the last checkpoint of a run, null if it has none. After a resume from an earlier one the later ones stay
 /// unchanged, and numbers continue after them.
-pub(super) const LAST: &str = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
+pub(super) const LAST: &str = "SELECT max(number) FROM checkpoints WHERE run = ?1";
 
 /// Stores a checkpoint after the last one of its run; returns its number.
 pub(super) async fn append<T: Tx>(
     tx: &T,
     run: &RunId,
-    last: i64,
+    last: Option<i64>,
     checkpoint: &Checkpoint,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
-    let number = checkpoint.number.cast_signed().max(last + 1);
+    let number = checkpoint.number.cast_signed().max(last.map_or(0, |last| last + 1));
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
     let size = done.len() + state.len();
     if size <= MAX_FULL_BYTES {
         insert(tx, run, number, (&done, &state), None, now_ms).await?;
         return Ok(number);
     }
-    if let Some(end) = end(tx, run, last).await? {
+    if let Some(last) = last
+        && let Some(end) = end(tx, run, last).await?
+    {
         let part = |before: &Value, after: &Value| match difference(before, after) {
             Some(difference) => encode(&difference),
             None => Ok("null".to_owned()),

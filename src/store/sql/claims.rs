@@ -44,10 +44,11 @@ pub(crate) async fn claim<T: Tx>(
         let id = locked.run.id.clone();
         // A lease without a worker was released.
         let before = locked.run.lease.as_ref().and_then(|lease| lease.worker.clone());
-        let (lease_expired, lost) = (locked.run.lease.is_some(), locked.lost_leases);
+        let (had_lease, lost) = (locked.run.lease.is_some(), locked.lost_leases);
         let used_up = lost >= MAX_LOST_LEASES && before.is_some();
-        let next = locked.transition(&Command::Claim { lease_expired, attempts_used_up: used_up })?;
-        let [chain, intents, contract] = needed(tx, &locked.run).await?;
+        let next =
+            locked.transition(&Command::Claim { lease_expired: had_lease, attempts_used_up: used_up })?;
+        let [chain, intents, contract] = query_requirements(tx, &locked.run).await?;
         apply(tx, &id, &next, None, now_ms).await?;
         let (inputs, stored) = &locked.inputs;
         let damage = integrity::part_damaged(Some(inputs), stored.as_deref(), &chain);
@@ -56,13 +57,13 @@ pub(crate) async fn claim<T: Tx>(
             Some(format!("the stored {part} of run {id} cannot be read; see `skills db check`"))
         });
         // A run that cannot be read would be claimed again and again, before all others.
-        let needed = match damage {
+        let requirements = match damage {
             None => ClaimRequirements::read(&locked.run, chain, &intents, &contract)
                 .map_err(|error| error.to_string()),
             Some(message) => Err(message),
         };
-        let needed = match needed {
-            Ok(needed) => needed,
+        let requirements = match requirements {
+            Ok(requirements) => requirements,
             Err(message) => {
                 let (run, replays) = get(tx, &id).await?;
                 let report = Command::Work { fence: run.fence, report: WorkerReport::Fail };
@@ -71,7 +72,7 @@ pub(crate) async fn claim<T: Tx>(
                 continue;
             }
         };
-        if used_up && lease_expired {
+        if used_up && had_lease {
             // The current holder is lost, too.
             let lost = lost + 1;
             let message =
@@ -80,7 +81,7 @@ pub(crate) async fn claim<T: Tx>(
             give_up(tx, &id, why, now_ms).await?;
             continue;
         }
-        let taken_over_from = before.filter(|_| lease_expired);
+        let taken_over_from = before.filter(|_| had_lease);
         let takeover = taken_over_from.is_some();
         let lost = lost + u32::from(takeover);
         let lease = granted(Some(worker.clone()), lease_ms, &now);
@@ -107,7 +108,7 @@ pub(crate) async fn claim<T: Tx>(
             data["attempts"] = (MAX_LOST_LEASES + 1).into();
         }
         write_events(tx, &id, locked.events + 1, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
-        let ClaimRequirements { checkpoint, unfinished, contract } = needed;
+        let ClaimRequirements { checkpoint, unfinished, contract } = requirements;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
 }
@@ -120,7 +121,7 @@ struct ClaimRequirements {
 }
 
 impl ClaimRequirements {
-    /// Reads the rows of [`needed`].
+    /// Reads the rows of [`query_requirements`].
     fn read(run: &RunRecord, chain: Vec<Row>, intents: &[Row], contract: &[Row]) -> Result<Self, StoreError> {
         let contract = contract.first().map(parsed_contract).transpose()?.ok_or_else(|| {
             let missing = format!("the contract of run {} is missing; see `skills db check`", run.id);
@@ -160,7 +161,7 @@ fn parsed_contract(row: &Row) -> Result<Arc<Json>, StoreError> {
 }
 
 /// Returns the rows of what is needed to execute a run: those of its head checkpoint, intents and contract.
-async fn needed<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreError> {
+async fn query_requirements<T: Tx>(tx: &T, run: &RunRecord) -> Result<[Vec<Row>; 3], StoreError> {
     let queries: [(&str, &[Value<'_>]); 3] = [
         (&checkpoints::chain_query(), values![&run.id, run.head, run.head]),
         (read::INTENTS, values![&run.id]),
@@ -193,23 +194,24 @@ fn lease_expired(postgres: bool) -> String {
 
 /// Condition for runs of the roots in the JSON array `?PLACES`; true for all if it is null. A run whose root is not
 /// recorded is not claimed then: its scripts and services could be those of any root.
-pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IN ?IN)";
+const IN_PLACES: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IN ?IN)";
 
-/// Returns [`HERE`] with the number of its parameter.
+/// Returns [`IN_PLACES`] with the number of its parameter.
 pub(super) fn here(postgres: bool, parameter: &str) -> String {
-    HERE.replace("?PLACES", parameter)
+    IN_PLACES
+        .replace("?PLACES", parameter)
         .replace("?PLACE", &place(postgres))
         .replace("?IN", &dialect::texts(postgres, parameter))
 }
 
 /// The pending runs that can be claimed, as in the condition of the index `runs_free`.
-const FREE: &str = "state = 'pending' AND held = 0";
+const CLAIMABLE: &str = "state = 'pending' AND held = 0";
 
 /// Returns the common table of the principals that have pending runs, read with one seek for each: `WITH RECURSIVE`
 /// must precede it.
 fn waiting_principals(postgres: bool) -> String {
     let next = format!(
-        "SELECT min(started_by) FROM runs {} WHERE {FREE}",
+        "SELECT min(started_by) FROM runs {} WHERE {CLAIMABLE}",
         dialect::indexed_by(postgres, "runs_free")
     );
     format!(
@@ -232,7 +234,7 @@ fn next_run(postgres: bool, columns: &str, here: &str, idle: bool) -> String {
     };
     let only_idle = |who: &str| if idle { format!("AND {} = 0", active(who)) } else { String::new() };
     let (of_starter, of_waiting, active) = (only_idle("r.started_by"), only_idle("who"), active("who"));
-    let oldest = format!("WHERE {FREE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
+    let oldest = format!("WHERE {CLAIMABLE} AND started_by = who AND {here} ORDER BY seq LIMIT 1");
     let lapsed = format!("{leased} WHERE {expired} AND {here} {of_starter} ORDER BY seq LIMIT 1");
     if postgres {
         let skip = "FOR NO KEY UPDATE SKIP LOCKED";

@@ -23,15 +23,19 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
-    let (locked, last) = locked(tx, run, report.checkpoint.is_some()).await?;
+    let (locked, last) = if report.checkpoint.is_some() {
+        lock_with_last_checkpoint(tx, run).await?
+    } else {
+        (lock_run(tx, run).await?, None)
+    };
     let before = &locked.run;
     let now_ms = tx.now().await?.wall_ms;
     let next = locked.transition(&report.command)?;
-    let mut events = finish(tx, run, &report.finished).await?;
-    let mut shown = RunChanges::default();
+    let mut events = record_finished_steps(tx, run, &report.finished).await?;
+    let mut changes = RunChanges::default();
     if let Some(checkpoint) = &report.checkpoint {
         let number = checkpoints::append(tx, run, last, checkpoint, now_ms).await?;
-        shown.head = Some((number, own_steps(&checkpoint.done)));
+        changes.head = Some((number, own_steps(&checkpoint.done)));
     }
     if !is_unchanged(before, &next) {
         apply(tx, run, &next, None, now_ms).await?;
@@ -47,8 +51,8 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                     Some(checkpoint) => checkpoint.clone(),
                     None => checkpoints::read_checkpoint(tx, run, before.head).await?,
                 };
-                shown.outputs = Some(last.state["outputs"].clone());
-                shown.step = StepChange::To(None);
+                changes.outputs = Some(last.state["outputs"].clone());
+                changes.step = StepChange::To(None);
                 events.push(moved(EventKind::RunCompleted, json!({})));
             }
             RunState::Failed => {
@@ -63,14 +67,14 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
                 // Of several concurrent steps, show the one that failed and not the one that started last.
                 if let Some(step) = error["step"].as_str() {
-                    shown.step = StepChange::To(Some(step.to_owned()));
+                    changes.step = StepChange::To(Some(step.to_owned()));
                 }
                 events.retain(|event| event.kind != EventKind::RunFailed);
                 events.push(moved(EventKind::RunFailed, error.clone()));
-                shown.error = Some(error);
+                changes.error = Some(error);
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
-                shown.step = StepChange::To(gate.as_ref().map(|gate| match gate {
+                changes.step = StepChange::To(gate.as_ref().map(|gate| match gate {
                     Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
                 }));
                 events.push(moved(EventKind::GateWaiting, json!({"gate": gate})));
@@ -96,10 +100,10 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
             continue;
         }
         events.push(insert_intent(tx, run, intent).await?);
-        shown.step = StepChange::To(Some(intent.step.clone()));
+        changes.step = StepChange::To(Some(intent.step.clone()));
     }
-    show(tx, run, locked.events, &shown, &events, now_ms).await?;
-    let after = shown.applied(locked.after(&next, now_ms));
+    update_run(tx, run, locked.events, &changes, &events, now_ms).await?;
+    let after = changes.applied(locked.after(&next, now_ms));
     let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
     if buffered_signal(tx, run, name).await?.is_none() {
         return Ok(after);
@@ -110,11 +114,11 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     Ok(get(tx, run).await?.0)
 }
 
-/// Returns the run, locked, and with `numbered` the number of its last checkpoint, in one round trip.
-async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(LockedRun, i64), StoreError> {
-    if !numbered {
-        return Ok((lock_run(tx, run).await?, -1));
-    }
+/// Returns the run, locked, and the number of its last checkpoint, in one round trip.
+async fn lock_with_last_checkpoint<T: Tx>(
+    tx: &T,
+    run: &RunId,
+) -> Result<(LockedRun, Option<i64>), StoreError> {
     let id = values![run];
     if !T::POSTGRES {
         let sql =
@@ -129,12 +133,16 @@ async fn locked<T: Tx>(tx: &T, run: &RunId, numbered: bool) -> Result<(LockedRun
     let found = tx.query_all("read a run", &[(&locking, id), (checkpoints::LAST, id)]).await?;
     let mut rows = found.into_iter().map(|rows| rows.into_iter().next());
     let locked = rows.next().flatten().map(LockedRun::read).transpose()?;
-    let last = rows.next().flatten().map_or(Ok(-1), |mut row| row.take(0))?;
+    let last = rows.next().flatten().map_or(Ok(None), |mut row| row.take(0))?;
     Ok((locked.ok_or_else(|| StoreError::NoRun(run.clone()))?, last))
 }
 
 /// Stores the steps that ended; returns their events.
-async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<Vec<NewEvent>, StoreError> {
+async fn record_finished_steps<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    finished: &[StepRecord],
+) -> Result<Vec<NewEvent>, StoreError> {
     let mut events = Vec::new();
     let close = format!(
         "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND {} = 'false')",
@@ -194,7 +202,7 @@ struct RunChanges {
 }
 
 impl RunChanges {
-    /// Returns the run with the changes that [`show`] writes.
+    /// Returns the run with the changes that [`update_run`] writes.
     fn applied(self, mut run: RunRecord) -> RunRecord {
         if let Some((number, done)) = self.head {
             run.head = number.unsigned_abs();
@@ -210,15 +218,15 @@ impl RunChanges {
 }
 
 /// Updates the run together with the events: every update of a run rewrites its row and its index entries.
-async fn show<T: Tx>(
+async fn update_run<T: Tx>(
     tx: &T,
     run: &RunId,
     last_event: i64,
-    shown: &RunChanges,
+    changes: &RunChanges,
     events: &[NewEvent],
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let step = match &shown.step {
+    let step = match &changes.step {
         StepChange::Stays => None,
         StepChange::To(step) => Some(step.as_ref()),
     };
@@ -231,12 +239,12 @@ async fn show<T: Tx>(
     let values = values![
         run,
         events.len(),
-        shown.head.map(|(number, _)| number),
-        shown.head.map(|(_, done)| done),
+        changes.head.map(|(number, _)| number),
+        changes.head.map(|(_, done)| done),
         step.is_some(),
         step.flatten(),
-        shown.outputs.as_ref().map(encode).transpose()?,
-        shown.error.as_ref().map(encode).transpose()?
+        changes.outputs.as_ref().map(encode).transpose()?,
+        changes.error.as_ref().map(encode).transpose()?
     ];
     tx.post("update the state of a run", sql, values).await?;
     write_events(tx, run, last_event + 1, events, now_ms).await

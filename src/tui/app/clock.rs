@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::SPIN;
+use super::SPINNER_INTERVAL;
 
 pub(super) struct Clock {
     started: Instant,
@@ -37,7 +37,7 @@ impl Clock {
 
     /// Advances time; returns whether the screen changes.
     pub fn tick(&mut self, is_animated: bool, now: Instant) -> bool {
-        let turns = is_animated && now >= self.spun + SPIN;
+        let turns = is_animated && now >= self.spun + SPINNER_INTERVAL;
         if turns {
             self.spun = now;
         }
@@ -48,7 +48,7 @@ impl Clock {
 
     /// Returns when the screen next changes.
     pub fn next_change(&self, is_animated: bool) -> Option<Instant> {
-        let spin = is_animated.then(|| self.spun + SPIN);
+        let spin = is_animated.then(|| self.spun + SPINNER_INTERVAL);
         [spin, self.aged, self.counted].into_iter().flatten().min()
     }
 

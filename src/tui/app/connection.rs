@@ -345,7 +345,7 @@ mod tests {
         let request = |id: &str| WhyRequest { skill_id: id.to_owned(), ..WhyRequest::default() };
         let report = |id: &str| AppEvent::Read(Box::new(failed(pending(&request(id)), "no such skill")));
         let has_frame = |app: &App| app.executor.screen.overlays.top.is_some();
-        app.executor.effects_of(PaneId::Browse, vec![Effect::Why(request("a"))], now);
+        app.executor.run_effects(PaneId::Browse, vec![Effect::Why(request("a"))], now);
         assert!(has_frame(&app), "the frame opens before the report is there");
         app.handle(report("b"), now);
         app.handle(AppEvent::Input(Input::Key(KeyEvent::from(KeyCode::Esc))), now);
@@ -409,7 +409,7 @@ mod tests {
             app.take_commands();
             app.handle(AppEvent::All(Message::Run(RunResponse::Events([event].into()))), now);
             let commands = app.take_commands().into_iter();
-            commands.filter(|command| matches!(command, AppCommand::Sign(_))).count()
+            commands.filter(|command| matches!(command, AppCommand::Notify(_))).count()
         };
         assert_eq!(signs(EventKind::RunClaimed, 50), 0, "before the wait");
         assert_eq!(signs(EventKind::RunAssigned, 60), 0, "it still waits");
@@ -521,7 +521,7 @@ mod tests {
         let run = RunId("0198a1b2".to_owned());
         let command = Box::new(RunCommand::Cancel { by: None });
         let request = RunRequest::Command { run: run.clone(), command, ticket: 1 };
-        app.executor.effects_of(PaneId::Runs, vec![Effect::Run(request)], now);
+        app.executor.run_effects(PaneId::Runs, vec![Effect::Run(request)], now);
         app.executor.leave(now);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
         app.draw(&mut buffer, now);

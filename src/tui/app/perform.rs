@@ -150,11 +150,11 @@ impl Executor {
                 self.deliver(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
             }
             Outcome::Request(pane, effects) | Outcome::HandledWith(pane, effects) => {
-                self.effects_of(pane, effects, now);
+                self.run_effects(pane, effects, now);
             }
             Outcome::Done(pane, effects) => {
                 self.close(now);
-                self.effects_of(pane, effects, now);
+                self.run_effects(pane, effects, now);
             }
             Outcome::Hovered(Purpose::Theme, name) => screen.apply_theme(&name),
             Outcome::Stay | Outcome::Handled | Outcome::Hovered(..) => {}
@@ -175,24 +175,24 @@ impl Executor {
         let draft = closed.and_then(|overlay| overlay.draft_effect());
         self.screen.apply_theme(&self.screen.appearance.kept_theme.clone());
         if let Some((pane, effect)) = draft {
-            self.effects_of(pane, vec![effect], now);
+            self.run_effects(pane, vec![effect], now);
         }
     }
 
     /// Executes effects of the active pane.
     pub fn effects(&mut self, effects: Vec<Effect>, now: Instant) {
         if let Some(id) = self.screen.panes.active_id() {
-            self.effects_of(id, effects, now);
+            self.run_effects(id, effects, now);
         }
     }
 
-    pub fn effects_of(&mut self, pane: PaneId, effects: Vec<Effect>, now: Instant) {
+    pub fn run_effects(&mut self, pane: PaneId, effects: Vec<Effect>, now: Instant) {
         for effect in effects {
-            self.effect_of(pane, effect, now);
+            self.run_effect(pane, effect, now);
         }
     }
 
-    fn effect_of(&mut self, pane: PaneId, effect: Effect, now: Instant) {
+    fn run_effect(&mut self, pane: PaneId, effect: Effect, now: Instant) {
         let screen = &mut self.screen;
         match effect {
             Effect::Toast(text) => {
@@ -241,7 +241,7 @@ impl Executor {
             Effect::AddGolden(mut form) => {
                 form.query = form.query.or_else(|| screen.panes.iter().find_map(Pane::request));
                 let sheet = DialogSpec::Prompt { asking: PromptKind::Golden(form), typed: Map::new() };
-                self.effect_of(pane, Effect::OpenDialog(Box::new(sheet)), now);
+                self.run_effect(pane, Effect::OpenDialog(Box::new(sheet)), now);
             }
             Effect::EditDescription(mut skill) => {
                 skill.intent = skill.intent.or_else(|| screen.panes.iter().find_map(Pane::request));
@@ -279,7 +279,7 @@ impl Executor {
     pub fn deliver(&mut self, id: PaneId, message: &Message, now: Instant) {
         if let Some(pane) = self.screen.panes.get_mut(id) {
             let effects = pane.message(message);
-            self.effects_of(id, effects, now);
+            self.run_effects(id, effects, now);
         }
     }
 
@@ -321,7 +321,7 @@ impl Executor {
         }
         self.screen.dirty |= self.screen.notices.expire(now);
         if let Some((pane, effects)) = self.screen.panes.poll(now) {
-            self.effects_of(pane, effects, now);
+            self.run_effects(pane, effects, now);
         }
     }
 

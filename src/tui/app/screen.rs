@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use super::SPIN;
+use super::SPINNER_INTERVAL;
 use super::appearance::Appearance;
 use super::clock::Clock;
 use super::connection::CoreConnection;
@@ -327,7 +327,7 @@ fn refusal(foot: Rect, painter: &mut Painter<'_>) -> Rect {
 
 /// Returns the spinner's glyph at a time since the start.
 fn spin(glyphs: &Glyphs, since: Duration) -> &'static str {
-    let turns = since.as_millis() / SPIN.as_millis();
+    let turns = since.as_millis() / SPINNER_INTERVAL.as_millis();
     glyphs.running[usize::try_from(turns).unwrap_or_default() % glyphs.running.len()]
 }
 

@@ -35,7 +35,7 @@ impl TerminalStatus {
         if self.signs.osc && self.signs.withdrawable && self.notified.len() < MAX_NOTIFIED {
             self.notified.push((reminder.run.clone(), reminder.since_ms));
         }
-        (!bytes.is_empty()).then_some(AppCommand::Sign(bytes))
+        (!bytes.is_empty()).then_some(AppCommand::Notify(bytes))
     }
 
     /// Withdraws the notifications of runs that no longer wait.
@@ -44,7 +44,7 @@ impl TerminalStatus {
         for event in events.iter().filter(|event| ends_wait(&event.event.kind)) {
             let is_over = |(run, since_ms): &mut (RunId, i64)| *run == event.run && event.at_ms > *since_ms;
             for (run, _) in self.notified.extract_if(.., is_over) {
-                out.push(AppCommand::Sign(withdrawal_bytes(self.signs, &run)));
+                out.push(AppCommand::Notify(withdrawal_bytes(self.signs, &run)));
             }
         }
         out

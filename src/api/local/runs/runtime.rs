@@ -15,7 +15,7 @@ use super::audit_entries;
 use super::catalog::CatalogCache;
 use super::durations::StepDurations;
 use super::metered_broker::CountedBroker;
-use super::metered_store::MeteredStore;
+use super::observed_store::ObservedStore;
 use super::overrides::{Chosen, Overrides};
 use super::{Notices, Permissions};
 use crate::policies::{self, PolicyFile};
@@ -531,7 +531,7 @@ impl RunStore {
         let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
-        let store: Arc<dyn Store> = Arc::new(MeteredStore::new(
+        let store: Arc<dyn Store> = Arc::new(ObservedStore::new(
             store,
             self.metrics.clone(),
             Arc::clone(&self.audit),

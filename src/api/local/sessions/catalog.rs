@@ -16,8 +16,8 @@ use crate::{
     ForeignBundle, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
-    Agent, Allowance, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat, catalog_text,
-    shorten,
+    Agent, BudgetedCatalog, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat,
+    apply_budget, catalog_text,
 };
 use skills_skill::Skill;
 use skills_skill::client::{self, Profile, Shortening};
@@ -89,8 +89,8 @@ struct VisibleSkills {
 
 impl VisibleSkills {
     /// Applies the client's budget.
-    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
-        let mut allowance = shorten(&self.listed, uses, profile, window);
+    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> BudgetedCatalog {
+        let mut allowance = apply_budget(&self.listed, uses, profile, window);
         if allowance.fill.limit.is_some() && profile.order.value().is_none() {
             allowance
                 .fill
@@ -164,9 +164,9 @@ impl ClientLists {
                     let uses: Vec<u64> =
                         seen.listed.iter().map(|entry| used(entry).copied().unwrap_or(0)).collect();
                     let allowance = seen.shortened(profile, &uses, key.window);
-                    Allowance { entries: loadable(allowance.entries), ..allowance }
+                    BudgetedCatalog { entries: loadable(allowance.entries), ..allowance }
                 }
-                None => Allowance::unlimited(seen.listed),
+                None => BudgetedCatalog::unlimited(seen.listed),
             };
             let shown: Vec<ListedEntry> =
                 allowance.included().map(|entry| listed_entry(entry, key.locations)).collect();
@@ -334,7 +334,7 @@ impl ClientLists {
         );
         let allowance = match profile {
             Some(profile) => seen.shortened(profile, &[], window),
-            None => Allowance::unlimited(seen.listed.clone()),
+            None => BudgetedCatalog::unlimited(seen.listed.clone()),
         };
         let VisibleSkills { listed: mut all, not_listed, assumed_folders, .. } = seen;
         let in_session = |entry: &ListedEntry| profile.is_none() || entry.skill_id.is_some();

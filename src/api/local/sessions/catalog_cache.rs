@@ -10,7 +10,7 @@ use crate::{ClientView, HiddenSkills};
 use skills_base::sync::MutexExt as _;
 use skills_registry::Catalog;
 use skills_registry::policy::Policy;
-use skills_session::{Allowance, Composed, Form, ListedEntry, ToolNameFormat};
+use skills_session::{BudgetedCatalog, Composed, Form, ListedEntry, ToolNameFormat};
 use skills_skill::tokens::TokenCount;
 
 /// Number of cached catalogs: users switch between two clients, services between two agents.
@@ -48,7 +48,7 @@ impl PartialEq for Key {
 #[derive(Debug)]
 pub(super) struct Ready {
     /// The result of the client's budget; complete without a client.
-    pub allowance: Allowance,
+    pub allowance: BudgetedCatalog,
     /// Whether a client's budget applies.
     pub bounded: bool,
     /// Skills that are not in it.
@@ -60,7 +60,7 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn new(
-        allowance: Allowance,
+        allowance: BudgetedCatalog,
         bounded: bool,
         not_listed: Vec<HiddenSkills>,
         text: Composed,
@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn a_catalog_is_built_once() {
         let (prepared, made) = (ComposedCatalogs::default(), std::cell::Cell::new(0));
-        let ready = || Ready::new(Allowance::unlimited(Vec::new()), false, Vec::new(), Composed::default());
+        let ready =
+            || Ready::new(BudgetedCatalog::unlimited(Vec::new()), false, Vec::new(), Composed::default());
         let get = |key: Key| {
             let make = |_: &Key| {
                 made.set(made.get() + 1);
@@ -211,7 +212,7 @@ mod tests {
                         version: None,
                         entries: Vec::new(),
                         foreign: vec![foreign.clone(); bundles],
-                        list: Allowance::unlimited(Vec::new()),
+                        list: BudgetedCatalog::unlimited(Vec::new()),
                         not_listed: Vec::new(),
                         assumed_folders: Vec::new(),
                     }

@@ -158,7 +158,7 @@ pub struct BulkDialog {
     opened: (i64, Instant),
     phase: Phase,
     /// Why sending stopped, or what changed.
-    said: Option<String>,
+    notice: Option<String>,
     now: Option<Instant>,
     focus: Focus,
     /// The visible part of what is shown about the run under the cursor.
@@ -184,7 +184,7 @@ impl BulkDialog {
             ticket,
             opened,
             phase: Phase::Choosing,
-            said: None,
+            notice: None,
             now: None,
             focus: Focus::Button(0),
             about: Scroll::default(),
@@ -211,11 +211,11 @@ impl BulkDialog {
     fn begin(&mut self) -> Outcome {
         let is_signal = self.command == CommandName::Signal;
         if let Some((at, why)) = self.texts.invalid_signal().filter(|_| is_signal) {
-            (self.focus, self.said) = (Focus::Text(at), Some(why));
+            (self.focus, self.notice) = (Focus::Text(at), Some(why));
             return Outcome::Stay;
         }
         if self.phase == Phase::Choosing && self.runs.unsent() > 0 {
-            self.said = None;
+            self.notice = None;
             let now = self.now.unwrap_or_else(Instant::now);
             self.phase = Phase::Counting(now + CANCEL_DELAY);
             self.focus = Focus::Button(0);
@@ -240,7 +240,7 @@ impl BulkDialog {
         }
         let on = done || self.runs.changed().any(|row| !row.despite);
         self.runs.include_changed(on, done);
-        self.said = None;
+        self.notice = None;
         if done {
             self.phase = Phase::Choosing;
             return self.begin();
@@ -293,7 +293,7 @@ impl BulkDialog {
         if self.phase == Phase::Choosing
             && let Some(why) = self.runs.toggle(at)
         {
-            self.said = Some(why);
+            self.notice = Some(why);
         }
     }
 
@@ -443,7 +443,7 @@ impl Overlay for BulkDialog {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
                     let said = "A run waits for something else now: review it, then include it again.";
-                    self.said = Some(said.to_owned());
+                    self.notice = Some(said.to_owned());
                 }
                 DetailChange::NotExecuted | DetailChange::Nothing => {}
             }
@@ -470,7 +470,7 @@ impl Overlay for BulkDialog {
         {
             // The others would not be sent either; what was chosen is kept.
             let said = Some(format!("Not sent: {}", shown(&error.message)));
-            (self.phase, self.focus, self.said) = (Phase::Choosing, self.first_focus(), said);
+            (self.phase, self.focus, self.notice) = (Phase::Choosing, self.first_focus(), said);
             return Outcome::Handled;
         }
         let is_unknown = self.runs.take_response(at, answer.as_deref());
@@ -593,7 +593,7 @@ impl Overlay for BulkDialog {
         parts::more_below(below, painter, self.about.cursor, &self.about);
         let focused = if let Focus::Text(at) = self.focus { Some(at) } else { None };
         let cursor = self.texts.draw(Rect { y: end, ..inside }, (texts, focused), painter);
-        let (text, role) = match &self.said {
+        let (text, role) = match &self.notice {
             Some(said) if self.phase == Phase::Choosing => (painter.with_keys(said, &CONTEXTS), Role::Danger),
             _ => self.phase.status(&self.runs, now, painter),
         };

@@ -53,7 +53,7 @@ pub(super) struct Decision {
     now: Instant,
     ignore_repeats_until: Instant,
     /// A message to show: what failed, or what changed.
-    said: Option<String>,
+    notice: Option<String>,
     body: Body,
     /// Digest of what the last frame showed: only that can be decided.
     drawn_digest: String,
@@ -84,7 +84,7 @@ impl Decision {
             focus: Focus::Button(0),
             now: opened.1,
             ignore_repeats_until: opened.1 + KEY_REPEAT_TIMEOUT,
-            said: None,
+            notice: None,
             body: Body::default(),
             drawn_digest: String::new(),
             button_areas: Vec::new(),
@@ -113,7 +113,7 @@ impl Decision {
     }
 
     fn show_notice(&mut self, notice: Notice) -> Outcome {
-        self.said = Some(notice.text);
+        self.notice = Some(notice.text);
         if notice.to_top {
             self.body.scroll.offset = 0;
         }
@@ -172,7 +172,7 @@ impl Decision {
             }
             return Outcome::Stay;
         }
-        self.said = None;
+        self.notice = None;
         self.focus = Focus::Button(0);
         let ticket = self.ticket;
         let request =
@@ -239,7 +239,7 @@ impl Decision {
 
     fn mark(&mut self, index: usize) {
         if self.gates.mark(index) {
-            self.said = None;
+            self.notice = None;
         }
     }
 
@@ -437,7 +437,7 @@ impl Overlay for Decision {
             }
             Message::Event(Event::Replaced) => {
                 self.gates.close();
-                self.said = Some("The service has a different store now, without this run.".to_owned());
+                self.notice = Some("The service has a different store now, without this run.".to_owned());
                 self.focus = Focus::Button(0);
                 Outcome::Stay
             }
@@ -527,7 +527,12 @@ impl Overlay for Decision {
         let mut width = area.width.saturating_sub(4).clamp(WIDTH, MAX_WIDTH).min(area.width);
         let clock = self.clock(now);
         let lines = |width: u16, painter: &Painter<'_>| {
-            body_lines((&self.gates, self.said.as_deref()), (width.saturating_sub(6), roomy), clock, painter)
+            body_lines(
+                (&self.gates, self.notice.as_deref()),
+                (width.saturating_sub(6), roomy),
+                clock,
+                painter,
+            )
         };
         let mut body = lines(width, painter);
         // With a list the width must not change with the row under the cursor.
@@ -639,7 +644,7 @@ mod tests {
         for action in [Action::ApproveNow, Action::DenyNow] {
             assert_eq!(decision.press(action), Outcome::Stay);
         }
-        assert!(decision.said.is_some());
+        assert!(decision.notice.is_some());
     }
 
     #[test]
@@ -670,9 +675,9 @@ mod tests {
                 Action::FailStep,
             ];
             for action in decide {
-                decision.said = None;
+                decision.notice = None;
                 assert_eq!(decision.press(action), Outcome::Stay, "{action:?}");
-                assert!(decision.said.as_deref().unwrap_or_default().contains("`decide`"), "{action:?}");
+                assert!(decision.notice.as_deref().unwrap_or_default().contains("`decide`"), "{action:?}");
             }
         }
     }
@@ -690,7 +695,7 @@ mod tests {
             assert!(decision.gates.sending());
             decision.answered(&RunId("r1".to_owned()), Err(&error));
             assert!(!decision.gates.sending() && labels(&decision).contains(&"approve"));
-            assert!(decision.said.is_some_and(|text| text.starts_with(said)), "{said}");
+            assert!(decision.notice.is_some_and(|text| text.starts_with(said)), "{said}");
         }
     }
 
@@ -701,6 +706,6 @@ mod tests {
         assert_eq!(decision.changes_in(opened), Some(1), "what is left is less than a minute at once");
         decision.at(opened + std::time::Duration::from_secs(60));
         assert_eq!(decision.press(Action::ApproveNow), Outcome::Stay);
-        assert!(decision.said.as_deref().unwrap_or_default().contains("No decision was made here"));
+        assert!(decision.notice.as_deref().unwrap_or_default().contains("No decision was made here"));
     }
 }

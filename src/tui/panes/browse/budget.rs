@@ -183,7 +183,7 @@ impl SelectedClient {
 mod tests {
     use super::*;
     use skills_api::HiddenSkills;
-    use skills_session::{Allowance, Fill};
+    use skills_session::{BudgetedCatalog, Fill};
 
     #[test]
     fn every_truncated_entry_has_a_label_and_a_reason() {
@@ -206,7 +206,7 @@ mod tests {
             entry("e", Shown::Beyond),
         ];
         let fill = Fill { limit: Some(10), wanted: 20, used: 10, ..Fill::default() };
-        let allowance = Allowance { entries, fill };
+        let allowance = BudgetedCatalog { entries, fill };
         let view = BudgetView {
             client: Some("codex".into()),
             name: "Codex".into(),

@@ -7,7 +7,7 @@ use super::browser::RunBrowser;
 use super::detail::DetailAreas;
 use super::run_list::ListAreas;
 use super::{Focus, board_view, detail_view, empty_view, list_view};
-use crate::app::SPIN;
+use crate::app::SPINNER_INTERVAL;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::painter::{Painter, fade};
@@ -22,7 +22,8 @@ const MIN_LIST: u16 = 46;
 
 /// Returns the spinner's current glyph, by the wall clock, so that all spinners on the screen are in phase.
 pub fn spinner(cx: &Draw<'_>) -> &'static str {
-    let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
+    let turns =
+        cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPINNER_INTERVAL.as_millis()).unwrap_or(100).max(1);
     let signs = cx.glyphs.running;
     signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
 }

@@ -19,8 +19,8 @@ use skills_store::{
 };
 use strum::IntoEnumIterator as _;
 
-/// A store and its metrics.
-pub(super) struct MeteredStore {
+/// A store that records every call in the metrics and every command in the audit log.
+pub(super) struct ObservedStore {
     inner: Arc<dyn Store>,
     metrics: Metrics,
     audit: Arc<Recorder>,
@@ -28,7 +28,7 @@ pub(super) struct MeteredStore {
     metric_labels: Vec<String>,
 }
 
-impl MeteredStore {
+impl ObservedStore {
     pub(super) fn new(
         inner: Arc<dyn Store>,
         metrics: Metrics,
@@ -104,7 +104,7 @@ fn took_ms(step: &StepRecord) -> u64 {
 }
 
 #[async_trait]
-impl Store for MeteredStore {
+impl Store for ObservedStore {
     fn describe(&self) -> String {
         self.inner.describe()
     }
