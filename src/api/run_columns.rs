@@ -37,7 +37,7 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
             worker.map(WorkerId::describe).unwrap_or_default()
         }
         // Only a wait has a deadline.
-        RunColumn::Deadline if is_waiting(run.state) => deadline_text(run.expires_ms, now_ms),
+        RunColumn::Deadline if run.state.is_waiting() => deadline_text(run.expires_ms, now_ms),
         RunColumn::Deadline => String::new(),
         RunColumn::Since => age(now_ms - run.since_ms),
         RunColumn::Age => age(now_ms - run.created_ms),
@@ -66,7 +66,7 @@ fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
         RunColumn::State => SortKey::Number(urgency(run.state)),
         RunColumn::Progress => SortKey::Steps(run.progress),
         RunColumn::Deadline => {
-            let expires_ms = run.expires_ms.filter(|_| is_waiting(run.state));
+            let expires_ms = run.expires_ms.filter(|_| run.state.is_waiting());
             SortKey::Number(expires_ms.unwrap_or(i64::MAX))
         }
         RunColumn::Since => SortKey::Number(-run.since_ms),
@@ -80,10 +80,6 @@ fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
         | RunColumn::Assigned
         | RunColumn::Worker => SortKey::Text(run_cell(column, run, 0)),
     }
-}
-
-fn is_waiting(state: RunState) -> bool {
-    matches!(state, RunState::WaitingForHuman | RunState::WaitingForSignal)
 }
 
 /// Returns the sort rank of a state: states that require a person come first.

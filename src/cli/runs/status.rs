@@ -161,8 +161,7 @@ pub fn on_expiry(then: Expiry) -> &'static str {
 
 /// Like [`describe`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
 pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    match run.expires_ms.filter(|_| waits) {
+    match run.expires_ms.filter(|_| run.state.is_waiting()) {
         Some(at) if at > now_ms => {
             let left = clock::age(at - now_ms);
             format!("expires in {left}: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry))

@@ -142,7 +142,7 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         let _ = writeln!(out, "{}", sentences(parts));
     };
     let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms - run.since_ms))];
-    if matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
+    if run.state.is_waiting() {
         first.push(deadline_and_outcome(run, now_ms));
     }
     first.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));

@@ -361,11 +361,11 @@ fn board_row(
         if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
     );
     if line.width > 1 {
-        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let waits = run.state.is_waiting();
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
         let end = if waits || ended { run.since_ms } else { line.now_ms };
         let (first, last) = (line.cell(run.created_ms), line.cell(end));
-        let works = matches!(run.state, RunState::Running | RunState::Replaying);
+        let works = run.state.is_active();
         let started = if works { line.cell(run.since_ms) } else { last };
         let past = if painter.glyphs.ascii { "." } else { "·" };
         if run.state != RunState::Pending {

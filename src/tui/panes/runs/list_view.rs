@@ -315,8 +315,7 @@ fn draw_run(
     let step_role = if quiet { Role::Muted } else { Role::Text };
     let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
     painter.put(step_at, y, &step, step_role, step_room);
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
+    let word_role = match (run.expires_ms.filter(|_| run.state.is_waiting() && asks), asks) {
         (Some(at), _) => match deadline(settings, Some(at), now_ms).1 {
             Role::Text => Role::Waiting,
             urgent => urgent,

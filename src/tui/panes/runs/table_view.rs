@@ -178,8 +178,7 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
 
 /// Returns whether there are runs and all of them wait: the column of errors has their status.
 fn all_wait(records: &[(usize, RunRecord)]) -> bool {
-    let waits = |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    !records.is_empty() && records.iter().all(|(_, run)| waits(run))
+    !records.is_empty() && records.iter().all(|(_, run)| run.state.is_waiting())
 }
 
 /// Returns the configured columns that fit: those that distinguish runs are kept longest.
