@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::RunRecord;
+pub(crate) use skills_base::duration::to_millis as millis;
 use skills_model::RunState;
 
 /// A parsed filter. An empty one matches every run.
@@ -336,10 +337,6 @@ fn contains(text: &str, part: &str) -> bool {
 pub(crate) fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()
-}
-
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A term of a filter.

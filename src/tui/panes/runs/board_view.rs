@@ -21,6 +21,7 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{Board, BoardRun, WorkerState};
+use skills_base::duration::to_millis;
 use skills_config::RunSettings;
 use skills_model::RunState;
 
@@ -133,7 +134,7 @@ pub(super) fn draw(
             (None, false) => None,
         };
         if is_stale {
-            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+            let elapsed = to_millis(elapsed);
             (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
         }
     }
