@@ -11,7 +11,7 @@ use serde_saphyr::{Location, Spanned};
 use super::runs::{RetentionLayer, RunsLayer};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
-use super::{ConfigError, LocationInFile};
+use super::{ConfigError, LocationInFile, reword_parser_error};
 use skills_skill::contract::Conformance;
 
 /// The content of a settings file; `None` for keys that it does not contain.
@@ -219,7 +219,7 @@ fn value_error(file: &Path, text: &str, error: &serde_saphyr::Error) -> ConfigEr
         Some(near) => format!("did you mean `{near}`?"),
         None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
     };
-    let mut message = translate_message(raw_message);
+    let mut message = reword_parser_error(raw_message);
     if let Some(key) = key.filter(|_| message.starts_with("expected ")) {
         message = match known {
             Some(_) => format!("`{key}` has an invalid value"),
@@ -247,21 +247,6 @@ fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
 
 /// Minimum similarity of an unknown key to a suggested one (Jaro-Winkler, 0 to 1).
 const NEAR_KEY: f64 = 0.8;
-
-/// Rewrites the parser's message in the terms of the user interface.
-fn translate_message(message: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
-        ("unknown field", "unknown key"),
-        ("unknown variant", "unknown value"),
-        ("invalid u64", "expected an integer"),
-        ("invalid boolean (strict mode expects true/false)", "expected true or false"),
-        ("expected sequence start", "expected a list"),
-        ("expected mapping start", "expected a map"),
-        ("expected string scalar", "expected a string"),
-        (", set DuplicateKeyPolicy in Options if acceptable", ""),
-    ];
-    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
-}
 
 /// Creates an error at a position.
 pub(super) fn wrong(
