@@ -17,4 +17,5 @@ pub mod paths;
 pub mod private_files;
 pub mod sync;
 pub mod telemetry;
+pub mod text;
 pub mod time_limit;
