@@ -12,6 +12,7 @@ use super::runs::{RetentionLayer, RunsLayer};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, LocationInFile, reword_parser_error};
+use skills_base::suggest::nearest_name;
 use skills_skill::contract::Conformance;
 
 /// The content of a settings file; `None` for keys that it does not contain.
@@ -239,14 +240,8 @@ fn message_of(error: &serde_saphyr::Error) -> String {
 /// Returns the known key that is most similar to the unknown key in the parser's message.
 fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
     let unknown = message.split_once("unknown field `")?.1.split('`').next()?;
-    let names = known.split(", ").map(|name| name.trim_matches('`'));
-    let scored = names.map(|name| (strsim::jaro_winkler(unknown, name), name));
-    let (alike, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (alike >= NEAR_KEY).then_some(name)
+    nearest_name(unknown, known.split(", ").map(|name| name.trim_matches('`')))
 }
-
-/// Minimum similarity of an unknown key to a suggested one (Jaro-Winkler, 0 to 1).
-const NEAR_KEY: f64 = 0.8;
 
 /// Creates an error at a position.
 pub(super) fn wrong(
