@@ -40,6 +40,9 @@ pub struct ContractStep {
     pub flow: Vec<String>,
     /// The binding that would execute it, for display, or why none is available.
     pub binding: Option<String>,
+    /// Whether a capability that it calls has no available binding, so that `binding` says why.
+    #[serde(default)]
+    pub unbound: bool,
     /// Required approvals and gates, as text.
     pub gates: Vec<String>,
     /// Whether repeating it is safe, as text.

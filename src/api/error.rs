@@ -142,6 +142,20 @@ impl Error {
         Self::new(Code::CheckpointNotFound, message)
     }
 
+    /// A skill has instructions only; [`Self::has_no_contract`] recognizes the error.
+    pub fn no_contract(skill: &SkillId) -> Self {
+        let message = format!(
+            "skill `{skill}` has no contract (`skill.yaml`) and cannot be run; load it in a session instead"
+        );
+        let reason = serde_json::json!({ NO_CONTRACT: true });
+        Self { reason: Some(reason), ..Self::new(Code::InvalidConfiguration, message) }
+    }
+
+    /// Returns whether a skill has instructions only, as opposed to an invalid contract.
+    pub fn has_no_contract(&self) -> bool {
+        self.reason_member(NO_CONTRACT).is_some()
+    }
+
     /// Creates an error for an unreachable service, whose [`exit`](Self::exit) code differs from an error that the
     /// service reports.
     pub fn service_unreachable(
@@ -239,6 +253,8 @@ impl Error {
 pub const NEEDED_SCOPE: &str = "needed_scope";
 /// Member of [`Error::reason`] with the address of an unreachable service.
 const SERVICE_UNREACHABLE: &str = "service_unreachable";
+/// Member of [`Error::reason`] of a skill without a contract.
+const NO_CONTRACT: &str = "no_contract";
 /// Member of [`Error::reason`] of a file of queries that cannot be read.
 const UNREADABLE_FILE: &str = "unreadable_file";
 /// Member of [`Error::reason`] with the id of a rejected file.

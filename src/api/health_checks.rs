@@ -93,10 +93,7 @@ pub fn temporary_cache() -> Check {
 
 /// Returns the checks of the roots, one line each; missing folders of clients that are not in use are summarized.
 pub fn roots(catalog: &Catalog, watch: bool) -> Vec<Check> {
-    let skills_in = |root: usize| {
-        let winners = catalog.entries.iter().filter(|entry| entry.root == root).count();
-        winners + catalog.shadowed.iter().filter(|loser| loser.root == root).count()
-    };
+    let skills_in = |root: usize| catalog.skills_with_roots().filter(|(_, of)| *of == root).count();
     let mut checks = Vec::new();
     let mut missing = 0;
     for (i, root) in catalog.roots.iter().enumerate() {

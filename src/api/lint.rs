@@ -349,10 +349,8 @@ fn undefined(catalog: &Catalog) -> Vec<LintFinding> {
                 skill.location.ancestors().any(|above| above.ends_with(at))
             })
         };
-        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
-        let all = catalog.entries.iter().map(|entry| &entry.skill).chain(losers);
         let mut first: HashMap<&str, &Skill> = HashMap::new();
-        for skill in all.filter(|skill| reads(skill)) {
+        for skill in catalog.all_skills().filter(|skill| reads(skill)) {
             let Some(other) = first.get(skill.name.as_str()) else {
                 first.insert(&skill.name, skill);
                 continue;
@@ -441,8 +439,7 @@ pub struct Neighbors {
 impl Neighbors {
     /// Collects the neighbors of a catalog.
     pub fn of(catalog: &Catalog) -> Self {
-        let winners = catalog.entries.iter().map(|entry| &*entry.skill);
-        let skills: Vec<&Skill> = winners.chain(catalog.shadowed.iter().map(|loser| &*loser.skill)).collect();
+        let skills: Vec<_> = catalog.all_skills().collect();
         let roots = catalog.roots.iter().map(|root| root.path.clone());
         Self {
             folders: roots.chain(skills.iter().map(|skill| skill.root_dir.clone())).collect(),

@@ -68,10 +68,8 @@ pub fn unknown_values(catalog: &Catalog, domains: &[String], status: Option<&str
     if domains.is_empty() && status.is_none() {
         return Vec::new();
     }
-    let skills = catalog.entries.iter().map(|entry| &entry.skill);
-    let skills = skills.chain(catalog.shadowed.iter().map(|loser| &loser.skill));
     let (mut statuses, mut known) = (BTreeSet::new(), BTreeSet::new());
-    for skill in skills {
+    for skill in catalog.all_skills() {
         statuses.insert(skill.status.value.as_str());
         known.extend(skill.domain.as_ref().map(|domain| domain.value.as_str()));
     }

@@ -127,10 +127,8 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
         return Adjustments::default();
     }
     let label = |root: usize| catalog.roots.get(root).map_or("", |root| root.label.as_str());
-    let winners = catalog.entries.iter().map(|entry| (&entry.skill, label(entry.root)));
-    let losers = catalog.shadowed.iter().map(|loser| (&loser.skill, label(loser.root)));
-    let changed = winners.chain(losers).filter_map(|(skill, root)| {
-        let verdict = policy.verdict(&SkillProperties::of(skill, root));
+    let changed = catalog.skills_with_roots().filter_map(|(skill, root)| {
+        let verdict = policy.verdict(&SkillProperties::of(skill, label(root)));
         let terms: Vec<(String, f64)> = verdict
             .rules
             .iter()
@@ -215,14 +213,12 @@ pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
         // Only runs have labels.
         let criteria = rule.criteria.without_labels();
         let fits = |skill: &Skill| criteria.fit(&SkillProperties::of(skill, root_label(catalog, skill)));
-        let winners = catalog.entries.iter().map(|entry| &entry.skill);
-        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
         PolicyRule {
             effect: rule.effect,
             rule: rule.describe(),
             line: rule.line,
             labels: rule.criteria.label.clone(),
-            skills: winners.chain(losers).filter(|skill| fits(skill)).count(),
+            skills: catalog.all_skills().filter(|skill| fits(skill)).count(),
         }
     };
     policy.rules.iter().map(of_rule).collect()

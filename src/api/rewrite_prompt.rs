@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::DraftShown;
+use skills_base::text::collapse_whitespace;
 use skills_discovery::{Case, Document, Expect, Outcome, Router, is_held_out};
 use skills_skill::SkillId;
 
@@ -99,21 +100,17 @@ fn introduction(document: &Document) -> String {
          text alone.\n\nCurrent description ({} characters):\n\n> {}\n",
         document.id,
         document.description.chars().count(),
-        on_one_line(&document.description)
+        collapse_whitespace(&document.description)
     );
     if let Some(text) = document.when_to_use.as_deref().filter(|text| !text.trim().is_empty()) {
         let _ = writeln!(
             out,
             "\nClaude Code appends the field `when_to_use` ({} characters), which stays unchanged:\n\n> {}",
             text.chars().count(),
-            on_one_line(text)
+            collapse_whitespace(text)
         );
     }
     out
-}
-
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Appends a section, unless it is empty.
@@ -137,7 +134,7 @@ fn neighbors(router: &Router, counts: BTreeMap<&SkillId, usize>) -> Vec<String> 
     neighbors.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let described = neighbors.into_iter().take(MAX_NEIGHBORS).filter_map(|(id, _)| {
         let (description, exclusions) = router.exclusion_clauses(id)?;
-        let text = on_one_line(&description);
+        let text = collapse_whitespace(&description);
         let exclusions = if exclusions.is_empty() {
             String::new()
         } else {

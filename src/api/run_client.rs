@@ -18,9 +18,9 @@ pub trait RunClient: Send + Sync + 'static {
     /// Launches a run of a skill's contract.
     ///
     /// # Errors
-    /// Returns `not_found`; `invalid_configuration` for a skill without a contract ("instructions only: load it into a
-    /// session") or with an invalid one; `untrusted`; `forbidden` by policy; `invalid_request` naming each invalid
-    /// input; `idempotency_conflict`.
+    /// Returns `not_found`; `invalid_configuration` for a skill without a contract ([`Error::has_no_contract`]) or with an
+    /// invalid one; `untrusted`; `forbidden` by policy; `invalid_request` naming each invalid input;
+    /// `idempotency_conflict`.
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error>;
 
     /// Launches a run of a single capability: one step with the same gates, confirmations and policy as in any run. Its

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+use crate::Deadline;
 use skills_base::duration::age;
 use skills_config::{RunColumn, RunSort};
 use skills_model::RunState;
@@ -37,19 +38,10 @@ pub fn run_cell(column: RunColumn, run: &RunRecord, now_ms: i64) -> String {
             worker.map(WorkerId::describe).unwrap_or_default()
         }
         // Only a wait has a deadline.
-        RunColumn::Deadline if is_waiting(run.state) => deadline_text(run.expires_ms, now_ms),
+        RunColumn::Deadline if run.state.is_waiting() => Deadline::of(run.expires_ms, now_ms).text(age),
         RunColumn::Deadline => String::new(),
         RunColumn::Since => age(now_ms - run.since_ms),
         RunColumn::Age => age(now_ms - run.created_ms),
-    }
-}
-
-/// Formats the remaining time of a wait.
-pub fn deadline_text(expires_ms: Option<i64>, now_ms: i64) -> String {
-    match expires_ms {
-        None => "no deadline".to_owned(),
-        Some(at) if at <= now_ms => "expired".to_owned(),
-        Some(at) => format!("expires in {}", age(at - now_ms)),
     }
 }
 
@@ -66,7 +58,7 @@ fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
         RunColumn::State => SortKey::Number(urgency(run.state)),
         RunColumn::Progress => SortKey::Steps(run.progress),
         RunColumn::Deadline => {
-            let expires_ms = run.expires_ms.filter(|_| is_waiting(run.state));
+            let expires_ms = run.expires_ms.filter(|_| run.state.is_waiting());
             SortKey::Number(expires_ms.unwrap_or(i64::MAX))
         }
         RunColumn::Since => SortKey::Number(-run.since_ms),
@@ -80,10 +72,6 @@ fn sort_key(column: RunColumn, run: &RunRecord) -> SortKey {
         | RunColumn::Assigned
         | RunColumn::Worker => SortKey::Text(run_cell(column, run, 0)),
     }
-}
-
-fn is_waiting(state: RunState) -> bool {
-    matches!(state, RunState::WaitingForHuman | RunState::WaitingForSignal)
 }
 
 /// Returns the sort rank of a state: states that require a person come first.

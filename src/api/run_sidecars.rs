@@ -197,7 +197,7 @@ pub fn requested_pause<'a>(
     run: &RunRecord,
     events: impl DoubleEndedIterator<Item = &'a RunEvent>,
 ) -> Option<String> {
-    if !run.paused || !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
+    if !run.paused || !run.state.is_waiting() {
         return None;
     }
     let wishes = control_requests(run, events);

@@ -356,9 +356,7 @@ pub(super) fn cell_of(view: &ClientView, skill: &Skill) -> VisibilityCell {
 }
 
 fn subjects<'c>(catalog: &'c Catalog, views: &'c [ClientView]) -> Vec<CatalogSkill<'c>> {
-    let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
-    let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(losers);
-    let parsed = skills.map(|skill| CatalogSkill {
+    let parsed = catalog.all_skills().map(|skill| CatalogSkill {
         id: skill.id.clone(),
         location: &skill.location,
         description: &skill.description,

@@ -27,6 +27,11 @@ pub fn parse(text: &str) -> Option<Duration> {
     }
 }
 
+/// Returns a duration in milliseconds, at most `i64::MAX`.
+pub fn to_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// Formats an age in one unit: `12 s`, `2 m`, `4 h`, `3 d`.
 pub fn age(millis: i64) -> String {
     let seconds = millis.max(0) / 1_000;

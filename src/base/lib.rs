@@ -15,6 +15,8 @@ pub mod nesting;
 pub mod number;
 pub mod paths;
 pub mod private_files;
+pub mod suggest;
 pub mod sync;
 pub mod telemetry;
+pub mod text;
 pub mod time_limit;

@@ -17,6 +17,22 @@ impl fmt::Display for LocationInFile {
     }
 }
 
+/// Rewrites a message of the YAML parser in the terms of the user interface.
+pub fn reword_parser_error(message: &str) -> String {
+    const WORDS: [(&str, &str); 9] = [
+        ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
+        ("invalid u64", "expected an integer"),
+        ("invalid floating point", "expected a number"),
+        ("invalid boolean (strict mode expects true/false)", "expected true or false"),
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected a map"),
+        ("expected string scalar", "expected a string"),
+        (", set DuplicateKeyPolicy in Options if acceptable", ""),
+    ];
+    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
+}
+
 /// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {

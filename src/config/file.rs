@@ -11,7 +11,8 @@ use serde_saphyr::{Location, Spanned};
 use super::runs::{RetentionLayer, RunsLayer};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
-use super::{ConfigError, LocationInFile};
+use super::{ConfigError, LocationInFile, reword_parser_error};
+use skills_base::suggest::nearest_name;
 use skills_skill::contract::Conformance;
 
 /// The content of a settings file; `None` for keys that it does not contain.
@@ -219,7 +220,7 @@ fn value_error(file: &Path, text: &str, error: &serde_saphyr::Error) -> ConfigEr
         Some(near) => format!("did you mean `{near}`?"),
         None => known.map_or_else(known_keys, |known| format!("allowed: {known}")),
     };
-    let mut message = translate_message(raw_message);
+    let mut message = reword_parser_error(raw_message);
     if let Some(key) = key.filter(|_| message.starts_with("expected ")) {
         message = match known {
             Some(_) => format!("`{key}` has an invalid value"),
@@ -239,28 +240,7 @@ fn message_of(error: &serde_saphyr::Error) -> String {
 /// Returns the known key that is most similar to the unknown key in the parser's message.
 fn near_key<'a>(message: &str, known: &'a str) -> Option<&'a str> {
     let unknown = message.split_once("unknown field `")?.1.split('`').next()?;
-    let names = known.split(", ").map(|name| name.trim_matches('`'));
-    let scored = names.map(|name| (strsim::jaro_winkler(unknown, name), name));
-    let (alike, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (alike >= NEAR_KEY).then_some(name)
-}
-
-/// Minimum similarity of an unknown key to a suggested one (Jaro-Winkler, 0 to 1).
-const NEAR_KEY: f64 = 0.8;
-
-/// Rewrites the parser's message in the terms of the user interface.
-fn translate_message(message: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
-        ("unknown field", "unknown key"),
-        ("unknown variant", "unknown value"),
-        ("invalid u64", "expected an integer"),
-        ("invalid boolean (strict mode expects true/false)", "expected true or false"),
-        ("expected sequence start", "expected a list"),
-        ("expected mapping start", "expected a map"),
-        ("expected string scalar", "expected a string"),
-        (", set DuplicateKeyPolicy in Options if acceptable", ""),
-    ];
-    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
+    nearest_name(unknown, known.split(", ").map(|name| name.trim_matches('`')))
 }
 
 /// Creates an error at a position.

@@ -17,7 +17,7 @@ pub mod terminal;
 mod values;
 
 pub use dirs::{Dirs, Env, expand, repository_root, shown};
-pub use error::{ConfigError, LocationInFile};
+pub use error::{ConfigError, LocationInFile, reword_parser_error};
 pub use invocation::{Invocation, quoted};
 pub use load::{
     Arguments, Audience, Config, MAX_ERRORS_PER_FILE, MEMORY_STORE, MissingStore, PROJECT_FILE, PROJECT_KEYS,

@@ -10,6 +10,7 @@ use super::ranking::QueryContext;
 use super::reading::Reading;
 use super::tokenize::{is_unspaced, whole_word};
 use super::vocabulary::StemId;
+use skills_base::text::join_with_and;
 use skills_skill::slice;
 
 /// Maximum number of words that a sentence names for each place.
@@ -134,7 +135,8 @@ pub(crate) fn reason(
             words.truncate(MAX_NAMED_WORDS);
             words.sort_by_key(|(_, word, _)| *word);
             named.extend(words.iter().map(|(_, word, _)| *word));
-            place.clause(&join_words(words.into_iter().map(|(.., quote)| quote)))
+            let quotes: Vec<String> = words.into_iter().map(|(.., quote)| quote).collect();
+            place.clause(&join_with_and(&quotes))
         })
         .collect();
     if contributions.is_empty() && excluded.is_empty() && shares_stop_words {
@@ -377,17 +379,8 @@ fn quoted(words: &[usize], reading: &Reading) -> String {
         })
         .collect();
     texts.dedup();
-    join_words(texts.into_iter().map(quote))
-}
-
-/// Joins words as `a, b and c`.
-fn join_words(words: impl Iterator<Item = String>) -> String {
-    let words: Vec<String> = words.collect();
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    }
+    let quotes: Vec<String> = texts.into_iter().map(quote).collect();
+    join_with_and(&quotes)
 }
 
 #[cfg(test)]

@@ -48,6 +48,11 @@ impl RunState {
         matches!(self, Self::Running | Self::Replaying)
     }
 
+    /// Returns whether it waits for an approval or a signal.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::WaitingForHuman | Self::WaitingForSignal)
+    }
+
     /// Returns whether no command changes it anymore except `replay` and `fork`, which create new runs.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled)
@@ -471,9 +476,7 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     if same.is_empty() {
         let why = match needed {
             // The requirement of a waiting run names what it is waiting for.
-            Some(needed) if matches!(state, RunState::WaitingForHuman | RunState::WaitingForSignal) => {
-                needed.to_owned()
-            }
+            Some(needed) if state.is_waiting() => needed.to_owned(),
             Some(needed) => format!("{}; {needed}", in_state(state)),
             None => in_state(state),
         };

@@ -196,6 +196,17 @@ impl Catalog {
         map.get(id).copied()
     }
 
+    /// Returns the winners, then the shadowed skills, each with the index of its root.
+    pub fn skills_with_roots(&self) -> impl Iterator<Item = (&Arc<Skill>, usize)> {
+        let shadowed = self.shadowed.iter().map(|shadowed| (&shadowed.skill, shadowed.root));
+        self.entries.iter().map(|entry| (&entry.skill, entry.root)).chain(shadowed)
+    }
+
+    /// Returns the winners, then the shadowed skills.
+    pub fn all_skills(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        self.skills_with_roots().map(|(skill, _)| skill)
+    }
+
     /// Returns the winner or the shadowed skill with exactly that id.
     pub fn by_id(&self, id: &str) -> Option<&Arc<Skill>> {
         match self.slot(id)? {
@@ -253,8 +264,6 @@ impl Catalog {
         let is = |location: &Path, path: &Path| location.as_os_str() == path.as_os_str();
         let at = |file: &Path| is(file, &path) || file.parent().is_some_and(|folder| is(folder, &path));
         let path = self.aliases.iter().find(|a| at(&a.location)).map_or(&*path, |a| &a.same_as);
-        let losers = self.shadowed.iter().map(|s| &s.skill);
-        let mut all = self.entries.iter().map(|e| &e.skill).chain(losers);
-        all.find(|s| is(&s.location, path) || is(&s.root_dir, path))
+        self.all_skills().find(|s| is(&s.location, path) || is(&s.root_dir, path))
     }
 }

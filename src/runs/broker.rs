@@ -97,7 +97,7 @@ pub struct Broker {
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
     check: BundleCheck,
     breakers: Breakers,
-    means: Arc<BindingContext>,
+    context: Arc<BindingContext>,
     pins: Pins,
 }
 
@@ -116,7 +116,7 @@ impl Broker {
             overrides: RwLock::new(Arc::new(overrides)),
             check: Arc::clone(&check),
             breakers: Breakers::new(clock),
-            means: Arc::new(BindingContext::new(services, limits, environment, sandbox, artifacts, check)),
+            context: Arc::new(BindingContext::new(services, limits, environment, sandbox, artifacts, check)),
             pins: Pins::default(),
         }
     }
@@ -143,21 +143,23 @@ impl Broker {
         *self.overrides.write_locked() = Arc::new(overrides);
     }
 
-    fn overrides(&self) -> Arc<BTreeMap<String, String>> {
-        Arc::clone(&self.overrides.read_locked())
-    }
-
     fn decide(
         &self,
-        catalog: &Capabilities,
+        catalog: &Arc<Capabilities>,
         capability: &str,
         demanded: Conformance,
         unsandboxed: bool,
     ) -> Decision {
-        decide(capability, demanded, catalog, &self.overrides(), &|offered| {
-            refused(&self.check, catalog, offered)
-                .or_else(|| self.means.obstacle(offered, catalog, unsandboxed))
-        })
+        self.decision_context(catalog).decide(capability, demanded, unsandboxed)
+    }
+
+    fn decision_context(&self, catalog: &Arc<Capabilities>) -> DecisionContext {
+        DecisionContext {
+            catalog: Arc::clone(catalog),
+            overrides: Arc::clone(&self.overrides.read_locked()),
+            check: Arc::clone(&self.check),
+            binding: Arc::clone(&self.context),
+        }
     }
 
     /// Runs [`Self::decide`] on a blocking thread if it has to read bundles: a trust check may read all files of a
@@ -170,18 +172,13 @@ impl Broker {
         if catalog.bindings_of(id).iter().all(part_of_program) {
             return Ok(self.decide(catalog, id, demanded, unsandboxed));
         }
-        let (check, means, overrides) = (Arc::clone(&self.check), Arc::clone(&self.means), self.overrides());
-        let (catalog, id) = (Arc::clone(catalog), id.clone());
-        let decided = tokio::task::spawn_blocking(move || {
-            decide(&id, demanded, &catalog, &overrides, &|offered| {
-                refused(&check, &catalog, offered).or_else(|| means.obstacle(offered, &catalog, unsandboxed))
-            })
-        });
+        let (context, id) = (self.decision_context(catalog), id.clone());
+        let decided = tokio::task::spawn_blocking(move || context.decide(&id, demanded, unsandboxed));
         decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
     fn pin(&self, offered: &RegisteredBinding, catalog: &Capabilities) -> Pin {
-        self.pins.of(offered, &self.means.services, catalog)
+        self.pins.of(offered, &self.context.services, catalog)
     }
 
     /// Makes one attempt through one binding, from the request to validated outputs.
@@ -191,7 +188,7 @@ impl Broker {
         cancel: &CancellationToken,
     ) -> Result<Reply, BindingFailure> {
         let binding = &job.offered.binding;
-        let answer = self.means.execute(job, cancel).await?;
+        let answer = self.context.execute(job, cancel).await?;
         let modes = ["response_mode", "response_format"];
         let texts =
             modes.iter().any(|key| binding.metadata.get(*key).and_then(|mode| mode.as_str()) == Some("json"));
@@ -243,7 +240,7 @@ impl Caller for Broker {
                 continue;
             }
             if call.pins.as_ref().is_some_and(|pins| choice.is_added(pins)) {
-                let target = self.means.target(&choice.offered);
+                let target = self.context.target(&choice.offered);
                 let message = format!(
                     "the binding `{id}` ({target}) did not exist at the launch, and is not approved; resume the run to \
                      review it"
@@ -265,7 +262,7 @@ impl Caller for Broker {
                 pass_over(BindingFailure::step_timeout(call.timeout));
                 break;
             }
-            let target = self.means.target(&choice.offered);
+            let target = self.context.target(&choice.offered);
             let job =
                 BindingCall { offered: &choice.offered, call: &call, values: &values, remaining, target };
             match self.attempt(&job, &cancel).await {
@@ -291,7 +288,7 @@ impl Caller for Broker {
                 }
             }
         }
-        Err(chain_failure(&decision, &call.capability, &self.means, tried, failed))
+        Err(chain_failure(&decision, &call.capability, &self.context, tried, failed))
     }
 
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
@@ -367,7 +364,7 @@ impl Caller for Broker {
         let binding = &first.offered.binding.id;
         let message = format!("`{}` (binding `{binding}`): {message}", capability.id);
         let failure = BindingFailure::before(*code, message.clone());
-        let public = public(&capability.id, &first.offered, &self.means, &failure);
+        let public = public(&capability.id, &first.offered, &self.context, &failure);
         let binding = Some(binding.clone());
         Some(CallError { binding, public: Some(Box::new(public)), ..CallError::new(*code, message) })
     }
@@ -375,7 +372,24 @@ impl Caller for Broker {
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
         let catalog = self.capabilities();
         let decision = self.decide(&catalog, &capability.id, conformance, false);
-        explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
+        explain::explain(&capability.id, conformance, &decision, &self.context, &self.breakers)
+    }
+}
+
+/// What a decision depends on, which may be made on another thread.
+struct DecisionContext {
+    catalog: Arc<Capabilities>,
+    overrides: Arc<BTreeMap<String, String>>,
+    check: BundleCheck,
+    binding: Arc<BindingContext>,
+}
+
+impl DecisionContext {
+    fn decide(&self, capability: &str, demanded: Conformance, unsandboxed: bool) -> Decision {
+        decide(capability, demanded, &self.catalog, &self.overrides, &|offered| {
+            refused(&self.check, &self.catalog, offered)
+                .or_else(|| self.binding.obstacle(offered, &self.catalog, unsandboxed))
+        })
     }
 }
 
@@ -416,7 +430,7 @@ fn repeatable(capability: &Capability) -> bool {
 fn chain_failure(
     decision: &Decision,
     capability: &Capability,
-    means: &BindingContext,
+    context: &BindingContext,
     mut tried: Vec<FailedAttempt>,
     failed: Option<(String, BindingFailure)>,
 ) -> CallError {
@@ -445,7 +459,7 @@ fn chain_failure(
         message = format!("{message}; also in its chain: {}", others.join(", "));
     }
     let chosen = decision.chain.iter().find(|choice| choice.offered.binding.id == binding);
-    let public = chosen.map(|choice| Box::new(public(&capability.id, &choice.offered, means, &failure)));
+    let public = chosen.map(|choice| Box::new(public(&capability.id, &choice.offered, context, &failure)));
     CallError {
         code: failure.code,
         message,
@@ -462,7 +476,7 @@ fn chain_failure(
 fn public(
     capability: &str,
     offered: &RegisteredBinding,
-    means: &BindingContext,
+    context: &BindingContext,
     failure: &BindingFailure,
 ) -> PublicFailure {
     let kind = failure.kind();
@@ -470,7 +484,7 @@ fn public(
     let about_call =
         matches!(kind, FailureKind::InvalidAnswer | FailureKind::InvalidInputs | FailureKind::Timeout);
     let problem = match failure.status {
-        _ if is_local && about_call => failure.message.replace(&means.target(offered), "its script"),
+        _ if is_local && about_call => failure.message.replace(&context.target(offered), "its script"),
         Some(status) => format!("{} ({status})", kind.sentence()),
         None => kind.sentence().to_owned(),
     };
@@ -479,7 +493,7 @@ fn public(
         capability: capability.to_owned(),
         status: failure.status,
         exit: failure.exit.clone().map(|exit| ScriptExit {
-            stderr_line: exit.stderr_line.map(|line| line.replace(&means.target(offered), "its script")),
+            stderr_line: exit.stderr_line.map(|line| line.replace(&context.target(offered), "its script")),
             ..exit
         }),
         message: format!("`{capability}`: {problem}"),

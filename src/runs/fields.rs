@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use skills_base::json_value::value_kind;
+use skills_base::suggest::nearest_name;
 use skills_skill::contract::{Field, FieldType};
 
 /// Maximum number of characters of a wrong value in a message.
@@ -112,13 +113,8 @@ pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
 }
 
 fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
-    let near = declared
-        .keys()
-        .map(|known| (strsim::jaro_winkler(known, name), known))
-        .filter(|(near, _)| *near > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match near {
-        Some((_, known)) => format!("not declared; did you mean {known}?"),
+    match nearest_name(name, declared.keys().map(String::as_str)) {
+        Some(known) => format!("not declared; did you mean {known}?"),
         None if declared.is_empty() => "not declared; no fields are declared".to_owned(),
         None => {
             format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", "))

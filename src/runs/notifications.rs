@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::http::root_cause;
+use skills_base::duration::to_millis;
 use skills_base::sync::MutexExt as _;
 use skills_model::Gate;
 use skills_skill::safe_text;
@@ -271,7 +272,7 @@ fn is_notifiable(event: &RunEvent) -> bool {
 
 /// Enqueues the events up to `until` whose message was not sent, or whose sender may have been killed.
 async fn enqueue_pending(store: &dyn Store, queue: &Queue, until: u64) -> Result<(), StoreError> {
-    let max_age_ms = i64::try_from(MAX_AGE.as_millis()).unwrap_or(i64::MAX);
+    let max_age_ms = to_millis(MAX_AGE);
     let mut after = 0;
     loop {
         let events = store.unnotified(now_ms() - max_age_ms, after, PAGE).await?;
@@ -536,7 +537,7 @@ async fn claim(
             None => 0,
             Some(pending) if own == Some(*pending) => pending.failures,
             Some(pending) => {
-                let takeover = pending.due_ms.saturating_add(millis(TAKEOVER_DELAY));
+                let takeover = pending.due_ms.saturating_add(to_millis(TAKEOVER_DELAY));
                 match u64::try_from(takeover - now_ms()) {
                     Ok(remaining) if remaining > 0 => {
                         return Ok(Claim::Later(Duration::from_millis(remaining)));
@@ -545,7 +546,7 @@ async fn claim(
                 }
             }
         };
-        let due_ms = now_ms().saturating_add(millis(WEBHOOK_TIMEOUT));
+        let due_ms = now_ms().saturating_add(to_millis(WEBHOOK_TIMEOUT));
         let sending = PendingDelivery { event: event.number, failures, due_ms };
         if record(store, event, &options, Some(sending)).await? {
             return Ok(Claim::Sends(sending));
@@ -581,7 +582,7 @@ async fn record(
     let mut notifying = before.notifying.clone();
     // What is long overdue belongs to waits that have ended.
     notifying.retain(|other| {
-        other.event != event.number && other.due_ms.saturating_add(millis(MAX_AGE)) > now_ms()
+        other.event != event.number && other.due_ms.saturating_add(to_millis(MAX_AGE)) > now_ms()
     });
     notifying.extend(now);
     let notified = before.notified.max(Some(event.number));
@@ -593,10 +594,6 @@ async fn record(
         Err(StoreError::PreconditionFailed { .. }) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Sends a message, unless the wait is over or another process sends it. Returns it with the pause after which it has to
@@ -652,7 +649,7 @@ async fn deliver(
     };
     let next = pause.map(|pause| PendingDelivery {
         failures: sending.failures + 1,
-        due_ms: now_ms().saturating_add(millis(pause)),
+        due_ms: now_ms().saturating_add(to_millis(pause)),
         ..sending
     });
     if let Err(error) = record_result(store, &event, sending, next).await {

@@ -1,6 +1,7 @@
 //! Embeds text in markup that it cannot break out of: escaping for XML 1.0 (<https://www.w3.org/TR/xml/>), and for
 //! models, which recognize tags but do not parse CDATA.
 
+use skills_base::text::collapse_whitespace;
 use skills_skill::safe_text::is_invisible;
 
 /// Elements of the composed text.
@@ -33,8 +34,7 @@ pub fn cdata(text: &str) -> String {
 
 /// Formats text as a line outside of any element: what reads as a tag of the composed text is escaped.
 pub fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    split_tags(&words.join(" "), "&lt;")
+    split_tags(&collapse_whitespace(text), "&lt;")
 }
 
 /// Replaces the `<` of each tag of the composed text.

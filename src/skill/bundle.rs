@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
 use super::{RealPaths, RefusalReason, RejectedBundle, Skill, parse};
+use skills_base::duration::to_millis;
 use skills_base::files::{self, Folder, MAX_DEPTH};
 
 /// A resource file of a bundle.
@@ -49,7 +50,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
         return Err(too_large(location, metadata.len()));
     }
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let modified_ms = modified.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+    let modified_ms = modified.map_or(0, to_millis);
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(location, &error))?;
     // A file that has grown since then is rejected for its size.

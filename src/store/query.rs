@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::RunRecord;
+pub(crate) use skills_base::duration::to_millis as millis;
+use skills_base::suggest::nearest_name;
 use skills_model::RunState;
 
 /// A parsed filter. An empty one matches every run.
@@ -338,10 +340,6 @@ pub(crate) fn in_json(text: &str) -> String {
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()
 }
 
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// A term of a filter.
 pub(crate) struct Token<'t> {
     /// The term as it was typed.
@@ -549,10 +547,8 @@ fn unknown_key(key: &str) -> QueryError {
 }
 
 fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
-    let near = known.iter().map(|known| (strsim::jaro_winkler(known, name), known));
-    let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);
-    QueryError(match near {
-        Some((_, near)) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
+    QueryError(match nearest_name(name, known) {
+        Some(near) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
         None => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
     })
 }

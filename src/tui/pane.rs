@@ -193,8 +193,6 @@ const MAX_BEGINNING: usize = 200;
 /// Returns a picker of all bundles of a catalog, also of rejected ones, to open one by id or name; `None` if there are
 /// none.
 pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Picker> {
-    let shadowed = catalog.shadowed.iter().map(|loser| &loser.skill);
-    let skills = catalog.entries.iter().map(|entry| &entry.skill).chain(shadowed);
     let choice = |skill: &Arc<skills_skill::Skill>| {
         let id = shown(skill.id.as_str());
         let label =
@@ -207,7 +205,7 @@ pub fn skills_to_open(catalog: &Catalog, current: Option<&SkillId>) -> Option<Pi
         let why = refusal.findings.last().map_or("", |finding| finding.message.as_str());
         (refusal.id.to_string(), shown(refusal.id.as_str()), beginning(&format!("rejected: {why}")))
     };
-    let choices: Vec<_> = skills.map(choice).chain(refused.map(rejected)).collect();
+    let choices: Vec<_> = catalog.all_skills().map(choice).chain(refused.map(rejected)).collect();
     let current = current.and_then(|id| choices.iter().position(|(known, ..)| known == id.as_str()));
     let title = "Open a skill by name".to_owned();
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
+use skills_base::suggest::nearest_name;
+
 /// An error in a theme, keymap or other settings file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
@@ -58,21 +60,12 @@ const MAX_LISTED: usize = 30;
 
 /// Describes a name that is none of the known ones: with the nearest of them, or all if they are not too many.
 pub fn unknown_name(what: &str, wrong: &str, known: &[&str]) -> String {
-    let hint = match nearest(wrong, known.iter().copied()) {
+    let hint = match nearest_name(wrong, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None if known.len() <= MAX_LISTED => format!("; expected one of: {}", known.join(", ")),
         None => String::new(),
     };
     format!("unknown {what} `{wrong}`{hint}")
-}
-
-/// Returns the known name nearest to a misspelled one, for "did you mean".
-fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
-        .filter(|(distance, name)| *distance <= (name.len() / 3).max(1))
-        .min()
-        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -93,11 +86,5 @@ mod tests {
         let error = entries("f.yaml", "a: one\nb: two\na: three\n").unwrap_err();
         assert_eq!(error.line, 3);
         assert!(error.to_string().starts_with("f.yaml:3: "), "{error}");
-    }
-
-    #[test]
-    fn only_similar_names_are_suggested() {
-        assert_eq!(nearest("signal.nam", ["signal.name", "text"].into_iter()), Some("signal.name"));
-        assert_eq!(nearest("qqqq", ["signal.name", "text"].into_iter()), None);
     }
 }

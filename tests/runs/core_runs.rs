@@ -204,7 +204,11 @@ async fn launch_errors_state_what_to_do() {
     let (code, message) = refused(launch(&core, "notes", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(message.contains("has no contract") && message.contains("load it in a session"), "{message}");
-    let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
+    let missing = core.contract("notes").await.unwrap_err();
+    assert!(missing.has_no_contract(), "{missing:?}");
+    let invalid = launch(&core, "broken", json!({})).await.unwrap_err();
+    assert!(!invalid.has_no_contract(), "{invalid:?}");
+    let (code, message) = refused(invalid);
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(
         message.contains("skill.yaml:6: step `a`, x: unknown input `nothing`"),
@@ -221,6 +225,12 @@ async fn launch_errors_state_what_to_do() {
         error.message.contains("amounts: ") && error.message.contains("did you mean account?"),
         "{error}"
     );
+
+    let steps = core.contract("ledger").await.unwrap().steps;
+    assert_eq!((steps[1].unbound, steps[1].binding.as_deref()), (false, Some("script scripts/book.sh")));
+    let steps = core.contract("broken").await.unwrap().steps;
+    let unknown = Some("unknown capability unknown.has.this");
+    assert_eq!((steps[0].unbound, steps[0].binding.as_deref()), (true, unknown));
 
     place.config.trust.clear();
     let core = place.open().await;

@@ -130,6 +130,7 @@ async fn remote_skill_results_equal_local_ones() {
     same!(here, there, governance(GovernanceFilter::default()));
     same!(here, there, contract("ledger"));
     same!(here, there, contract("ledgr"));
+    same!(here, there, contract("notes"));
     same!(here, there, capabilities());
     let capability = here.capabilities().await.unwrap().remove(0);
     same!(here, there, explain_capability(&capability));

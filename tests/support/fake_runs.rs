@@ -404,12 +404,7 @@ impl RunClient for FakeRuns {
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
         let book = self.book();
         let found = book.contracts.iter().find(|view| view.skill_id.as_str() == skill).cloned();
-        found.ok_or_else(|| {
-            Error::new(
-                Code::InvalidConfiguration,
-                format!("{skill} has instructions only: load it into a session"),
-            )
-        })
+        found.ok_or_else(|| Error::no_contract(&SkillId::new(skill)))
     }
 
     async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {

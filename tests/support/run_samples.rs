@@ -286,9 +286,10 @@ pub fn contract_view(skill: &str, source: &str) -> ContractView {
         },
         flow: step.retry.iter().map(|retry| format!("{} attempts", retry.max_attempts)).collect(),
         binding: match &step.action {
-            StepAction::Capability(id) => Some(format!("{id}.script: scripts/{}.sh", step.id)),
+            StepAction::Capability(_) => Some(format!("script scripts/{}.sh", step.id)),
             _ => None,
         },
+        unbound: false,
         gates: if step.id == "book" { vec!["a person confirms each time".to_owned()] } else { Vec::new() },
         acts: step.id == "book",
         effect: "no side effects; safe to repeat".to_owned(),

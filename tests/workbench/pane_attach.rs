@@ -275,7 +275,7 @@ fn typed_text_is_restored_and_leaving_is_confirmed() {
     let mut fixture = fixture(120, 36);
     composed(&mut fixture);
     fixture.harness.press("esc tab tab up");
-    assert!(fixture.harness.screen().contains("instructions only"), "{}", fixture.harness.screen());
+    assert!(fixture.harness.screen().contains("`cost-watch` has no"), "{}", fixture.harness.screen());
     fixture.harness.press("down");
     assert!(fixture.harness.screen().contains("date, amount, vat"), "{}", fixture.harness.screen());
     fixture.harness.press("q");

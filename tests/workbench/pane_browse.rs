@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skills_api::{
-    BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
+    BudgetView, ClientView, ClientViewEntry, ClientViewState, Error, Event, FileContent, FileText,
     ForeignBundle, HiddenSkills,
 };
 use skills_registry::{Catalog, Change, Entry};
@@ -53,8 +53,7 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
                 let view = if skill == "pdf-tables" {
                     Ok(Arc::new(contract_view(&skill, SIDE_BY_SIDE)))
                 } else {
-                    let said = format!("{skill} has instructions only: load it into a session");
-                    Err(Error::new(Code::InvalidConfiguration, said))
+                    Err(Error::no_contract(&SkillId::new(&skill)))
                 };
                 Message::Run(RunResponse::Contract(skill, view))
             }
@@ -469,7 +468,9 @@ fn contract_shows_its_steps_at_every_size() {
     act(&mut pane, Action::Back);
     act(&mut pane, Action::Down);
     let screen = screen_text(&mut pane, &mut Screen::new(120, 36));
-    assert!(screen.contains("instructions only"), "{screen}");
+    let line = screen.lines().find(|line| line.contains("has no contract")).expect("the reason");
+    let reason = line.rsplit('│').next().unwrap_or_default();
+    assert!(!reason.contains('✗'), "the usual case, not a failure: {screen}");
     let launch = pane.commands().into_iter().find(|command| command.action == Action::Launch).unwrap();
-    assert!(launch.blocked.unwrap().contains("instructions only"));
+    assert!(launch.blocked.unwrap().contains("has no contract"));
 }

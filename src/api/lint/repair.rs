@@ -68,10 +68,8 @@ impl Repairable {
     /// Returns the files of a catalog in one of these folders, which are resolved paths. Bundles that the catalog
     /// rejected because they leave their root are omitted.
     pub fn of<'a>(catalog: &'a Catalog, folders: &'a [PathBuf]) -> impl Iterator<Item = Self> + 'a {
-        let winners = catalog.entries.iter().map(|entry| &*entry.skill);
-        let losers = catalog.shadowed.iter().map(|loser| &*loser.skill);
-        let read = winners
-            .chain(losers)
+        let read = catalog
+            .all_skills()
             .map(|skill| Self { location: skill.location.clone(), real: skill.real_location().to_owned() });
         let refused = catalog.refused.iter().filter(|refusal| refusal.reason != RefusalReason::LeavesRoot);
         let refused = refused.filter_map(|refusal| {

@@ -71,10 +71,8 @@ impl TrustPins {
             skill.root_dir.starts_with(&path)
                 || skill.root_dir.canonicalize().is_ok_and(|folder| folder.starts_with(&real))
         };
-        let winners = catalog.entries.iter().map(|entry| &entry.skill);
-        let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
-        let mut places: Vec<(PathBuf, Option<Arc<Skill>>)> = winners
-            .chain(losers)
+        let mut places: Vec<(PathBuf, Option<Arc<Skill>>)> = catalog
+            .all_skills()
             .filter(inside)
             .map(|skill| (skill.root_dir.clone(), Some(Arc::clone(skill))))
             .collect();
@@ -213,9 +211,7 @@ impl PolicyViews {
         let skills = if let Some(skill) = &id {
             vec![explain(skill)]
         } else {
-            let winners = catalog.entries.iter().map(|entry| &entry.skill);
-            let losers = catalog.shadowed.iter().map(|loser| &loser.skill);
-            let all = winners.chain(losers).map(explain);
+            let all = catalog.all_skills().map(explain);
             let touched = |explanation: &PolicyExplanation| {
                 let has_rules = !(explanation.verdict.rules.is_empty() && explanation.approvals.is_empty());
                 let matters = has_rules || !explanation.verdict.allowed;

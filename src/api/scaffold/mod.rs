@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::{Code, Error, LintFinding, lint, trust};
 use skills_authoring::write_back::replace_real_file;
 use skills_base::files::{self, OpenError};
+use skills_base::text::collapse_whitespace;
 use skills_config::quoted;
 use skills_discovery::golden_yaml;
 use skills_skill::contract;
@@ -118,7 +119,7 @@ impl Scaffold {
     /// Returns the description for the frontmatter.
     pub fn whole_description(&self) -> String {
         let stop = |text: &str| {
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = collapse_whitespace(text);
             if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
         };
         match self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) {

@@ -1,13 +1,14 @@
 //! `skills runs board`: waiting runs by deadline, runs in progress, failures by reason, and the workers, on one page.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{clock, line_mode, status};
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, fit_end, grouped};
-use skills_api::{Board, BoardRun, CoreParts, WorkerState, WorkerView};
+use skills_api::{Board, BoardRun, CoreParts, Deadline, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
 
@@ -16,31 +17,29 @@ const MAX_ROWS: usize = 15;
 /// Width of a deadline with its separator.
 const DEADLINE_WIDTH: usize = 17;
 
-/// Remaining times in milliseconds below which a deadline is shown as a warning, and as critical.
+/// Remaining times below which a deadline is shown as a warning, and as critical.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
-    pub warn_ms: i64,
-    pub danger_ms: i64,
+    pub warn_before: Duration,
+    pub danger_before: Duration,
 }
 
 impl Thresholds {
     pub fn of(config: &skills_config::Config) -> Self {
-        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        Self { warn_ms: ms(config.runs.warn_before), danger_ms: ms(config.runs.danger_before) }
+        Self { warn_before: config.runs.warn_before, danger_before: config.runs.danger_before }
     }
 
     /// Returns `expires in 32 min` in the style of its urgency; `no deadline` if there is none.
     pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: TerminalCaps) -> String {
-        let Some(at) = expires_ms else { return TextStyle::Muted.paint("no deadline", look.color) };
-        let left = at - now_ms;
-        let text = if left > 0 { format!("expires in {}", clock::age(left)) } else { "expired".to_owned() };
-        if left < self.danger_ms {
-            TextStyle::Bad.paint(&text, look.color)
-        } else if left < self.warn_ms {
-            TextStyle::Warn.paint(&text, look.color)
-        } else {
-            text
-        }
+        let deadline = Deadline::of(expires_ms, now_ms);
+        let text = deadline.text(clock::age);
+        let style = match deadline {
+            Deadline::None => TextStyle::Muted,
+            _ if deadline.is_within(self.danger_before) => TextStyle::Bad,
+            _ if deadline.is_within(self.warn_before) => TextStyle::Warn,
+            _ => return text,
+        };
+        style.paint(&text, look.color)
     }
 }
 
@@ -266,7 +265,8 @@ mod tests {
         };
         let board = Board::of(&runs, counts, vec![worker], (NOW_MS - 8 * 3_600_000, NOW_MS));
         let look = TerminalCaps { color: false, unicode: true, width: 80, terminal: true };
-        let thresholds = Thresholds { warn_ms: 3_600_000, danger_ms: 900_000 };
+        let thresholds =
+            Thresholds { warn_before: Duration::from_secs(3_600), danger_before: Duration::from_secs(900) };
         let text = render(&board, 8, thresholds, look);
         for part in [
             "1 waiting for approval, oldest 1 m",

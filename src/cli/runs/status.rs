@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::clock;
 use crate::failure::Exit;
 use crate::output::{TerminalCaps, TextStyle};
-use skills_api::StepState;
+use skills_api::{Deadline, StepState};
 use skills_model::{ApprovalReason, Expiry, Gate, RunState};
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunRecord, WorkerId};
@@ -161,14 +161,12 @@ pub fn on_expiry(then: Expiry) -> &'static str {
 
 /// Like [`describe`], with the remaining time of a wait: `book waits for a person, expires in 2 h (denied then, …)`.
 pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    match run.expires_ms.filter(|_| waits) {
-        Some(at) if at > now_ms => {
-            let left = clock::age(at - now_ms);
-            format!("expires in {left}: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry))
+    match Deadline::of(run.expires_ms.filter(|_| run.state.is_waiting()), now_ms) {
+        Deadline::None => describe(run, zone),
+        deadline => {
+            let when = deadline.text(clock::age);
+            format!("{when}: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry))
         }
-        Some(_) => format!("expired: {} ({})", describe(run, zone), on_expiry(run.options.on_expiry)),
-        None => describe(run, zone),
     }
 }
 

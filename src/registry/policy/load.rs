@@ -11,6 +11,7 @@ use serde_saphyr::{Location, Spanned};
 use super::approvals::{ApprovalRule, ExcludedApprover};
 use super::matching::{Criteria, RootPattern};
 use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
+use skills_config::reword_parser_error;
 use skills_skill::{EffectMode, Role};
 
 /// Default score term of a preference.
@@ -160,7 +161,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
             }
             None => (raw_message, KEYS.to_owned()),
         };
-        wrong(file, at, reword_error(raw_message), allowed)
+        wrong(file, at, reword_parser_error(raw_message), allowed)
     })?;
     let written = written.unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -301,20 +302,6 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
         message: message.into(),
         allowed: allowed.into(),
     }
-}
-
-/// Rewrites the parser's message in the terms of the user interface.
-fn reword_error(message: &str) -> String {
-    const WORDS: [(&str, &str); 7] = [
-        ("invalid floating point", "expected a number"),
-        ("unknown field", "unknown key"),
-        ("unknown variant", "unknown value"),
-        ("expected sequence start", "expected a list"),
-        ("expected mapping start", "expected a map"),
-        ("expected string scalar", "expected a string"),
-        (", set DuplicateKeyPolicy in Options if acceptable", ""),
-    ];
-    WORDS.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// One value, or a list of values.

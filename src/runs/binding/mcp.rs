@@ -155,12 +155,12 @@ async fn close_idle(idle: Weak<Idle>, service: String) {
 }
 
 pub async fn execute(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
     cancel: &CancellationToken,
 ) -> Result<BindingResponse, BindingFailure> {
     let service = &job.offered.binding.service;
-    let endpoint = means.services.get(service).ok_or_else(|| {
+    let endpoint = context.services.get(service).ok_or_else(|| {
         BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("service {service} is not configured"),
@@ -176,19 +176,19 @@ pub async fn execute(
                 return Err(BindingFailure::before(CallFailure::InvalidRequest, message));
             }
         };
-        let session = match means.sessions.take_idle(service) {
+        let session = match context.sessions.take_idle(service) {
             Some(session) => session,
-            None => connect(means, job, endpoint).await?,
+            None => connect(context, job, endpoint).await?,
         };
         match session.running.call_tool(params(job, arguments)).await {
             Ok(result) => {
-                means.sessions.return_session(service, session);
+                context.sessions.return_session(service, session);
                 read(result, &job.target).map(BindingResponse::of)
             }
             Err(error) => {
                 let failed = refused(&error, &session, job).await;
                 if matches!(error, ServiceError::McpError(_)) {
-                    means.sessions.return_session(service, session);
+                    context.sessions.return_session(service, session);
                 }
                 Err(failed)
             }
@@ -221,7 +221,7 @@ fn client_info() -> ClientConfig {
 }
 
 async fn connect(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
     endpoint: &Endpoint,
 ) -> Result<Session, BindingFailure> {
@@ -229,9 +229,9 @@ async fn connect(
         ServiceTarget::Command { program, args, env, directory } => {
             let mut command = Command::new(program);
             command.args(args).current_dir(directory);
-            start(means, job, command, env).await
+            start(context, job, command, env).await
         }
-        ServiceTarget::Http { url, headers } => reach(means, job, url, headers).await,
+        ServiceTarget::Http { url, headers } => reach(context, job, url, headers).await,
         ServiceTarget::Script { .. } => Err(BindingFailure::before(
             CallFailure::InvalidConfiguration,
             format!("service {} has neither `url` nor `command`", job.offered.binding.service),
@@ -240,16 +240,16 @@ async fn connect(
 }
 
 async fn start(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
     mut command: Command,
     env: &BTreeMap<String, String>,
 ) -> Result<Session, BindingFailure> {
     let service = &job.offered.binding.service;
-    let env = means
+    let env = context
         .expanded(service, "env", env)
         .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
-    let own = INHERITED.iter().filter_map(|name| Some((*name, (means.environment)(name)?)));
+    let own = INHERITED.iter().filter_map(|name| Some((*name, (context.environment)(name)?)));
     let program = command.as_std().get_program().to_string_lossy().into_owned();
     command.env_clear().envs(own).envs(env).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -284,13 +284,13 @@ async fn initialize<T: Transport<RoleClient> + 'static>(
 }
 
 async fn reach(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
     url: &str,
     headers: &BTreeMap<String, String>,
 ) -> Result<Session, BindingFailure> {
     let service = &job.offered.binding.service;
-    let headers = means
+    let headers = context
         .expanded(service, "headers", headers)
         .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
     let mut custom = HashMap::new();
@@ -307,7 +307,7 @@ async fn reach(
     let config = StreamableHttpClientTransportConfig::with_uri(url.to_owned())
         .custom_headers(custom)
         .max_sse_event_size(MAX_EVENT);
-    let transport = StreamableHttpClientTransport::with_client(means.http.client()?.clone(), config);
+    let transport = StreamableHttpClientTransport::with_client(context.http.client()?.clone(), config);
     match initialize(transport).await {
         Ok((running, messages_left)) => Ok(Session { running, server: None, messages_left }),
         Err(error) => Err(initialization_failure(&error, job, None)),

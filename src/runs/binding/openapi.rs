@@ -37,11 +37,11 @@ fn operation(binding: &Binding) -> (String, &str) {
 }
 
 pub async fn execute(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
 ) -> Result<BindingResponse, BindingFailure> {
     let binding = &job.offered.binding;
-    let (endpoint, base) = means.http_service(job)?;
+    let (endpoint, base) = context.http_service(job)?;
     let invalid = |why: String| BindingFailure::before(CallFailure::InvalidConfiguration, why);
     let (method, path) = operation(binding);
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
@@ -72,12 +72,12 @@ pub async fn execute(
             Some(other)
         }
     };
-    let mut request = means.http.client()?.request(method, url);
+    let mut request = context.http.client()?.request(method, url);
     if let Some(body) = &body {
         request = request.header("content-type", "application/json").body(body.to_string());
     }
-    let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
-    let answered = means.http.exchange(request, job, endpoint).await?;
+    let request = context.with_auth(request, &binding.service, endpoint, job.call)?;
+    let answered = context.http.exchange(request, job, endpoint).await?;
     accepted(&answered, &job.target)?;
     json(&answered, &job.target).map(BindingResponse::of)
 }

@@ -7,17 +7,17 @@ use super::http::{accepted, json as parsed};
 use super::{BindingCall, BindingContext, BindingFailure, BindingResponse, Effect, excerpt};
 
 pub async fn execute(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
 ) -> Result<BindingResponse, BindingFailure> {
     let binding = &job.offered.binding;
-    let (endpoint, url) = means.http_service(job)?;
+    let (endpoint, url) = context.http_service(job)?;
     let id = &job.call.idempotency_key;
     let body = json!({ "jsonrpc": "2.0", "id": id, "method": binding.operation, "params": job.request() });
     let request =
-        means.http.client()?.post(url).header("content-type", "application/json").body(body.to_string());
-    let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
-    let answered = means.http.exchange(request, job, endpoint).await?;
+        context.http.client()?.post(url).header("content-type", "application/json").body(body.to_string());
+    let request = context.with_auth(request, &binding.service, endpoint, job.call)?;
+    let answered = context.http.exchange(request, job, endpoint).await?;
     // Some servers send error objects with an HTTP error status; the object is more specific.
     let answer = parsed(&answered, &job.target);
     if !answer.as_ref().is_ok_and(|answer| answer.get("error").is_some()) {

@@ -105,15 +105,15 @@ pub fn isolated(sandbox: &Sandbox, allow_unsandboxed: bool) -> Result<(), CallOb
 }
 
 pub async fn execute(
-    means: &BindingContext,
+    context: &BindingContext,
     job: &BindingCall<'_>,
     cancel: &CancellationToken,
 ) -> Result<BindingResponse, BindingFailure> {
     let (call, binding) = (job.call, &job.offered.binding);
-    let reach = means.services.get(&binding.service).map(|endpoint| &endpoint.reach);
+    let reach = context.services.get(&binding.service).map(|endpoint| &endpoint.reach);
     let found = located(job.offered, reach, &Capabilities::default())
         .map_err(|obstacle| BindingFailure::before(obstacle.code, obstacle.message))?;
-    let patience = job.timeout(means.services.get(&binding.service));
+    let patience = job.timeout(context.services.get(&binding.service));
     let request = if request::is_stated(&binding.request) {
         job.request()
     } else {
@@ -134,14 +134,14 @@ pub async fn execute(
             .iter()
             .map(|(name, from)| InputFile { from: from.clone(), to: PathBuf::from(name) })
             .collect(),
-        limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
-        unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
-        verify: Some(verify(means, job, &found)),
+        limits: Limits { wall: patience.wait, cpu: context.limits.cpu.max(patience.wait), ..context.limits },
+        unsandboxed: call.unsandboxed && context.sandbox.report().level < Level::Partial,
+        verify: Some(verify(context, job, &found)),
         output: Some(OutputListener::new(move |channel, line| tap.push(channel, line))),
         ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =
-        means.sandbox.run(spec, cancel.clone()).await.map_err(|error| not_run(&error, &job.target))?;
+        context.sandbox.run(spec, cancel.clone()).await.map_err(|error| not_run(&error, &job.target))?;
     let answer = match check_output(&outcome, job) {
         Ok(answer) => answer,
         Err(mut failed) => {
@@ -155,17 +155,17 @@ pub async fn execute(
         }
     };
     let isolation = Some(summary(&outcome.report));
-    let artifacts = store_artifacts(Arc::clone(&means.artifacts), outcome, &log).await?;
+    let artifacts = store_artifacts(Arc::clone(&context.artifacts), outcome, &log).await?;
     Ok(BindingResponse { response: Value::Object(answer), isolation, artifacts })
 }
 
 /// Returns a check that lets a script start only if everything it can read is what was trusted, and, with its binding,
 /// what was launched or approved. Earlier changes were already noticed; this covers changes between those checks and the
 /// start.
-fn verify(means: &BindingContext, job: &BindingCall<'_>, found: &ScriptLocation) -> Verify {
+fn verify(context: &BindingContext, job: &BindingCall<'_>, found: &ScriptLocation) -> Verify {
     let pins = job.call.pins.as_ref();
     let pin = pins.and_then(|pins| pins.get(&job.offered.binding.id)).filter(|pin| is_complete(pin)).cloned();
-    let (offered, found, check) = (job.offered.clone(), found.clone(), Arc::clone(&means.check));
+    let (offered, found, check) = (job.offered.clone(), found.clone(), Arc::clone(&context.check));
     // A script that the configuration names is trusted by that.
     let is_own = !offered.place.shipped && found.bundle == offered.place.root();
     Verify::new(move |supplied| {

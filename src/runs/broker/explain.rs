@@ -12,7 +12,7 @@ pub fn explain(
     capability: &str,
     conformance: Conformance,
     decision: &Decision,
-    means: &BindingContext,
+    context: &BindingContext,
     breakers: &Breakers,
 ) -> Explanation {
     let line = |choice: &Choice| {
@@ -24,12 +24,12 @@ pub fn explain(
                 Protocol::Builtin => "this program".to_owned(),
                 _ => binding.service.clone(),
             },
-            target: safe_text::line(&means.target(&choice.offered)).into_owned(),
+            target: safe_text::line(&context.target(&choice.offered)).into_owned(),
             conformance: binding.conformance,
             place: choice.place.clone(),
             obstacle: choice.obstacle.as_ref().map(|obstacle| obstacle.message.clone()),
             breaker: breakers.state(&binding.id),
-            isolation: means.isolation(&choice.offered),
+            isolation: context.isolation(&choice.offered),
         }
     };
     let passes = |choice: &&Choice| {

@@ -6,7 +6,8 @@ mod file;
 mod read;
 
 pub use file::{SkillFile, YamlDefect};
-pub use read::{ClientEntry, ParseOutcome, one_blank, read};
+pub use read::{ClientEntry, ParseOutcome, read};
+pub use skills_base::text::collapse_whitespace as one_blank;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -2,6 +2,7 @@
 
 use super::file::{Field, Flag, SkillFile, YamlDefect};
 use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WHEN_TO_USE, WhiteSpace};
+use skills_base::text::collapse_whitespace;
 
 /// The entry of a file in a client's list, before the list is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -206,7 +207,7 @@ impl Reader<'_> {
         }
         let text = if from_folder { folder.to_owned() } else { text };
         let mut name = match rules.white_space.value() {
-            Some(WhiteSpace::OneBlank | WhiteSpace::OneLine) => one_blank(&text),
+            Some(WhiteSpace::OneBlank | WhiteSpace::OneLine) => collapse_whitespace(&text),
             _ => text.trim().to_owned(),
         };
         if let Some(signs) = rules.name.value() {
@@ -259,7 +260,7 @@ impl Reader<'_> {
         };
         let mut text = match rules.white_space.value() {
             Some(WhiteSpace::Preserved) => text,
-            Some(WhiteSpace::OneBlank) => one_blank(&text),
+            Some(WhiteSpace::OneBlank) => collapse_whitespace(&text),
             Some(WhiteSpace::OneLine) => one_line(text.trim()),
             Some(WhiteSpace::Trimmed) | None if text.trim().is_empty() => text,
             Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),
@@ -330,9 +331,4 @@ fn one_line(text: &str) -> String {
         in_run = sign.is_control();
     }
     out
-}
-
-/// Returns a text with each run of white space as one blank.
-pub fn one_blank(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

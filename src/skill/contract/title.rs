@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use skills_base::text::collapse_whitespace;
+
 /// Maximum number of characters of a title.
 const MAX_TITLE: usize = 200;
 /// Maximum number of characters of one input in a title.
@@ -42,7 +44,7 @@ pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
             }
         }
     }
-    cut(out.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE)
+    cut(collapse_whitespace(&out), MAX_TITLE)
 }
 
 /// Derives a title from the first inputs that have a short form: `region: eu-west-1, version: 5.4.0`. Returns an empty
@@ -55,7 +57,7 @@ pub fn derived_title(inputs: &Map<String, Value>) -> String {
 /// Formats a value on one line; returns `None` if it has no short form.
 fn short(value: &Value) -> Option<String> {
     let text = match value {
-        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Value::String(text) => collapse_whitespace(text),
         Value::Number(_) | Value::Bool(_) => value.to_string(),
         Value::Array(items) => {
             let all: Option<Vec<String>> = items.iter().map(short).collect();

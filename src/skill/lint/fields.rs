@@ -8,6 +8,7 @@ use crate::finding_builder::Notes;
 use crate::frontmatter::Frontmatter;
 use crate::parse::CONTRACT_KEYS;
 use crate::yaml::{Content, Node};
+use skills_base::text::join_with_and;
 
 /// Top-level keys of another known client, `OpenClaw`.
 const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];
@@ -56,18 +57,18 @@ fn why_invalid(name: &str) -> String {
             invalid.push(c);
         }
     }
+    if invalid.is_empty() {
+        let hyphens =
+            if name.contains("--") { "has two hyphens in a row" } else { "starts or ends with a hyphen" };
+        return hyphens.to_owned();
+    }
     let described = |c: &char| match c {
         ' ' => "a space".to_owned(),
         c if c.is_uppercase() => format!("the uppercase letter `{c}`"),
         c => format!("`{c}`"),
     };
     let listed: Vec<String> = invalid.iter().map(described).collect();
-    match listed.split_last() {
-        Some((last, [])) => format!("contains {last}"),
-        Some((last, others)) => format!("contains {} and {last}", others.join(", ")),
-        None if name.contains("--") => "has two hyphens in a row".to_owned(),
-        None => "starts or ends with a hyphen".to_owned(),
-    }
+    format!("contains {}", join_with_and(&listed))
 }
 
 /// Returns the most similar valid name.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::SPINNER_INTERVAL;
+use skills_base::duration::to_millis;
 
 pub(super) struct Clock {
     started: Instant,
@@ -24,9 +25,7 @@ impl Clock {
     /// Returns the wall clock at a moment, in milliseconds since 1970-01-01 UTC.
     pub fn wall_ms(&self, now: Instant) -> i64 {
         match self.start_ms {
-            Some(start) => {
-                start.saturating_add(i64::try_from(self.elapsed(now).as_millis()).unwrap_or(i64::MAX))
-            }
+            Some(start) => start.saturating_add(to_millis(self.elapsed(now))),
             None => jiff::Timestamp::now().as_millisecond(),
         }
     }

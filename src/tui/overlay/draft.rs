@@ -21,6 +21,7 @@ use crate::widgets::{
     Painter, RichLine, Scroll, Seg, Title, cells, count, cut_line, rows_above_note, shown, signed_count, wrap,
 };
 use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
+use skills_base::text::collapse_whitespace;
 use skills_discovery::{Advice, clauses};
 use skills_registry::Catalog;
 use skills_skill::{Digest, Skill, SkillId};
@@ -116,7 +117,7 @@ impl Fields {
     /// Inserts a text, or replaces the description by it; returns whether a field changed.
     fn paste(&mut self, text: &str, is_description: bool) -> bool {
         // A description is one paragraph, so line breaks from the clipboard become spaces.
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = collapse_whitespace(text);
         if !is_description || text.is_empty() {
             return self.current().insert(&text);
         }

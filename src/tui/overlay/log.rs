@@ -9,6 +9,7 @@ use super::{Hint, Outcome, Overlay, centered, frame};
 use crate::action::Action;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, cells, counted, cut_end, time_of_day, wrap};
+use skills_base::duration::to_millis;
 use skills_base::telemetry::{Record, RingBuffer};
 use skills_skill::safe_text;
 
@@ -126,5 +127,5 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
 /// Formats the time of day in the local time zone.
 fn clock(time: std::time::SystemTime) -> String {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    time_of_day(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    time_of_day(to_millis(since))
 }

@@ -75,9 +75,8 @@ fn places(skills: &Catalog, trust: &Trust) -> Vec<CapabilityFolder> {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
     for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
-        let winners = skills.entries.iter().filter(|entry| entry.root == i).map(|entry| &entry.skill);
-        let losers = skills.shadowed.iter().filter(|loser| loser.root == i).map(|loser| &loser.skill);
-        let bundles = winners.chain(losers).map(|skill| CapabilityFolder {
+        let in_root = skills.skills_with_roots().filter(|(_, of)| *of == i);
+        let bundles = in_root.map(|(skill, _)| CapabilityFolder {
             dir: skill.root_dir.clone(),
             bundle: Some(skill.root_dir.clone()),
             shipped: shipped(root),

@@ -10,7 +10,7 @@ use crate::{ContractStep, ContractView, Error};
 use skills_base::canonical::digest_of;
 use skills_config::Config;
 use skills_registry::Trust;
-use skills_runs::{Caller as _, Capabilities, Plan};
+use skills_runs::{Caller as _, Capabilities, Explanation, Plan};
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
 
@@ -75,7 +75,7 @@ impl ContractViews {
         capabilities: &Capabilities,
         calling: &super::runtime::CallServices,
         // The bindings of the capabilities of earlier steps: many steps can call one with many bindings.
-        explained: &mut BTreeMap<String, String>,
+        explained: &mut BTreeMap<String, Option<Explanation>>,
     ) -> ContractStep {
         let id = match &step.action {
             StepAction::Capability(id) => Some(id),
@@ -91,16 +91,18 @@ impl ContractViews {
         let called: Vec<&String> = if chosen.is_empty() { id.into_iter().collect() } else { chosen };
         let known: Vec<&Arc<Capability>> =
             called.iter().filter_map(|id| capabilities.capability(id)).collect();
-        let binding = |id: &&String| {
-            let words = explained.entry((*id).clone()).or_insert_with(|| match capabilities.capability(id) {
-                Some(capability) => {
-                    decision_preview::binding(&calling.broker.explain(capability, self.config.conformance))
-                }
-                None => format!("unknown capability {id}"),
-            });
-            if called.len() > 1 { format!("{id}: {words}") } else { words.clone() }
-        };
-        let bindings: Vec<String> = called.iter().map(binding).collect();
+        let (mut bindings, mut unbound) = (Vec::new(), false);
+        for id in &called {
+            let explain = || {
+                let capability = capabilities.capability(id)?;
+                Some(calling.broker.explain(capability, self.config.conformance))
+            };
+            let explanation = explained.entry((*id).clone()).or_insert_with(explain).as_ref();
+            let words =
+                explanation.map_or_else(|| format!("unknown capability {id}"), decision_preview::binding);
+            bindings.push(if called.len() > 1 { format!("{id}: {words}") } else { words });
+            unbound = unbound || explanation.is_none_or(|explanation| explanation.chosen.is_none());
+        }
         let mut gates: Vec<String> = Vec::new();
         for words in known.iter().flat_map(|capability| decision_preview::gates(capability)) {
             if !gates.contains(&words) {
@@ -117,6 +119,7 @@ impl ContractViews {
             },
             flow: flow(step),
             binding: (!bindings.is_empty()).then(|| bindings.join("; ")),
+            unbound,
             gates,
             effect: effect(step, &known, called.len()),
             acts: known.iter().any(|capability| capability.properties.side_effects),

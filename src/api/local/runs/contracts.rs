@@ -33,10 +33,7 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
     let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
     let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
     let text = opened.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => refused(format!(
-            "skill `{}` has no contract (`skill.yaml`) and cannot be run; load it in a session instead",
-            skill.id
-        )),
+        std::io::ErrorKind::NotFound => Error::no_contract(&skill.id),
         _ => refused(format!("cannot read the contract of {}: {}: {e}", skill.id, place.display())),
     })?;
     let (contract, findings) = parse(&place, &text);

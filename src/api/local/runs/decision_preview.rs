@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::summary;
 use crate::DecisionPreview;
+use skills_base::text::collapse_whitespace;
 use skills_model::{ApprovalReason, Gate};
 use skills_runs::{Caller, Explanation, PendingGate, Plan};
-use skills_skill::client::one_blank;
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 
@@ -84,7 +84,7 @@ fn headline(
         return format!("Run {} {} ({steps})", run.skill_id, plan.contract.version);
     };
     // One line, so that a description cannot be taken for the rest of a question.
-    let does = one_blank(&capability.description);
+    let does = collapse_whitespace(&capability.description);
     let does = does.split_once(". ").map_or(&*does, |(first, _)| first).trim_end_matches('.');
     let does = if does.is_empty() { &capability.id } else { does };
     let with = inputs.as_object().map(summary::of_fields).filter(|text| !text.is_empty());

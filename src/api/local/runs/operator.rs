@@ -18,6 +18,7 @@ use crate::{
     ViewList, WorkerList, WorkerState, WorkerView,
 };
 use skills_base::audit::{Entry, Recorder};
+use skills_base::duration::to_millis;
 use skills_base::telemetry::RunGauges;
 use skills_config::Config;
 use skills_model::RunState;
@@ -418,12 +419,10 @@ impl Maintenance {
             (RunState::Canceled, retention.canceled),
         ] {
             let Some(keep) = keep else { continue };
-            let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            all += runtime.store.purge_states(&[state], now_ms.saturating_sub(keep_ms)).await?;
+            all += runtime.store.purge_states(&[state], now_ms.saturating_sub(to_millis(keep))).await?;
         }
         if let Some(keep) = retention.sessions {
-            let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-            let sessions = runtime.sessions.purge_sessions(now_ms.saturating_sub(keep_ms)).await?;
+            let sessions = runtime.sessions.purge_sessions(now_ms.saturating_sub(to_millis(keep))).await?;
             if sessions > 0 {
                 tracing::info!("deleted {sessions} sessions by retention");
                 self.audit.record(Entry::new("session.purged", None, json!({ "sessions": sessions }))).await;

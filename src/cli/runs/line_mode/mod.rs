@@ -76,9 +76,7 @@ pub async fn run(cx: &mut Context) -> Result<Exit, Failure> {
 /// Returns whether the runs of a filter are sorted by deadline: those that wait for approval, and lists of runs that all
 /// wait.
 fn are_by_deadline(runs: &[RunRecord], filter: &str) -> bool {
-    let is_waiting =
-        |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    filter == VIEWS[0].1 || (!runs.is_empty() && runs.iter().all(is_waiting))
+    filter == VIEWS[0].1 || (!runs.is_empty() && runs.iter().all(|run| run.state.is_waiting()))
 }
 
 /// Sorts runs: those that wait for approval by deadline, any others by age, newest first.

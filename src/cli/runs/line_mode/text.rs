@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::super::{clock, status};
 use crate::dialog::{capitalized, clean, sentences};
 use crate::output::counted;
-use skills_api::{Board, BoardFailures, BoardRun, DecisionPreview, Error, RunDetail, StepState, WorkerView};
+use skills_api::{
+    Board, BoardFailures, BoardRun, Deadline, DecisionPreview, Error, RunDetail, StepState, WorkerView,
+};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
@@ -27,11 +29,7 @@ pub fn span(ms: i64) -> String {
 }
 
 fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
-    match expires_ms {
-        Some(at) if at > now_ms => format!("Expires in {}", span(at - now_ms)),
-        Some(_) => "Expired".to_owned(),
-        None => "No deadline".to_owned(),
-    }
+    capitalized(&Deadline::of(expires_ms, now_ms).text(span))
 }
 
 /// Like [`deadline`], with what happens then.
@@ -142,7 +140,7 @@ pub fn page(detail: &RunDetail, now_ms: i64) -> String {
         let _ = writeln!(out, "{}", sentences(parts));
     };
     let mut first = vec![format!("State: {}, for {}", state(run), span(now_ms - run.since_ms))];
-    if matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
+    if run.state.is_waiting() {
         first.push(deadline_and_outcome(run, now_ms));
     }
     first.extend(run.wait_notes().map(|note| capitalized(&clean(&note))));

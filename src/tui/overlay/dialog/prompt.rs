@@ -14,6 +14,7 @@ use crate::session_requests::{ScriptCall, SessionRequest};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::widgets::byte_size;
 use skills_authoring::golden_file::GoldenEdit;
+use skills_base::text::collapse_whitespace;
 use skills_discovery::Case;
 use skills_session::MessageRole;
 use skills_skill::SkillId;
@@ -142,8 +143,7 @@ impl PromptKind {
         match self {
             Self::Golden(form) => {
                 let expect = parse_expectation(text("skills"))?;
-                let query = text("query").split_whitespace().collect::<Vec<_>>().join(" ");
-                let case = Case { query, expect };
+                let case = Case { query: collapse_whitespace(text("query")), expect };
                 Ok(Effect::Golden(match &form.replaces {
                     None => GoldenPaneRequest::Add(case),
                     Some((file, place, expected)) => GoldenPaneRequest::Edit {

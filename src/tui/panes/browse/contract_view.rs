@@ -16,7 +16,7 @@ use crate::theme::Role;
 use crate::widgets::dag;
 use crate::widgets::json_lines::on_one_line;
 use crate::widgets::{Painter, RichLine, Seg, cells, counted, cut_end, shown, wrap_to};
-use skills_api::{Code, ContractStep, ContractView};
+use skills_api::{ContractStep, ContractView};
 use skills_base::json_value::value_text;
 use skills_skill::SkillId;
 use skills_skill::contract::Field;
@@ -27,8 +27,6 @@ const LANES_SHARE: usize = 4;
 const NAME: u16 = 20;
 /// Deepest level of steps that is indented further, if they are shown as a list.
 const MAX_INDENT: usize = 6;
-/// Prefixes of usable bindings in the core's wording.
-const BOUND: [&str; 5] = ["script ", "openapi ", "mcp ", "openrpc ", "builtin "];
 
 /// Draws the tab; returns the text at the title's right.
 pub(super) fn draw(detail: &mut Detail, id: &SkillId, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -42,13 +40,12 @@ pub(super) fn draw(detail: &mut Detail, id: &SkillId, area: Rect, buf: &mut Buff
         Some(Err(error)) => {
             let mut painter = Painter::new(buf, cx);
             // A skill without a contract is the usual case, not a failure.
-            let text_line =
-                error.code == Code::InvalidConfiguration && error.message.contains("instructions only");
+            let is_failure = !error.has_no_contract();
             let mut segs = Vec::new();
-            if !text_line {
+            if is_failure {
                 segs.push(Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger));
             }
-            segs.push(Seg::new(shown(&error.message), if text_line { Role::Muted } else { Role::Text }));
+            segs.push(Seg::new(shown(&error.message), if is_failure { Role::Text } else { Role::Muted }));
             for (line, y) in
                 wrap_to(&segs, width, 6, painter.glyphs.ellipsis).iter().zip(area.y..area.bottom())
             {
@@ -282,12 +279,11 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
     let mut lines = vec![crate::widgets::wrap::cut_line(&RichLine::from_segs(head), width, glyphs.ellipsis)];
     let mut add = |segs: &[Seg]| lines.extend(wrap_to(segs, width, 3, glyphs.ellipsis));
     if let Some(binding) = &step.binding {
-        let bound = is_bound(binding);
         let mut segs = Vec::new();
-        if !bound {
+        if step.unbound {
             segs.push(Seg::new(format!("{} ", glyphs.warn), Role::Warning));
         }
-        segs.push(Seg::new(shown(binding), if bound { Role::Muted } else { Role::Text }));
+        segs.push(Seg::new(shown(binding), if step.unbound { Role::Text } else { Role::Muted }));
         add(&segs);
     }
     for gate in &step.gates {
@@ -302,12 +298,4 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
         add(&[Seg::new(shown(&step.effect), if safe { Role::Muted } else { Role::Text })]);
     }
     Node { sign, lines }
-}
-
-/// Returns whether a binding's description names a usable binding, as opposed to why none is.
-fn is_bound(binding: &str) -> bool {
-    binding.split("; ").all(|one| {
-        let words = one.split_once(": ").map_or(one, |(id, rest)| if id.contains(' ') { one } else { rest });
-        BOUND.iter().any(|start| words.starts_with(start)) || words.contains(": script")
-    })
 }

@@ -11,6 +11,7 @@ use crate::golden_requests::GoldenForm;
 use crate::overlay::DescriptionEdit;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target, skills_to_open};
 use skills_api::WhyRequest;
+use skills_base::text::collapse_whitespace;
 
 impl Pane for Browse {
     fn id(&self) -> PaneId {
@@ -143,7 +144,7 @@ impl Browse {
             Action::CopyAs => shown.map(|shown| Effect::Pick(copy::choices(shown))),
             Action::Edit => self.edit(),
             Action::DiscoverThis => skill.map(|skill| {
-                let intent = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+                let intent = collapse_whitespace(&skill.description);
                 Effect::Go(PaneId::Discover, Some(Target::Intent(intent)))
             }),
             Action::Draft => skill.map(|skill| Effect::EditDescription(DescriptionEdit::of(skill, None))),

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use super::Focus;
 use super::board::{BoardState, failures_filter};
 use super::run_list::RunList;
-use super::table_view::deadline;
+use super::table_view::urgency;
 use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::pane::Draw;
@@ -20,7 +20,8 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::{Board, BoardRun, WorkerState};
+use skills_api::{Board, BoardRun, Deadline, WorkerState};
+use skills_base::duration::to_millis;
 use skills_config::RunSettings;
 use skills_model::RunState;
 
@@ -133,7 +134,7 @@ pub(super) fn draw(
             (None, false) => None,
         };
         if is_stale {
-            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+            let elapsed = to_millis(elapsed);
             (board.from_ms, board.now_ms) = (board.from_ms + elapsed, board.now_ms + elapsed);
         }
     }
@@ -361,11 +362,11 @@ fn board_row(
         if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
     );
     if line.width > 1 {
-        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let waits = run.state.is_waiting();
         let ended = run.state.is_terminal() || run.state == RunState::Failed;
         let end = if waits || ended { run.since_ms } else { line.now_ms };
         let (first, last) = (line.cell(run.created_ms), line.cell(end));
-        let works = matches!(run.state, RunState::Running | RunState::Replaying);
+        let works = run.state.is_active();
         let started = if works { line.cell(run.since_ms) } else { last };
         let past = if painter.glyphs.ascii { "." } else { "·" };
         if run.state != RunState::Pending {
@@ -387,12 +388,13 @@ fn board_row(
 
 /// Describes a wait for approval: its deadline, the approvals it has, its escalation, and the assignee.
 fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Role) {
-    let (left, urgency) = deadline(settings, run.expires_ms, now_ms);
+    let deadline = Deadline::of(run.expires_ms, now_ms);
+    let urgency = urgency(settings, deadline);
     let mut parts: Vec<String> = run.wait_notes().map(shown).collect();
     let has_notes = !parts.is_empty();
     parts.extend(run.assigned.as_ref().map(|to| format!("for {}", shown(to))));
     if parts.is_empty() {
-        return (left, urgency);
+        return (deadline.text(age), urgency);
     }
     if run.expires_ms.is_some() || parts.len() > 1 {
         // Next to others there is only space for the counts of approvals.
@@ -403,8 +405,10 @@ fn wait_note(settings: &RunSettings, run: &BoardRun, now_ms: i64) -> (String, Ro
             counts.clone_into(part);
         }
     }
-    if run.expires_ms.is_some() {
-        parts.insert(0, left.strip_prefix("expires in ").map_or(left.clone(), |time| format!("{time} left")));
+    match deadline {
+        Deadline::None => {}
+        Deadline::Expired => parts.insert(0, deadline.text(age)),
+        Deadline::In(left_ms) => parts.insert(0, format!("{} left", age(left_ms))),
     }
     let role = match urgency {
         Role::Danger | Role::Warning => urgency,

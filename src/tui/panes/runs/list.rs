@@ -122,8 +122,7 @@ pub fn tail(id: &RunId) -> String {
 
 /// Returns whether the wait of a run has expired, although the engine has not ended it yet.
 pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    waits && run.expires_ms.is_some_and(|at| at <= now_ms)
+    run.state.is_waiting() && run.expires_ms.is_some_and(|at| at <= now_ms)
 }
 
 /// Returns the state in two or three words, and whether it requires a person.
@@ -171,8 +170,7 @@ fn approval_label(run: &RunRecord, now_ms: i64) -> (String, bool) {
 
 /// Returns shorter texts for a wait, longest first; none for states whose text can be cut.
 pub fn short_labels(run: &RunRecord, now_ms: i64) -> Vec<String> {
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    if !waits || has_expired(run, now_ms) {
+    if !run.state.is_waiting() || has_expired(run, now_ms) {
         return Vec::new();
     }
     let unknown = run.is_outcome_unknown().then(|| "?".to_owned());

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::Focus;
 use super::list::{Group, Row, short_labels, state_label, tail};
 use super::run_list::RunList;
-use super::table_view::{deadline, draw_table};
+use super::table_view::{draw_table, urgency};
 use super::view::{outdated_line, run_name, spinner};
 use super::views::draw_tabs;
 use crate::action::{Action, Context};
@@ -20,7 +20,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_api::distinguishing_texts;
+use skills_api::{Deadline, distinguishing_texts};
 use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -315,9 +315,8 @@ fn draw_run(
     let step_role = if quiet { Role::Muted } else { Role::Text };
     let step = cut_end(&step_of(run), step_room, painter.glyphs.ellipsis).into_owned();
     painter.put(step_at, y, &step, step_role, step_room);
-    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
-        (Some(at), _) => match deadline(settings, Some(at), now_ms).1 {
+    let word_role = match (run.expires_ms.filter(|_| run.state.is_waiting() && asks), asks) {
+        (Some(at), _) => match urgency(settings, Deadline::of(Some(at), now_ms)) {
             Role::Text => Role::Waiting,
             urgent => urgent,
         },

@@ -14,7 +14,7 @@ use crate::widgets::format::count;
 use crate::widgets::painter::Painter;
 use crate::widgets::scroll::rows_above_note;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
-use skills_api::{deadline_text, distinguishing_texts, run_cell};
+use skills_api::{Deadline, distinguishing_texts, run_cell};
 use skills_config::{RunColumn, RunSettings, RunSort};
 use skills_model::RunState;
 use skills_store::{RunRecord, TermEffect, with_term};
@@ -178,8 +178,7 @@ fn draw_facets(list: &mut RunList, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_
 
 /// Returns whether there are runs and all of them wait: the column of errors has their status.
 fn all_wait(records: &[(usize, RunRecord)]) -> bool {
-    let waits = |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
-    !records.is_empty() && records.iter().all(|(_, run)| waits(run))
+    !records.is_empty() && records.iter().all(|(_, run)| run.state.is_waiting())
 }
 
 /// Returns the configured columns that fit: those that distinguish runs are kept longest.
@@ -291,7 +290,7 @@ fn cell(
     let role = match column {
         RunColumn::Title if at_cursor => Role::Strong,
         RunColumn::Error if run.state == RunState::WaitingForHuman => Role::Waiting,
-        RunColumn::Deadline => deadline(settings, run.expires_ms, now_ms).1,
+        RunColumn::Deadline => urgency(settings, Deadline::of(run.expires_ms, now_ms)),
         RunColumn::Title | RunColumn::Error | RunColumn::Step | RunColumn::Since | RunColumn::Age => {
             Role::Text
         }
@@ -306,18 +305,12 @@ fn cell(
     (text, role)
 }
 
-/// Returns the remaining time of a wait, in the role of its urgency.
-pub(super) fn deadline(settings: &RunSettings, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
-    let text = deadline_text(expires_ms, now_ms);
-    let Some(at) = expires_ms else { return (text, Role::Muted) };
-    let left = at - now_ms;
-    let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-    let role = if left < ms(settings.danger_before) {
-        Role::Danger
-    } else if left < ms(settings.warn_before) {
-        Role::Warning
-    } else {
-        Role::Text
-    };
-    (text, role)
+/// Returns the role of a deadline by its urgency.
+pub(super) fn urgency(settings: &RunSettings, deadline: Deadline) -> Role {
+    match deadline {
+        Deadline::None => Role::Muted,
+        _ if deadline.is_within(settings.danger_before) => Role::Danger,
+        _ if deadline.is_within(settings.warn_before) => Role::Warning,
+        _ => Role::Text,
+    }
 }

@@ -13,6 +13,7 @@ use crate::theme::Role;
 use crate::widgets::painter::{Painter, fade};
 use crate::widgets::rule::{BorderJunction, divider};
 use crate::widgets::text_width::{cells, cut_end, cut_middle};
+use skills_base::duration::to_millis;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -22,8 +23,7 @@ const MIN_LIST: u16 = 46;
 
 /// Returns the spinner's current glyph, by the wall clock, so that all spinners on the screen are in phase.
 pub fn spinner(cx: &Draw<'_>) -> &'static str {
-    let turns =
-        cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPINNER_INTERVAL.as_millis()).unwrap_or(100).max(1);
+    let turns = cx.clock_ms.rem_euclid(3_600_000) / to_millis(SPINNER_INTERVAL).max(1);
     let signs = cx.glyphs.running;
     signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
 }
