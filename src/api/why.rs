@@ -12,7 +12,7 @@ use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
 use super::visibility::{Visibility, deciding_sources};
 use super::{
     Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
-    GoldenExplainRequest, GoldenQuery, request_limits,
+    GoldenExplainRequest, GoldenQuery, HiddenCause, request_limits,
 };
 use skills_discovery::{
     Advice, Answer, BreakdownTerm, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, TermKind, VerdictReason,
@@ -1190,7 +1190,7 @@ fn client_checks(
                 // The names are those of skills of the catalog.
                 .filter(|_| !is_found());
             if let Some(group) = withheld {
-                checks.push(WhyCheck::fail(Offered, group.why.clone(), withheld_help(&group.why)));
+                checks.push(WhyCheck::fail(Offered, group.why.clone(), withheld_help(group.cause)));
             } else {
                 checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
                 let (check, cut) = description_check(view, subject, terms, has_request, repaired.as_deref());
@@ -1238,8 +1238,8 @@ fn folder_of(location: &Path) -> String {
 }
 
 /// Returns what to do about a skill that this program hides from the models of all clients.
-fn withheld_help(why: &str) -> &'static str {
-    if why.contains("policy") {
+fn withheld_help(cause: Option<HiddenCause>) -> &'static str {
+    if cause == Some(HiddenCause::Policy) {
         "`skills policy explain` names the rule"
     } else {
         "remove `disable-model-invocation` if models should invoke the skill"
