@@ -448,7 +448,7 @@ struct ExaminedSkill {
     description: String,
     when_to_use: Option<String>,
     parse: WhyCheck,
-    /// What to do about a defect of the file.
+    /// What to do about a defect of the file, for every client.
     repair: Option<String>,
     /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
@@ -580,7 +580,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 location: detail.summary.location.clone(),
                 description: detail.summary.description.clone(),
                 when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
-                repair: parse.help.clone(),
+                repair: defect(&detail.findings).map(action),
                 parse,
                 shadowed_by: detail.summary.shadowed_by.clone(),
                 parsed: true,
@@ -605,7 +605,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 when_to_use: None,
                 repair: match refusal.reason {
                     RefusalReason::LeavesRoot => Some(CORRECT_LINKED_FILE.to_owned()),
-                    _ => parse.help.clone(),
+                    _ => rejection_cause(refusal).map_or_else(|| parse.help.clone(), |cause| Some(action(cause))),
                 },
                 parse,
                 shadowed_by: None,
@@ -649,7 +649,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
         location: one.location.clone(),
         description: one.description.clone(),
         when_to_use: None,
-        repair: one.error.as_ref().map(|error| error.help.clone()),
+        repair: one.error.as_ref().map(action),
         parse,
         shadowed_by: None,
         parsed: false,
@@ -1221,15 +1221,16 @@ fn client_checks(
 /// What to do about a file that a client drops and to which a link leads that the catalog does not follow.
 const CORRECT_LINKED_FILE: &str = "correct the file to which the link leads";
 
-/// Returns what to do about a file that a client drops. The rule's own help also covers other clients.
+fn action(finding: &Finding) -> String {
+    finding.action().to_owned()
+}
+
+/// Returns what to do about a file that a client drops.
 fn repair_help(subject: &ExaminedSkill) -> String {
     if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
         return "rename the file to SKILL.md".to_owned();
     }
-    let help = subject.repair.as_deref().unwrap_or_default();
-    let is_text = |at: &usize| help[..*at].matches('`').count().is_multiple_of(2);
-    let end = help.match_indices(": ").map(|(at, _)| at).find(is_text);
-    help[..end.unwrap_or(help.len())].to_owned()
+    subject.repair.clone().unwrap_or_default()
 }
 
 fn folder_of(location: &Path) -> String {
