@@ -15,7 +15,7 @@ use skills_skill::client::{one_blank, profile};
 
 /// What a client does with a skill before it offers it to its model.
 #[derive(Clone, Copy)]
-enum Stage {
+enum Phase {
     /// It searches the folder.
     Search,
     /// It reads the file.
@@ -24,13 +24,13 @@ enum Stage {
     Name,
 }
 
-/// The stages that a client has passed.
-type PassedStages = &'static [Stage];
+/// The phases that a client has passed.
+type PassedPhases = &'static [Phase];
 
-const NONE: PassedStages = &[];
-const SEARCHED: PassedStages = &[Stage::Search];
-const READ: PassedStages = &[Stage::Search, Stage::Read];
-const NAMED: PassedStages = &[Stage::Search, Stage::Read, Stage::Name];
+const NONE: PassedPhases = &[];
+const SEARCHED: PassedPhases = &[Phase::Search];
+const READ: PassedPhases = &[Phase::Search, Phase::Read];
+const NOT_SHADOWED: PassedPhases = &[Phase::Search, Phase::Read, Phase::Name];
 
 /// Returns the checks of a client, up to the first that fails.
 pub(super) fn client_checks(
@@ -49,7 +49,7 @@ pub(super) fn client_checks(
     };
     let (checks, description) = match examination.stop() {
         Some((passed, last)) => {
-            let passed = passed.iter().map(|stage| examination.passed(*stage));
+            let passed = passed.iter().map(|phase| examination.passed(*phase));
             (passed.chain([last]).collect(), None)
         }
         None => examination.listed(repaired.as_deref(), terms, has_request),
@@ -92,11 +92,11 @@ impl Examination<'_> {
         self.view.foreign.iter().any(|one| one.location == self.subject.location && !one.missed)
     }
 
-    /// Returns the check of a stage that the client has passed.
-    fn passed(&self, stage: Stage) -> WhyCheck {
+    /// Returns the check of a phase that the client has passed.
+    fn passed(&self, phase: Phase) -> WhyCheck {
         let name = &self.view.name;
-        match stage {
-            Stage::Search if self.is_assumed() => {
+        match phase {
+            Phase::Search if self.is_assumed() => {
                 let mut folders = self.view.assumed_folders.iter();
                 let is_shipped =
                     folders.any(|folder| folder.shipped && self.subject.location.starts_with(&folder.path));
@@ -107,20 +107,21 @@ impl Examination<'_> {
                 };
                 WhyCheck::unknown(CheckKind::Folder, evidence)
             }
-            Stage::Search => WhyCheck::pass(CheckKind::Folder, format!("{name} searches the folder")),
-            Stage::Read => WhyCheck::pass(CheckKind::Parse, format!("{name} reads the file")),
-            Stage::Name => WhyCheck::pass(CheckKind::Name, "not shadowed"),
+            Phase::Search => WhyCheck::pass(CheckKind::Folder, format!("{name} searches the folder")),
+            Phase::Read => WhyCheck::pass(CheckKind::Parse, format!("{name} reads the file")),
+            Phase::Name => WhyCheck::pass(CheckKind::Name, "not shadowed"),
         }
     }
 
-    /// Returns the stages that the client passes and the check that it does not pass, or whose result is unknown;
+    /// Returns the phases that the client passes and the check that it does not pass, or whose result is unknown;
     /// `None` if the client lists the skill, as far as its own rules decide.
-    fn stop(&self) -> Option<(PassedStages, WhyCheck)> {
+    fn stop(&self) -> Option<(PassedPhases, WhyCheck)> {
         let name = &self.view.name;
         let Some(entry) = self.entry else { return Some((NONE, self.not_searched())) };
         let place_help = entry.help.as_deref();
-        let not_offered =
-            |evidence: String, help: String| (NAMED, WhyCheck::fail(CheckKind::Offered, evidence, help));
+        let not_offered = |evidence: String, help: String| {
+            (NOT_SHADOWED, WhyCheck::fail(CheckKind::Offered, evidence, help))
+        };
         Some(match &entry.state {
             ClientViewState::NotLooked => (NONE, self.not_searched()),
             ClientViewState::TooDeep(top) => self.not_found(
@@ -135,7 +136,7 @@ impl Examination<'_> {
                 (SEARCHED, WhyCheck::fail(CheckKind::Parse, evidence, help))
             }
             ClientViewState::Unknown(what) if entry.setting.is_some() => {
-                (NAMED, WhyCheck::unknown(CheckKind::Offered, what.clone()))
+                (NOT_SHADOWED, WhyCheck::unknown(CheckKind::Offered, what.clone()))
             }
             ClientViewState::Unknown(what) => {
                 let (id, location) = (&self.subject.id, &self.subject.location);
@@ -187,7 +188,7 @@ impl Examination<'_> {
 
     /// Returns the check of a file that the client does not find below a folder that it searches. In a folder that it does
     /// not search, moving the file inside it does not help.
-    fn not_found(&self, why: String, help: &str) -> (PassedStages, WhyCheck) {
+    fn not_found(&self, why: String, help: &str) -> (PassedPhases, WhyCheck) {
         if !self.is_assumed() {
             return (NONE, WhyCheck::fail(CheckKind::Folder, why, help));
         }
@@ -210,7 +211,7 @@ impl Examination<'_> {
         let Self { view, subject, entry } = *self;
         let name = &view.name;
         let read = repaired.map_or_else(
-            || self.passed(Stage::Read),
+            || self.passed(Phase::Read),
             |how| {
                 let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
                 let evidence = format!("{name} reads the file with a workaround: {how}");
@@ -226,9 +227,9 @@ impl Examination<'_> {
                 );
                 WhyCheck::unknown(CheckKind::Name, evidence)
             }
-            _ => self.passed(Stage::Name),
+            _ => self.passed(Phase::Name),
         };
-        let mut checks = vec![self.passed(Stage::Search), read, named];
+        let mut checks = vec![self.passed(Phase::Search), read, named];
         let mut groups = view.not_listed.iter();
         let withheld = groups.find(|group| group.names.iter().any(|name| name == subject.id.as_str()));
         // The names are those of skills of the catalog.
