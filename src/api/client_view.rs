@@ -195,121 +195,195 @@ pub fn compute_view<'a>(
     files: &SkillFiles,
     settings: &ClientSettings,
 ) -> ClientCatalog<'a> {
-    let places = places(profile, catalog, config);
+    let folders = places(profile, catalog, config);
     let known = CatalogByPath::of(catalog);
-    let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
-    let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
-    let mut candidates: Vec<Candidate<'a>> = Vec::new();
-    let mut repeated = Vec::new();
-    for (which, place) in places.iter().enumerate() {
-        for found in place.found(profile) {
-            let first = seen.get(&found.real).filter(|_| one_file_once).cloned();
-            seen.entry(found.real.clone()).or_insert_with(|| found.file.clone());
-            let mut one = candidate(profile, which, place, found, &known, files);
-            let Some(first) = first else {
-                candidates.push(one);
-                continue;
-            };
-            let why = shadowed_by(&first, true);
-            one.leave_out(ClientViewState::Shadowed(first), why);
-            one.help = Some("remove one of the two links".to_owned());
-            repeated.push(one);
-        }
-    }
-    // What the client finds in its own folders is not assumed.
-    let own: HashSet<PathBuf> =
-        candidates.iter().filter(|one| !one.assumed).map(|one| one.found.real.clone()).collect();
-    candidates.retain(|one| !one.assumed || !own.contains(&one.found.real));
-    candidates.extend(missed_behind_links(profile, catalog, config, &places, &known, files, &seen));
-    candidates.extend(bundled(profile, places.len(), config, &known, files));
-    first_of_each_folder(&mut candidates, profile, places.len());
-    let either = one_of_each_name(&mut candidates, profile);
-    kept_from_the_model(&mut candidates);
+    let FoundSkills { mut candidates, repeated, seen } = find_skills(profile, &folders, &known, files);
+    candidates.extend(missed_behind_links(profile, catalog, config, &folders, &known, files, &seen));
+    candidates.extend(bundled(profile, folders.len(), config, &known, files));
+    apply_folder_limit(&mut candidates, profile, folders.len());
+    let not_shown = resolve_same_names(&mut candidates, profile);
+    hide_user_only(&mut candidates);
     apply_conditions(&mut candidates, profile);
     apply_settings(&mut candidates, settings);
-    let order = in_order(&candidates, profile, &places);
-    let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
-    let aliases = aliases(&candidates, places.len(), profile);
-    let writing = EntryWriter { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
-    let mut bundles: Vec<ClientBundle> = Vec::new();
-    let (mut rows, mut others, mut seen_bundles) = (Vec::new(), Vec::new(), HashSet::new());
-    let (mut foreign, mut seen_files) = (Vec::new(), HashSet::new());
-    // Returns whether it is a bundle of the catalog, a bundled skill, or a file that was not seen under another path.
-    let mut add_foreign = |one: &Candidate<'_>| {
-        if one.id.is_some() || one.bundled {
-            return true;
-        }
-        let is_new = seen_files.insert(one.found.real.clone());
-        if is_new {
-            let (error, rejected) = error_in(one, &places);
-            foreign.push(ForeignBundle {
-                name: one.read.name.clone(),
-                location: one.found.file.clone(),
-                description: one.read.description.clone(),
-                state: one.state.clone(),
-                setting: one.setting.clone(),
-                error,
-                rejected,
-                assumed: one.assumed,
-                missed: one.missed,
-            });
-        }
-        is_new
-    };
+    let order = in_order(&candidates, profile, &folders);
+    let scopes: Vec<Scope> = folders.iter().map(|folder| folder.scope).collect();
+    let aliases = aliases(&candidates, folders.len(), profile);
+    let writer = EntryWriter { profile, config, places: &folders, scopes: &scopes, aliases: &aliases };
+    let mut builder = ViewBuilder::new(&folders);
     // A file that is listed under any path counts as listed: another path to it may have lost the name.
     let (listed, unlisted): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|at| candidates[*at].is_listed());
-    let mut names: HashSet<&str> = listed.iter().map(|at| candidates[*at].read.name.as_str()).collect();
-    for at in listed {
-        let one = &candidates[at];
-        if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
-            bundles.push(one.bundle(id));
-        }
-        add_foreign(one);
-        if !either.hidden.contains(&at) {
-            let other = one.read.other_name.as_deref().filter(|other| names.insert(*other));
-            rows.push(writing.row(one, other));
-        }
-    }
-    let ids: HashSet<&str> = everything(catalog).map(|(id, ..)| id.as_str()).collect();
-    for at in unlisted {
-        let one = &candidates[at];
-        let Some(why) = one.why.clone().filter(|_| add_foreign(one)) else { continue };
-        match one.id {
-            Some(id) if seen_bundles.insert(id.as_str()) => {
-                bundles.push(one.bundle(id));
-            }
-            Some(_) => {}
-            // A skill of the user takes its place in the list.
-            None if one.bundled && matches!(one.state, ClientViewState::Shadowed(_)) => {}
-            // Ids of the catalog are names of its own bundles only.
-            None if ids.contains(one.read.name.as_str()) => {
-                others.push((one.found.file.display().to_string(), why));
-            }
-            None => others.push((one.read.name.clone(), why)),
-        }
-    }
+    builder.add_listed(&candidates, &listed, &not_shown, &writer);
+    builder.add_unlisted(&candidates, &unlisted, catalog);
     // Another path to a file that the client read already.
-    for one in &repeated {
-        if let Some(id) = one.id.filter(|id| seen_bundles.insert(id.as_str())) {
-            bundles.push(one.bundle(id));
-        }
+    for candidate in &repeated {
+        builder.add_bundle(candidate);
     }
-    for (id, location, refusal) in everything(catalog) {
-        if seen_bundles.insert(id.as_str()) {
-            let found = || candidates.iter().chain(&repeated);
-            let without_file = refusal.and_then(|refusal| {
-                without_file(id, refusal, &places).or_else(|| linked_folder(id, refusal, found()))
+    for (id, location, refusal) in all_bundles(catalog) {
+        builder.add_other_bundle(id, || {
+            let found = candidates.iter().chain(&repeated);
+            let without_skill = refusal.and_then(|refusal| {
+                without_file(id, refusal, &folders).or_else(|| linked_folder(id, refusal, found))
             });
-            let missed = || undiscovered_bundle(id, location, catalog, &places, profile, &config.dirs.home);
-            bundles.push(without_file.unwrap_or_else(missed));
+            without_skill.unwrap_or_else(|| {
+                undiscovered_bundle(id, location, catalog, &folders, profile, &config.dirs.home)
+            })
+        });
+    }
+    let view = builder.view;
+    let has_bundles = |folder: &AssumedFolder| {
+        all_bundles(catalog).any(|(_, location, _)| location.starts_with(&folder.path))
+    };
+    let assumed_folders = folders.into_iter().filter_map(|folder| folder.assumed).filter(has_bundles);
+    ClientCatalog { assumed_folders: assumed_folders.collect(), ..view }
+}
+
+/// The skills that a client finds in its folders.
+struct FoundSkills<'a> {
+    candidates: Vec<Candidate<'a>>,
+    /// Other paths to files of the candidates, if the client reads every file once.
+    repeated: Vec<Candidate<'a>>,
+    /// The resolved path of each file, with the first path to it.
+    seen: HashMap<PathBuf, PathBuf>,
+}
+
+fn find_skills<'a>(
+    profile: &Profile,
+    folders: &[ClientFolder],
+    known: &CatalogByPath<'a>,
+    files: &SkillFiles,
+) -> FoundSkills<'a> {
+    let reads_files_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
+    let mut seen: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut candidates: Vec<Candidate<'a>> = Vec::new();
+    let mut repeated = Vec::new();
+    for (index, folder) in folders.iter().enumerate() {
+        for found in folder.found(profile) {
+            let first = seen.get(&found.real).filter(|_| reads_files_once).cloned();
+            seen.entry(found.real.clone()).or_insert_with(|| found.file.clone());
+            let mut candidate = read_candidate(profile, index, folder, found, known, files);
+            let Some(first) = first else {
+                candidates.push(candidate);
+                continue;
+            };
+            let why = shadowed_by(&first, true);
+            candidate.leave_out(ClientViewState::Shadowed(first), why);
+            candidate.help = Some("remove one of the two links".to_owned());
+            repeated.push(candidate);
         }
     }
-    let is_in = |folder: &AssumedFolder| {
-        everything(catalog).any(|(_, location, _)| location.starts_with(&folder.path))
-    };
-    let assumed_folders = places.into_iter().filter_map(|place| place.assumed).filter(is_in).collect();
-    ClientCatalog { rows, bundles, foreign, others, assumed_folders }
+    // What the client finds in its own folders is not assumed.
+    let own: HashSet<PathBuf> = candidates
+        .iter()
+        .filter(|candidate| !candidate.assumed)
+        .map(|candidate| candidate.found.real.clone())
+        .collect();
+    candidates.retain(|candidate| !candidate.assumed || !own.contains(&candidate.found.real));
+    FoundSkills { candidates, repeated, seen }
+}
+
+/// A view to which every bundle of the catalog and every other file is added once: what is added first counts.
+struct ViewBuilder<'a, 'f> {
+    folders: &'f [ClientFolder],
+    view: ClientCatalog<'a>,
+    seen_bundles: HashSet<&'a str>,
+    /// Resolved paths of the files that are not in the catalog.
+    seen_files: HashSet<PathBuf>,
+}
+
+impl<'a, 'f> ViewBuilder<'a, 'f> {
+    fn new(folders: &'f [ClientFolder]) -> Self {
+        Self {
+            folders,
+            view: ClientCatalog {
+                rows: Vec::new(),
+                bundles: Vec::new(),
+                foreign: Vec::new(),
+                others: Vec::new(),
+                assumed_folders: Vec::new(),
+            },
+            seen_bundles: HashSet::new(),
+            seen_files: HashSet::new(),
+        }
+    }
+
+    /// Adds a candidate if it is a bundle of the catalog.
+    fn add_bundle(&mut self, candidate: &Candidate<'a>) {
+        if let Some(id) = candidate.id {
+            self.add_other_bundle(id, || candidate.bundle(id));
+        }
+    }
+
+    /// Adds a bundle of the catalog.
+    fn add_other_bundle(&mut self, id: &'a SkillId, bundle: impl FnOnce() -> ClientBundle) {
+        if self.seen_bundles.insert(id.as_str()) {
+            self.view.bundles.push(bundle());
+        }
+    }
+
+    /// Adds a candidate if it is not in the catalog. Returns whether it is a bundle of the catalog, a bundled skill, or a
+    /// file that was not seen under another path.
+    fn add_foreign(&mut self, candidate: &Candidate<'_>) -> bool {
+        if candidate.id.is_some() || candidate.bundled {
+            return true;
+        }
+        let is_new = self.seen_files.insert(candidate.found.real.clone());
+        if is_new {
+            let (error, rejected) = error_in(candidate, self.folders);
+            self.view.foreign.push(ForeignBundle {
+                name: candidate.read.name.clone(),
+                location: candidate.found.file.clone(),
+                description: candidate.read.description.clone(),
+                state: candidate.state.clone(),
+                setting: candidate.setting.clone(),
+                error,
+                rejected,
+                assumed: candidate.assumed,
+                missed: candidate.missed,
+            });
+        }
+        is_new
+    }
+
+    /// Adds the listed candidates in their order; those in `not_shown` without an entry in the list.
+    fn add_listed(
+        &mut self,
+        candidates: &[Candidate<'a>],
+        listed: &[usize],
+        not_shown: &HashSet<usize>,
+        writer: &EntryWriter<'_>,
+    ) {
+        let mut names: HashSet<&str> = listed.iter().map(|at| candidates[*at].read.name.as_str()).collect();
+        for at in listed {
+            let candidate = &candidates[*at];
+            self.add_bundle(candidate);
+            self.add_foreign(candidate);
+            if !not_shown.contains(at) {
+                let other = candidate.read.other_name.as_deref().filter(|other| names.insert(*other));
+                self.view.rows.push(writer.row(candidate, other));
+            }
+        }
+    }
+
+    /// Adds the candidates that the client does not list, with the reasons.
+    fn add_unlisted(&mut self, candidates: &[Candidate<'a>], unlisted: &[usize], catalog: &Catalog) {
+        let ids: HashSet<&str> = all_bundles(catalog).map(|(id, ..)| id.as_str()).collect();
+        for at in unlisted {
+            let candidate = &candidates[*at];
+            let name = &candidate.read.name;
+            let Some(why) = candidate.why.clone().filter(|_| self.add_foreign(candidate)) else { continue };
+            self.add_bundle(candidate);
+            // A skill of the user takes the place of a bundled one in the list.
+            let is_replaced = candidate.bundled && matches!(candidate.state, ClientViewState::Shadowed(_));
+            if candidate.id.is_some() || is_replaced {
+                continue;
+            }
+            // Ids of the catalog are names of its own bundles only.
+            let is_id = ids.contains(name.as_str());
+            let name = if is_id { candidate.found.file.display().to_string() } else { name.clone() };
+            self.view.others.push((name, why));
+        }
+    }
 }
 
 /// Returns the skills behind links to folders that the client does not find, or may not, each with the reason: other
@@ -328,8 +402,8 @@ fn missed_behind_links<'a>(
     };
     let mut missed = Vec::new();
     for link in catalog.refused.iter().filter(is_folder) {
-        let mut all = places.iter().enumerate();
-        let Some((which, place)) = all.find(|(_, place)| link.location.starts_with(&place.path)) else {
+        let mut folders = places.iter().enumerate();
+        let Some((index, place)) = folders.find(|(_, place)| link.location.starts_with(&place.path)) else {
             continue;
         };
         for found in place.files_behind(&link.location) {
@@ -337,15 +411,15 @@ fn missed_behind_links<'a>(
                 continue;
             }
             let Some(reason) = place.reason_missed(&found.file, profile) else { continue };
-            let mut one = candidate(profile, which, place, found, known, files);
+            let mut candidate = read_candidate(profile, index, place, found, known, files);
             // A bundle of the catalog has its own reason.
-            if one.id.is_some() {
+            if candidate.id.is_some() {
                 continue;
             }
             let (state, why, help) = missed_state(reason, place, profile, &config.dirs.home);
-            one.leave_out(state, why);
-            (one.help, one.missed) = (help, true);
-            missed.push(one);
+            candidate.leave_out(state, why);
+            (candidate.help, candidate.missed) = (help, true);
+            missed.push(candidate);
         }
     }
     missed
@@ -413,7 +487,7 @@ fn linked_folder<'c, 'a: 'c>(
 }
 
 /// Returns the ids and locations of all bundles of the catalog, and the rejected ones.
-fn everything(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, &Path, Option<&RejectedBundle>)> {
+fn all_bundles(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, &Path, Option<&RejectedBundle>)> {
     let skills = catalog.entries.iter().map(|entry| &entry.skill);
     let skills = skills.chain(catalog.shadowed.iter().map(|loser| &loser.skill));
     let skills = skills.map(|skill| (&skill.id, skill.location.as_path(), None));
@@ -421,9 +495,10 @@ fn everything(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, &Path, Optio
     skills.chain(refused.map(|refusal| (&refusal.id, refusal.location.as_path(), Some(refusal))))
 }
 
-fn candidate<'a>(
+/// Reads a file as the client does. `index` is that of its folder.
+fn read_candidate<'a>(
     profile: &Profile,
-    which: usize,
+    index: usize,
     place: &ClientFolder,
     found: FoundSkillFile,
     known: &CatalogByPath<'a>,
@@ -432,8 +507,8 @@ fn candidate<'a>(
     let skill = known.skill(&found);
     let id = skill.map(|skill| &skill.id).or_else(|| known.refusal(&found).map(|refusal| &refusal.id));
     let folder = found.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut one = Candidate {
-        place: which,
+    let mut candidate = Candidate {
+        place: index,
         read: ClientEntry { name: folder.clone(), ..ClientEntry::default() },
         found,
         skill,
@@ -447,67 +522,67 @@ fn candidate<'a>(
         setting: None,
         name_only: None,
     };
-    let file = match files.read(&one.found.real) {
+    let file = match files.read(&candidate.found.real) {
         Ok(file) => file,
         Err(why) => {
-            if let Some(why) = too_large(profile, &one.found.real) {
-                one.leave_out(ClientViewState::Dropped(why.clone()), why);
-                one.help = Some(SMALLER.to_owned());
-            } else if let Err(error) = files::open_regular(&one.found.real)
+            if let Some(why) = too_large(profile, &candidate.found.real) {
+                candidate.leave_out(ClientViewState::Dropped(why.clone()), why);
+                candidate.help = Some(SMALLER.to_owned());
+            } else if let Err(error) = files::open_regular(&candidate.found.real)
                 && error.kind() == std::io::ErrorKind::PermissionDenied
             {
                 // The client runs as the same user.
                 let why = format!("its {SKILL_FILE} cannot be read: {error}");
-                one.leave_out(ClientViewState::Dropped(why), "unreadable file".to_owned());
-                one.help = Some(CHECK_PERMISSIONS.to_owned());
+                candidate.leave_out(ClientViewState::Dropped(why), "unreadable file".to_owned());
+                candidate.help = Some(CHECK_PERMISSIONS.to_owned());
             } else {
                 let what = format!("{why}: not supported here; {} may handle it differently", profile.name);
-                one.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
+                candidate.leave_out(ClientViewState::Unknown(what), "unreadable file".to_owned());
             }
-            return one;
+            return candidate;
         }
     };
     // Behind a link that points outside the folder only frontmatter is read, never the text of an arbitrary file.
-    let outside = place.left_by(&one.found.real);
+    let outside = place.left_by(&candidate.found.real);
     if let Some(cause) = file.without_fields().filter(|_| outside) {
         let why = "a link out of the folder to a file without readable frontmatter".to_owned();
         let what = format!("{why} ({cause}): not read here; {} may handle it differently", profile.name);
-        one.leave_out(ClientViewState::Unknown(what), why);
-        return one;
+        candidate.leave_out(ClientViewState::Unknown(what), why);
+        return candidate;
     }
     match read(profile, &file, &folder) {
         ParseOutcome::Dropped { why, common } => {
-            one.leave_out(ClientViewState::Dropped(why), common);
-            one.help = too_large(profile, &one.found.real).map(|_| SMALLER.to_owned());
+            candidate.leave_out(ClientViewState::Dropped(why), common);
+            candidate.help = too_large(profile, &candidate.found.real).map(|_| SMALLER.to_owned());
         }
         // The text below the frontmatter, in place of a description.
         ParseOutcome::Listed(read) if outside && read.other_text => {
             let why = "a link out of the folder to a file without a readable description".to_owned();
             let what = format!("{why}: its text is not read here; {} lists a part of it", profile.name);
-            one.read.name = read.name;
-            one.leave_out(ClientViewState::Unknown(what), why);
+            candidate.read.name = read.name;
+            candidate.leave_out(ClientViewState::Unknown(what), why);
         }
         ParseOutcome::Listed(read) => {
-            one.state = match (&read.unknown, &read.repaired) {
+            candidate.state = match (&read.unknown, &read.repaired) {
                 (Some(unknown), _) => ClientViewState::Unknown(unknown.clone()),
                 (None, Some(how)) => ClientViewState::Repaired(how.clone()),
                 (None, None) => ClientViewState::Found,
             };
             // The client reads the file; whether it passes the text to the model is unknown.
-            one.setting = read.undocumented_key.as_ref().map(|key| format!("`{key}` in {SKILL_FILE}"));
-            one.read = read;
-            let is_repaired = matches!(one.state, ClientViewState::Repaired(_));
+            candidate.setting = read.undocumented_key.as_ref().map(|key| format!("`{key}` in {SKILL_FILE}"));
+            candidate.read = read;
+            let is_repaired = matches!(candidate.state, ClientViewState::Repaired(_));
             if let Some(skill) = skill.filter(|_| is_repaired) {
-                one.read.other_text |= is_other_text(&skill.description, &one.read.description);
+                candidate.read.other_text |= is_other_text(&skill.description, &candidate.read.description);
             }
             if let Some(mark) =
-                one.found.real.parent().and_then(|folder| user_invocable::mark(profile, folder))
+                candidate.found.real.parent().and_then(|folder| user_invocable::mark(profile, folder))
             {
-                one.read.people_only.get_or_insert_with(|| mark.to_owned());
+                candidate.read.people_only.get_or_insert_with(|| mark.to_owned());
             }
         }
     }
-    one
+    candidate
 }
 
 /// Returns whether a client's text is neither the description, nor its beginning, nor the description with more text.
@@ -589,27 +664,25 @@ fn bundled<'a>(
 }
 
 /// Applies a client's limit of skills per folder: it takes those that it finds first.
-fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, places: usize) {
+fn apply_folder_limit(candidates: &mut [Candidate<'_>], profile: &Profile, folders: usize) {
     let Some(most) = profile.reading.value().and_then(|reading| reading.skills) else { return };
-    for which in 0..places {
-        let here = candidates.iter_mut().filter(|one| one.place == which && one.is_listed());
-        for one in here.skip(most as usize) {
+    for index in 0..folders {
+        let in_folder =
+            candidates.iter_mut().filter(|candidate| candidate.place == index && candidate.is_listed());
+        for candidate in in_folder.skip(most as usize) {
             let why = format!("beyond the first {most} skills of a folder, the limit of {}", profile.name);
-            one.leave_out(ClientViewState::NotRead(why.clone()), why);
-            one.help = Some("move other skills out of the folder".to_owned());
+            candidate.leave_out(ClientViewState::NotRead(why.clone()), why);
+            candidate.help = Some("move other skills out of the folder".to_owned());
         }
     }
 }
 
-/// Skills for which it is undefined which one of the same name is listed: those that are not shown.
-#[derive(Default)]
-struct Either {
-    hidden: HashSet<usize>,
-}
-
-fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Either {
+/// Applies the client's rule for skills with the same name. If it is undefined which of them is listed, all of them
+/// count as listed, but one is shown; returns the indices of the others.
+fn resolve_same_names(candidates: &mut [Candidate<'_>], profile: &Profile) -> HashSet<usize> {
+    let mut not_shown = HashSet::new();
     let rule = match profile.same_name.value() {
-        Some(SameName::All) | None => return Either::default(),
+        Some(SameName::All) | None => return not_shown,
         Some(rule) => *rule,
     };
     let mut order: Vec<usize> = (0..candidates.len()).filter(|at| candidates[*at].is_listed()).collect();
@@ -622,24 +695,13 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
     for at in order {
         names.entry(candidates[at].read.name.clone()).or_default().push(at);
     }
-    let mut either = Either::default();
     for same in names.into_values().filter(|same| same.len() > 1) {
         let Some((&winner, losers)) = same.split_first() else { continue };
         if rule == SameName::Undefined {
-            // Two paths to one file differ in nothing.
-            let others = |of: usize| -> Vec<PathBuf> {
-                let others = same.iter().map(|at| &candidates[*at].found);
-                let others = others.filter(|other| other.real != candidates[of].found.real);
-                others.map(|other| other.file.clone()).collect()
-            };
-            let others = same.iter().map(|at| (*at, others(*at))).filter(|(_, others)| !others.is_empty());
-            let states: Vec<_> = others.map(|(at, others)| (at, ClientViewState::Either(others))).collect();
-            for (at, state) in states {
-                candidates[at].state = state;
-            }
+            mark_undefined(candidates, &same);
             // A copy in the catalog is shown with its id and description.
             let shown = same.iter().copied().find(|at| candidates[*at].id.is_some()).unwrap_or(winner);
-            either.hidden.extend(same.iter().filter(|at| **at != shown));
+            not_shown.extend(same.into_iter().filter(|at| *at != shown));
             continue;
         }
         let path = candidates[winner].found.file.clone();
@@ -648,17 +710,31 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
             candidates[loser].leave_out(state, "shadowed by a skill with the same name".to_owned());
         }
     }
-    either
+    not_shown
+}
+
+/// Marks skills with the same name of which an undefined one is listed. Two paths to one file do not differ.
+fn mark_undefined(candidates: &mut [Candidate<'_>], same: &[usize]) {
+    let others_of = |of: usize| -> Vec<PathBuf> {
+        let others = same.iter().map(|at| &candidates[*at].found);
+        let others = others.filter(|other| other.real != candidates[of].found.real);
+        others.map(|other| other.file.clone()).collect()
+    };
+    let others: Vec<(usize, Vec<PathBuf>)> = same.iter().map(|at| (*at, others_of(*at))).collect();
+    for (at, others) in others.into_iter().filter(|(_, others)| !others.is_empty()) {
+        candidates[at].state = ClientViewState::Either(others);
+    }
 }
 
 /// Marks skills that only users can invoke, and skills that require a matching file: they keep their names but are not
 /// listed for the model.
-fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
-    for one in candidates.iter_mut().filter(|one| one.is_listed()) {
-        if let Some(said) = one.read.people_only.clone() {
-            one.leave_out(ClientViewState::ForPeople(said.clone()), format!("user-only: {said}"));
-        } else if let Some(until) = one.read.waits.clone() {
-            one.leave_out(ClientViewState::Waiting(until.clone()), until);
+fn hide_user_only(candidates: &mut [Candidate<'_>]) {
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.is_listed()) {
+        if let Some(setting) = candidate.read.people_only.clone() {
+            let why = format!("user-only: {setting}");
+            candidate.leave_out(ClientViewState::ForPeople(setting), why);
+        } else if let Some(until) = candidate.read.waits.clone() {
+            candidate.leave_out(ClientViewState::Waiting(until.clone()), until);
         }
     }
 }

@@ -322,7 +322,7 @@ fn file_replaced_by_a_pipe_does_not_block() {
     // As found before it was replaced.
     let found = FoundSkillFile { file: pipe.clone(), real: pipe, at: 0 };
     let known = CatalogByPath::of(&catalog);
-    let one = candidate(profile, at, &places[at], found, &known, &SkillFiles::default());
+    let one = read_candidate(profile, at, &places[at], found, &known, &SkillFiles::default());
     assert!(matches!(one.state, ClientViewState::Unknown(_)), "{:?}", one.state);
 }
 

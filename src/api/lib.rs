@@ -141,9 +141,9 @@ pub use service_types::{
 };
 pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DescriptionChanges, DiffLine, GivenBody, HiddenSkills,
-    LevelSize, LevelsView, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast,
-    ToolAnswer,
+    AgentView, BudgetView, CallSize, ComposedView, DescriptionChanges, DiffLine, GivenBody, HiddenCause,
+    HiddenSkills, LevelSize, LevelsView, SessionSummary, SessionView, SettingChanged, SettingsChange,
+    SinceLast, ToolAnswer,
 };
 pub use single_flight::SingleFlight;
 pub use skill_drift::{LoadedFile, LoadedFrom, SkillDrift};

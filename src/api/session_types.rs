@@ -293,10 +293,36 @@ impl SinceLast {
 pub struct HiddenSkills {
     /// Why, as text.
     pub why: String,
+    /// What hides them, if it is not the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<HiddenCause>,
     /// How many there are.
     pub skills: usize,
     /// Their ids, or some of them: in a session, always including those that are loaded.
     pub names: Vec<String>,
+}
+
+/// What hides a skill that the client finds from its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HiddenCause {
+    /// Its own `disable-model-invocation`.
+    DisableModelInvocation,
+    /// The list of the agent's own skills.
+    AgentSkills,
+    /// The policy.
+    Policy,
+}
+
+impl HiddenCause {
+    /// Returns the cause as the text of [`HiddenSkills::why`].
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::DisableModelInvocation => "user-only: disable-model-invocation",
+            Self::AgentSkills => "not among the agent's own skills",
+            Self::Policy => "forbidden by the policy",
+        }
+    }
 }
 
 /// The model context of the next call.

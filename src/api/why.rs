@@ -1,5 +1,8 @@
 //! `why`: every check between a skill's file and a client's model loading it for a request.
 
+mod answer;
+mod client_checks;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -7,21 +10,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::client_view::shadowed_by;
+use self::client_checks::client_checks;
 use super::uncataloged_bundles::{is_named, linked_bundle, uncataloged_bundles};
-use super::visibility::{Visibility, deciding_sources};
 use super::{
-    Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
-    GoldenExplainRequest, GoldenQuery, request_limits,
+    Client, ClientView, Code, DraftMeasure, DraftPlace, DraftRequest, Error, GoldenExplainRequest,
+    GoldenQuery, request_limits,
 };
 use skills_discovery::{
     Advice, Answer, BreakdownTerm, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, TermKind, VerdictReason,
-    contains_word, matched_exclusion,
+    matched_exclusion,
 };
 use skills_registry::Catalog;
-use skills_session::{ListedEntry, Shown, without_description};
-use skills_skill::client::one_blank;
-use skills_skill::client::{profile, profiles, with_when_to_use};
+use skills_session::{ListedEntry, Shown};
+use skills_skill::client::{one_blank, with_when_to_use};
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, Severity, SkillId};
 
@@ -107,6 +108,10 @@ impl WhyCheck {
 
     fn unknown(check: CheckKind, evidence: impl Into<String>) -> Self {
         Self::new(check, CheckResult::Unknown, evidence)
+    }
+
+    fn is_failed(&self) -> bool {
+        self.result == CheckResult::Fail
     }
 }
 
@@ -306,119 +311,6 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
-impl WhyReport {
-    /// Returns the answer in one sentence or two: whether the skill is selected, and which clients do not offer it. What
-    /// clients would do with a folder that none of them searches is conditional.
-    pub fn answer(&self) -> String {
-        let is_failed = |check: &WhyCheck| check.result == CheckResult::Fail;
-        let ranks = !self.checks.iter().any(is_failed);
-        let names = |is: &dyn Fn(&ClientChecks) -> bool| -> Vec<&str> {
-            self.clients.iter().filter(|client| is(client)).map(|client| client.name.as_str()).collect()
-        };
-        let all = names(&|_| true);
-        let is_about_all = all.len() + self.other_clients.len() >= profiles().len();
-        let is_assumed =
-            names(&|client| client.searches_folder).is_empty() && !names(&|client| client.assumed).is_empty();
-        let hidden = names(&ClientChecks::is_hidden);
-        let other = names(&|client| !client.is_hidden() && client.shows_other_text());
-        let is_cut = |client: &ClientChecks| !client.is_hidden() && !client.shows_other_text();
-        let cut = names(&|client| is_cut(client) && client.checks.iter().any(is_failed));
-        let unknown = names(&|client| !client.is_hidden() && client.is_unknown());
-        let is_none_left = is_about_all && !hidden.is_empty() && hidden.len() == all.len();
-        let is_hidden_from_all = hidden.len() == all.len();
-        let say = |names: &[&str], one: &str, more: &str, conditional: &str| {
-            let verb = if is_assumed { conditional } else { number(names, one, more) };
-            format!("{} {verb}", join_names(names))
-        };
-        // Without a request, the checks of the clients are the whole answer.
-        let is_start = self.intent.is_none();
-        let it = if is_start { "the skill" } else { "it" };
-        let no_client = if is_start { "No client" } else { "no client" };
-        let mut parts = Vec::new();
-        if is_none_left {
-            parts.push(if is_assumed {
-                format!("none would offer {it}")
-            } else {
-                format!("{no_client} offers {it}")
-            });
-        } else if !hidden.is_empty() {
-            let verb = say(&hidden, "does not offer", "do not offer", "would not offer");
-            parts.push(format!("{verb} {it}"));
-        }
-        if !other.is_empty() {
-            let shows = say(&other, "shows", "show", "would show");
-            parts.push(format!("{shows} other text instead of its description"));
-        }
-        if parts.is_empty() && !cut.is_empty() {
-            let shows = say(&cut, "does not show", "do not show", "would not show");
-            parts.push(format!("{shows} all of its description"));
-        }
-        if !unknown.is_empty() {
-            let offers = say(&unknown, "offers", "offer", "would offer");
-            let is_first = is_start && !is_assumed && parts.is_empty();
-            let it_is = if is_first { "It is" } else { "it is" };
-            let it = if parts.is_empty() { it } else { "it" };
-            parts.push(format!("{it_is} not known whether {offers} {it}"));
-        }
-        let searches = if is_about_all {
-            format!("{no_client} searches this folder")
-        } else {
-            let verb = number(&all, "does not search", "do not search");
-            format!("{} {verb} this folder", join_names(&all))
-        };
-        let offers = if is_assumed && self.intent.is_some() { searches.clone() } else { parts.join("; ") };
-        match (&self.intent, ranks, offers.as_str()) {
-            (Some(_), true, "") if self.wins => {
-                "The skill is offered and ranks first for this request.".to_owned()
-            }
-            (Some(_), true, _) if self.ranking.is_some() => {
-                format!("The skill ranks first for this request, but {offers}.")
-            }
-            // Nothing was compared with the request: whether the skill is selected is open.
-            (Some(_), true, _) if !is_hidden_from_all => {
-                let offering = names(&|client| !client.is_hidden() && !client.is_unknown());
-                let offers = match offers.as_str() {
-                    "" => format!("{} it", say(&offering, "offers", "offer", "would offer")),
-                    offers => offers.to_owned(),
-                };
-                format!("The skill is not ranked here, so it may or may not be selected; {offers}.")
-            }
-            (Some(_), _, "") => "The skill is not selected for this request.".to_owned(),
-            (Some(_), ..) => format!("The skill is not selected for this request, and {offers}."),
-            (None, false, "") => "The skill is not in the catalog.".to_owned(),
-            (None, ..) if is_assumed => {
-                let they = if is_about_all { "it" } else { number(&all, "it", "they") };
-                let who = if is_about_all { "one" } else { they };
-                let then = match offers.as_str() {
-                    "" => format!(", {they} would offer the skill"),
-                    offers => format!(": {offers}"),
-                };
-                format!("{searches}; if {who} did{then}.")
-            }
-            (None, true, "") if is_about_all => "Clients offer the skill.".to_owned(),
-            (None, true, "") => {
-                let offering = names(&|client| !client.is_unknown());
-                format!("{} the skill.", say(&offering, "offers", "offer", ""))
-            }
-            (None, ..) => format!("{offers}."),
-        }
-    }
-}
-
-/// Returns the form of a verb for these subjects.
-fn number<'w>(names: &[&str], one: &'w str, more: &'w str) -> &'w str {
-    if names.len() == 1 { one } else { more }
-}
-
-/// Joins names: `a`, `a and b`, `a, b and c`.
-fn join_names(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 /// Returns what a client shows of a skill if it is another text than the description.
 pub fn instead_of_description(text: &str) -> String {
     format!("{} instead of the description", quoted_start(text))
@@ -439,6 +331,9 @@ const MAX_QUOTED: usize = 80;
 /// Codes of warnings about the file for which clients drop it or show other text.
 const CLIENT_DEFECTS: [&str; 2] = [rules::BYTE_ORDER_MARK.code, rules::LEADING_BLANK_LINES.code];
 
+/// What to do about a file that a client drops and to which a link leads that the catalog does not follow.
+const CORRECT_LINKED_FILE: &str = "correct the file to which the link leads";
+
 /// The skill in question, parsed or not.
 struct ExaminedSkill {
     id: SkillId,
@@ -448,7 +343,7 @@ struct ExaminedSkill {
     description: String,
     when_to_use: Option<String>,
     parse: WhyCheck,
-    /// What to do about a defect of the file.
+    /// What to do about a defect of the file, for every client.
     repair: Option<String>,
     /// The bundle that wins its name in the catalog.
     shadowed_by: Option<PathBuf>,
@@ -515,12 +410,11 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         ));
     }
     checks.extend(rank_checks);
-    let failed = |check: &WhyCheck| check.result == CheckResult::Fail;
     // With a request, a skill that is not ranked does not win.
     let is_ranked = intent.is_none() || ranking.is_some();
     let wins = is_ranked
-        && !checks.iter().any(failed)
-        && !clients.iter().any(|client| client.checks.iter().any(failed));
+        && !checks.iter().any(WhyCheck::is_failed)
+        && !clients.iter().any(|client| client.checks.iter().any(WhyCheck::is_failed));
     Ok(WhyReport {
         skill_id: subject.id,
         location: subject.location,
@@ -580,7 +474,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 location: detail.summary.location.clone(),
                 description: detail.summary.description.clone(),
                 when_to_use: detail.skill.clients.when_to_use.clone().filter(|text| !text.trim().is_empty()),
-                repair: parse.help.clone(),
+                repair: defect(&detail.findings).map(action),
                 parse,
                 shadowed_by: detail.summary.shadowed_by.clone(),
                 parsed: true,
@@ -605,7 +499,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
                 when_to_use: None,
                 repair: match refusal.reason {
                     RefusalReason::LeavesRoot => Some(CORRECT_LINKED_FILE.to_owned()),
-                    _ => parse.help.clone(),
+                    _ => rejection_cause(refusal)
+                        .map_or_else(|| parse.help.clone(), |cause| Some(action(cause))),
                 },
                 parse,
                 shadowed_by: None,
@@ -649,7 +544,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
         location: one.location.clone(),
         description: one.description.clone(),
         when_to_use: None,
-        repair: one.error.as_ref().map(|error| error.help.clone()),
+        repair: one.error.as_ref().map(action),
         parse,
         shadowed_by: None,
         parsed: false,
@@ -693,6 +588,10 @@ pub fn finding_text(finding: &Finding) -> String {
 pub(super) fn defect(findings: &[Finding]) -> Option<&Finding> {
     let error = findings.iter().find(|finding| finding.severity == Severity::Error);
     error.or_else(|| findings.iter().find(|finding| CLIENT_DEFECTS.contains(&finding.code.as_str())))
+}
+
+fn action(finding: &Finding) -> String {
+    finding.action().to_owned()
 }
 
 /// Returns the check of a file that could be parsed, with the first finding of a repair.
@@ -1024,228 +923,6 @@ fn is_named_after(location: &Path, client: &str) -> bool {
     location.components().any(|part| part.as_os_str().to_str().is_some_and(name))
 }
 
-/// Returns the evidence of a folder that the client does not search, and what to do.
-fn not_searched(view: &ClientView, subject: &ExaminedSkill) -> (String, String) {
-    let name = &view.name;
-    let evidence = format!("{name} does not search {}", folder_of(&subject.location));
-    let is_same = |entry: &&ListedEntry| entry.name == subject.name && !entry.bundled;
-    let own = view.list.included().find(is_same);
-    if let Some((entry, path)) = own.and_then(|own| Some((own, own.location.as_ref()?))) {
-        let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
-        let evidence = format!("{evidence}; it lists another copy: {}", path.display());
-        return (evidence, format!("edit that copy, or see `skills why {id} --client {}`", view.client));
-    }
-    (evidence, link_help(view))
-}
-
-fn link_help(view: &ClientView) -> String {
-    let (name, id) = (&view.name, &view.client);
-    format!("copy or link it into a folder that {name} searches (listed by `skills list --client {id}`)")
-}
-
-/// Returns the checks of a client, up to the first that fails.
-fn client_checks(
-    view: &ClientView,
-    subject: &ExaminedSkill,
-    terms: &[WhyTerm],
-    has_request: bool,
-) -> ClientChecks {
-    use CheckKind::{Folder, Name, Offered, Parse};
-    let name = &view.name;
-    let is_listed = || view.listed(&subject.id, &subject.location).is_some();
-    // What the catalog does not contain is known because a client found it.
-    let is_found = || view.foreign.iter().any(|one| one.location == subject.location && !one.missed);
-    let entry = view.entry_of(&subject.id, &subject.location);
-    let (state, setting, place_help) = match &entry {
-        Some(entry) => (Some(&entry.state), entry.setting.as_deref(), entry.help.as_deref()),
-        None => (None, None, None),
-    };
-    let assumed = entry.as_ref().is_some_and(|entry| entry.assumed);
-    let is_shipped = || {
-        let folders = view.assumed_folders.iter();
-        folders.filter(|folder| subject.location.starts_with(&folder.path)).any(|folder| folder.shipped)
-    };
-    let mut checks = Vec::new();
-    let mut searches_folder = !assumed;
-    let searched = || {
-        if !assumed {
-            return WhyCheck::pass(Folder, format!("{name} searches the folder"));
-        }
-        let evidence = if is_shipped() {
-            format!("shipped skill: checked as if {name} searched its folder")
-        } else {
-            format!("given by --root: checked as if {name} searched it")
-        };
-        WhyCheck::unknown(Folder, evidence)
-    };
-    // In a folder that the client does not search, moving the file inside it does not help.
-    let not_found = |why: String, help: &str| {
-        let found = assumed.then(searched);
-        let failed = if assumed {
-            WhyCheck::fail(Folder, format!("would not find it there: {why}"), link_help(view))
-        } else {
-            WhyCheck::fail(Folder, why, help)
-        };
-        found.into_iter().chain([failed])
-    };
-    let (mut description, mut repaired) = (None, None);
-    let read = || WhyCheck::pass(Parse, format!("{name} reads the file"));
-    match state {
-        None | Some(ClientViewState::NotLooked) => {
-            searches_folder = false;
-            let (evidence, help) = not_searched(view, subject);
-            checks.push(WhyCheck::fail(Folder, evidence, help));
-        }
-        Some(ClientViewState::TooDeep(top)) => checks.extend(not_found(
-            format!("nested too deep ({name} searches only direct subfolders of {})", top.display()),
-            &format!("move the folder directly into {}", top.display()),
-        )),
-        Some(ClientViewState::NotRead(why)) => {
-            checks.extend(not_found(why.clone(), place_help.unwrap_or_default()));
-        }
-        Some(ClientViewState::Dropped(why)) => {
-            let help = place_help.map_or_else(|| repair_help(subject), str::to_owned);
-            let named = why.starts_with(name.as_str());
-            let evidence = if named { why.clone() } else { format!("{name} drops it: {why}") };
-            checks.extend([searched(), WhyCheck::fail(Parse, evidence, help)]);
-        }
-        Some(ClientViewState::Unknown(what)) if setting.is_some() => checks.extend([
-            searched(),
-            read(),
-            WhyCheck::pass(Name, "not shadowed"),
-            WhyCheck::unknown(Offered, what.clone()),
-        ]),
-        Some(ClientViewState::Unknown(what)) if is_listed() || is_found() => {
-            checks.extend([searched(), WhyCheck::unknown(Parse, what.clone())]);
-        }
-        // Whether the client finds it is unknown.
-        Some(ClientViewState::Unknown(what)) => checks.push(WhyCheck::unknown(Folder, what.clone())),
-        Some(ClientViewState::Shadowed(winner)) => checks.extend([
-            searched(),
-            read(),
-            WhyCheck::fail(
-                Name,
-                shadowed_by(winner, place_help.is_some()),
-                place_help.unwrap_or("remove or rename one of the two"),
-            ),
-        ]),
-        Some(ClientViewState::ForPeople(said)) => checks.extend([
-            searched(),
-            read(),
-            WhyCheck::pass(Name, "not shadowed"),
-            WhyCheck::fail(
-                Offered,
-                format!("user-only; the model cannot invoke it: {said}"),
-                format!("remove {said} if the model of {name} should invoke the skill"),
-            ),
-        ]),
-        Some(ClientViewState::TurnedOff(said)) => checks.extend([
-            searched(),
-            read(),
-            WhyCheck::pass(Name, "not shadowed"),
-            WhyCheck::fail(
-                Offered,
-                format!("turned off in the settings of {name}: {said}"),
-                format!("remove {said} if {name} should offer the skill"),
-            ),
-        ]),
-        Some(ClientViewState::Waiting(until)) => checks.extend([
-            searched(),
-            read(),
-            WhyCheck::pass(Name, "not shadowed"),
-            WhyCheck::fail(
-                Offered,
-                format!("not offered yet: {until}"),
-                format!("remove `paths` from the frontmatter if {name} should always offer the skill"),
-            ),
-        ]),
-        Some(
-            state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
-        ) => {
-            checks.push(searched());
-            checks.push(if let ClientViewState::Repaired(how) = state {
-                repaired = Some(how.clone());
-                let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
-                let evidence = format!("{name} reads the file with a workaround: {how}");
-                WhyCheck { help, ..WhyCheck::pass(Parse, evidence) }
-            } else {
-                read()
-            });
-            checks.push(if let ClientViewState::Either(others) = state {
-                WhyCheck::unknown(
-                    Name,
-                    format!(
-                        "several skills have its name, and the one that {name} lists varies between \
-                            starts: {}",
-                        others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-                    ),
-                )
-            } else {
-                WhyCheck::pass(Name, "not shadowed")
-            });
-            let withheld = view
-                .not_listed
-                .iter()
-                .find(|group| group.names.iter().any(|name| name == subject.id.as_str()))
-                // The names are those of skills of the catalog.
-                .filter(|_| !is_found());
-            if let Some(group) = withheld {
-                checks.push(WhyCheck::fail(Offered, group.why.clone(), withheld_help(&group.why)));
-            } else {
-                checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
-                let (check, cut) = description_check(view, subject, terms, has_request, repaired.as_deref());
-                checks.push(check);
-                description = cut;
-            }
-        }
-    }
-    let decided = match state {
-        None | Some(ClientViewState::NotLooked | ClientViewState::TooDeep(_)) => Visibility::NotSearched,
-        Some(ClientViewState::Shadowed(_) | ClientViewState::Either(_)) => Visibility::Shadowed,
-        Some(ClientViewState::ForPeople(_)) => Visibility::Manual,
-        Some(_) if description.is_some() => Visibility::Cut,
-        Some(_) => Visibility::Unknown,
-    };
-    ClientChecks {
-        client: view.client.clone(),
-        name: name.clone(),
-        source: deciding_sources(&view.client, decided, &view.source),
-        searches_folder,
-        assumed,
-        checks,
-        repaired,
-        description,
-    }
-}
-
-/// What to do about a file that a client drops and to which a link leads that the catalog does not follow.
-const CORRECT_LINKED_FILE: &str = "correct the file to which the link leads";
-
-/// Returns what to do about a file that a client drops. The rule's own help also covers other clients.
-fn repair_help(subject: &ExaminedSkill) -> String {
-    if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
-        return "rename the file to SKILL.md".to_owned();
-    }
-    let help = subject.repair.as_deref().unwrap_or_default();
-    let is_text = |at: &usize| help[..*at].matches('`').count().is_multiple_of(2);
-    let end = help.match_indices(": ").map(|(at, _)| at).find(is_text);
-    help[..end.unwrap_or(help.len())].to_owned()
-}
-
-fn folder_of(location: &Path) -> String {
-    let folder = location.parent().and_then(Path::parent).unwrap_or(location);
-    folder.display().to_string()
-}
-
-/// Returns what to do about a skill that this program hides from the models of all clients.
-fn withheld_help(why: &str) -> &'static str {
-    if why.contains("policy") {
-        "`skills policy explain` names the rule"
-    } else {
-        "remove `disable-model-invocation` if models should invoke the skill"
-    }
-}
-
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
 pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Shown) -> &'l str {
     match shown {
@@ -1263,115 +940,6 @@ pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Shown) -> &'l str 
 /// Returns `not_found` with similar names.
 pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> Result<SkillId, Error> {
     Ok(subject(core, wanted).await?.id)
-}
-
-/// Returns the check of what the client's catalog budget leaves of the description. `repaired` is how the client
-/// repairs the file.
-fn description_check(
-    view: &ClientView,
-    subject: &ExaminedSkill,
-    terms: &[WhyTerm],
-    has_request: bool,
-    repaired: Option<&str>,
-) -> (WhyCheck, Option<CutDescription>) {
-    let kind = CheckKind::Description;
-    let Some((listed, shown)) = view.listed(&subject.id, &subject.location) else {
-        let evidence = format!("which text {} shows as the description is not known", view.name);
-        return (WhyCheck::unknown(kind, evidence), None);
-    };
-    let text = shown_text(listed, shown);
-    if listed.other_text && !text.is_empty() {
-        let evidence = format!("{} shows {}", view.name, instead_of_description(text));
-        return (WhyCheck::fail(kind, evidence, repair_help(subject)), None);
-    }
-    let profile = profile(&view.client);
-    let when_to_use = subject.when_to_use.as_deref();
-    let stated = profile.map_or_else(
-        || subject.description.as_str().into(),
-        |profile| profile.listable_text(&subject.description, when_to_use),
-    );
-    if let Shown::NameOnly { why } = shown
-        && *why == without_description(&view.name)
-    {
-        let evidence = format!("only the name is shown: {why}");
-        let nothing =
-            CutDescription { shown: String::new(), cut: String::new(), lost_terms: Vec::new(), place: None };
-        return (WhyCheck::fail(kind, evidence, repair_help(subject)), Some(nothing));
-    }
-    if !subject.parsed && subject.description.is_empty() && matches!(shown, Shown::Complete) {
-        let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
-        return (WhyCheck::pass(kind, evidence), None);
-    }
-    let fit = format!(
-        "shorten the whole list: `skills budget fit --client {}` (needs golden queries)",
-        view.client
-    );
-    let (all, is_appended) = (stated.chars().count(), stated.len() > subject.description.len());
-    // A repair may use only its beginning.
-    let is_whole = repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
-    let cut_by_client = listed.cut || !stated.trim().starts_with(listed.description.trim());
-    let text = match shown {
-        Shown::Unknown { what } => return (WhyCheck::unknown(kind, what.clone()), None),
-        Shown::Complete if !listed.cut && is_whole => {
-            let evidence = match when_to_use {
-                None => format!("all {all} characters of the description are shown"),
-                Some(_) if is_appended => {
-                    format!("all {all} characters of the description and `when_to_use` are shown")
-                }
-                Some(_) => {
-                    format!("all {all} characters of the description are shown, but not `when_to_use`")
-                }
-            };
-            return (WhyCheck::pass(kind, evidence), None);
-        }
-        Shown::Beyond => {
-            let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
-                published";
-            return (WhyCheck::unknown(kind, evidence), None);
-        }
-        Shown::Omitted { why } => {
-            return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
-        }
-        Shown::NameOnly { .. } | Shown::Complete | Shown::OtherText | Shown::Shortened { .. } => text,
-    };
-    // If a client rewrites the text, the truncation cannot be shown in the original.
-    let full = stated.trim();
-    let common = full.chars().zip(text.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-    let (head, tail) = full.split_at(common);
-    let is_lost = |term: &&WhyTerm| contains_word(tail, term.word()) && !contains_word(head, term.word());
-    let lost_terms: Vec<String> = terms.iter().filter(is_lost).map(|term| term.term.clone()).collect();
-    let count = head.chars().count();
-    let why = match shown {
-        Shown::Shortened { why, .. } | Shown::NameOnly { why } => why.clone(),
-        _ if cut_by_client => "the client's own limit for one description".to_owned(),
-        _ => String::new(),
-    };
-    let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
-    let evidence = if count == 0 {
-        format!("only the name is shown{because}")
-    } else {
-        format!("{count} of {all} characters are shown{because}")
-    };
-    // If no description is shown, no change of this one helps.
-    let setting = listed.name_only.as_ref();
-    let removed = setting.map(|setting| format!("remove {setting} if the model should see the description"));
-    let help = if let Some(removed) = &removed {
-        removed
-    } else if text.is_empty() {
-        fit.as_str()
-    } else {
-        "put the most important terms first, or shorten the description"
-    };
-    let check = if !lost_terms.is_empty() {
-        let lost = lost_terms.iter().map(|term| format!("“{term}”")).collect::<Vec<_>>().join(", ");
-        WhyCheck::fail(kind, format!("{evidence}; cut off: {lost}"), help)
-    } else if has_request && count > 0 {
-        WhyCheck::pass(kind, format!("{evidence}; no term of the request is cut off"))
-    } else {
-        WhyCheck::fail(kind, evidence, help)
-    };
-    let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms, place: None };
-    (check, Some(cut))
 }
 
 #[cfg(test)]

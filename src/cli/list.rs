@@ -184,6 +184,14 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
     TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"
 }
 
+/// An entry of a client's list, as it is rendered.
+struct ClientRow<'v> {
+    number: usize,
+    title: String,
+    shown: &'v Shown,
+    text: String,
+}
+
 /// Renders what a client lists, in its order and with its names, and what it does not list. With `filtered`, only the
 /// skills of the list.
 fn render_client(
@@ -195,20 +203,63 @@ fn render_client(
 ) -> String {
     let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
+    let rows = client_rows(view, is_wanted);
+    let unseen = unseen_skills(list, view, is_wanted);
+    let table = if plain { labeled_client(&rows, &unseen, look) } else { client_table(&rows, &unseen, look) };
+    let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let mut parts = vec![
+        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill")),
+        format!("{} not listed", unseen.len()),
+    ];
+    let own = view.list.fill.own.skills;
+    if own > 0 {
+        parts.push(format!("{own} bundled"));
+    }
+    let dot = if look.unicode { " · " } else { " - " };
+    let footer = TextStyle::Muted.paint(&parts.join(dot), look.color);
+    notes(&view.notes(), look) + &table + "\n" + &footer + "\n"
+}
+
+/// Returns the entries of the catalog in a client's list.
+fn client_rows(view: &ClientView, is_wanted: impl Fn(Option<&SkillId>) -> bool) -> Vec<ClientRow<'_>> {
     let states: HashMap<&str, &ClientViewState> =
         view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state)).collect();
-    let rows: Vec<(usize, &ListedEntry, &Shown)> = view
-        .list
-        .entries
-        .iter()
-        .enumerate()
-        .map(|(at, (entry, shown))| (at + 1, entry, shown))
+    (1..)
+        .zip(&view.list.entries)
         // A built-in skill that the client has unpacked into a root is a skill of the catalog too.
-        .filter(|(_, entry, _)| !entry.bundled || entry.skill_id.is_some())
-        .filter(|(_, entry, _)| is_wanted(entry.skill_id.as_ref()))
-        .collect();
-    let title = |entry: &ListedEntry| entry.title.clone().unwrap_or_else(|| entry.name.clone());
-    let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();
+        .filter(|(_, (entry, _))| !entry.bundled || entry.skill_id.is_some())
+        .filter(|(_, (entry, _))| is_wanted(entry.skill_id.as_ref()))
+        .map(|(number, (entry, shown))| {
+            let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()).copied());
+            let title = entry.title.clone().unwrap_or_else(|| entry.name.clone());
+            ClientRow { number, title, shown, text: entry_text(entry, state) }
+        })
+        .collect()
+}
+
+/// Returns the description that a client lists, or why it is another text.
+fn entry_text(entry: &ListedEntry, state: Option<&ClientViewState>) -> String {
+    match (state, &entry.unknown, &entry.name_only) {
+        _ if entry.other_text && !entry.description.is_empty() => {
+            format!("shows {}", instead_of_description(&entry.description))
+        }
+        (_, Some(what), _) => format!("unknown: {what}"),
+        (_, _, Some(setting)) => format!("name only: {setting}"),
+        (None, ..) => {
+            let location = entry.location.as_deref().map(path_text).unwrap_or_default();
+            format!("not in this catalog: {location}")
+        }
+        (Some(ClientViewState::Found), ..) => entry.description.clone(),
+        (Some(state), ..) => state_text(state),
+    }
+}
+
+/// Returns the names of the skills that a client does not list, with the reasons.
+fn unseen_skills<'v>(
+    list: &SkillList,
+    view: &'v ClientView,
+    is_wanted: impl Fn(Option<&SkillId>) -> bool,
+) -> Vec<(&'v str, String)> {
     // A skill whose state is unknown may have no entry.
     let has_entry = |id: &SkillId, location: Option<&Path>| {
         view.list.entries.iter().any(|(entry, _)| match &entry.skill_id {
@@ -242,77 +293,72 @@ fn render_client(
     });
     let foreign = view.foreign.iter().filter(|_| is_wanted(None));
     let foreign = foreign.filter(|one| is_unseen(&one.state, &SkillId::new(&*one.name), Some(&one.location)));
-    let foreign = foreign.map(|one| (one.name.as_str(), state_text(&one.state)));
-    let unseen: Vec<(&str, String)> = known.chain(foreign).collect();
-    let names = titles.iter().map(String::as_str).chain(unseen.iter().map(|(name, _)| *name));
+    known.chain(foreign.map(|one| (one.name.as_str(), state_text(&one.state)))).collect()
+}
+
+/// Returns how much of a description is shown, with its style.
+fn shown_label(shown: &Shown) -> (TextStyle, String) {
+    match shown {
+        Shown::Complete => (TextStyle::Good, "complete".to_owned()),
+        Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
+        Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
+        Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
+        Shown::Beyond => (TextStyle::Warn, "beyond".to_owned()),
+        Shown::OtherText => (TextStyle::Warn, "other text".to_owned()),
+        Shown::Unknown { .. } => (TextStyle::Warn, "unknown".to_owned()),
+    }
+}
+
+/// Renders a client's list as labeled lines.
+fn labeled_client(rows: &[ClientRow<'_>], unseen: &[(&str, String)], look: TerminalCaps) -> String {
+    let mut out = String::new();
+    for ClientRow { number, title, shown, text } in rows {
+        let (_, label) = shown_label(shown);
+        let (title, text) = (safe_text::line(title), safe_text::line(text));
+        let _ = writeln!(out, "{number}. {title}. Shown: {label}. {text}");
+    }
+    out += &unseen_heading(unseen, look);
+    for (name, why) in unseen {
+        let _ = writeln!(out, "{}: {why}.", safe_text::line(name));
+    }
+    out
+}
+
+/// Renders a client's list as a table.
+fn client_table(rows: &[ClientRow<'_>], unseen: &[(&str, String)], look: TerminalCaps) -> String {
+    let names = rows.iter().map(|row| row.title.as_str()).chain(unseen.iter().map(|(name, _)| *name));
     let width = look.name_width(names, 12, if look.width >= 120 { 48 } else { 30 });
     let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
-    let mut out = notes(&view.notes(), look);
-    if !rows.is_empty() && !plain {
+    let mut out = String::new();
+    if !rows.is_empty() {
         let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
         let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.color));
     }
-    for ((at, entry, shown), title) in rows.iter().zip(&titles) {
-        let (style, word) = match shown {
-            Shown::Complete => (TextStyle::Good, "complete".to_owned()),
-            Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
-            Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
-            Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
-            Shown::Beyond => (TextStyle::Warn, "beyond".to_owned()),
-            Shown::OtherText => (TextStyle::Warn, "other text".to_owned()),
-            Shown::Unknown { .. } => (TextStyle::Warn, "unknown".to_owned()),
-        };
-        let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()));
-        let text = match (state, &entry.unknown, &entry.name_only) {
-            _ if entry.other_text && !entry.description.is_empty() => {
-                format!("shows {}", instead_of_description(&entry.description))
-            }
-            (_, Some(what), _) => format!("unknown: {what}"),
-            (_, _, Some(setting)) => format!("name only: {setting}"),
-            (None, ..) => format!(
-                "not in this catalog: {}",
-                entry.location.as_deref().map(path_text).unwrap_or_default()
-            ),
-            (Some(ClientViewState::Found), ..) => entry.description.clone(),
-            (Some(state), ..) => state_text(state),
-        };
-        if plain {
-            let _ =
-                writeln!(out, "{at}. {}. Shown: {word}. {}", safe_text::line(title), safe_text::line(&text));
-            continue;
-        }
+    for ClientRow { number, title, shown, text } in rows {
+        let (style, label) = shown_label(shown);
         let name = look.name(&safe_text::line(title), width);
         let _ = writeln!(
             out,
-            "{at:>4}  {}  {}  {}",
+            "{number:>4}  {}  {}  {}",
             TextStyle::Strong.paint(&name, look.color),
-            style.paint(&format!("{word:<10}"), look.color),
-            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.color),
+            style.paint(&format!("{label:<10}"), look.color),
+            TextStyle::Muted.paint(&cut(&safe_text::line(text), about, look.unicode), look.color),
         );
     }
-    if !unseen.is_empty() {
-        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.color));
-    }
-    for (name, why) in &unseen {
-        if plain {
-            let _ = writeln!(out, "{}: {why}.", safe_text::line(name));
-            continue;
-        }
+    out += &unseen_heading(unseen, look);
+    for (name, why) in unseen {
         let id = look.name(&safe_text::line(name), width);
         let available = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
         let _ = writeln!(out, "      {id}  {}", cut_middle(why, available, look.unicode));
     }
-    let own = view.list.fill.own.skills;
-    let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let mut parts = vec![
-        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill")),
-        format!("{} not listed", unseen.len()),
-    ];
-    if own > 0 {
-        parts.push(format!("{own} bundled"));
+    out
+}
+
+fn unseen_heading(unseen: &[(&str, String)], look: TerminalCaps) -> String {
+    if unseen.is_empty() {
+        return String::new();
     }
-    let dot = if look.unicode { " · " } else { " - " };
-    out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.color) + "\n"
+    format!("\n{}\n", TextStyle::Strong.paint("not listed", look.color))
 }
 
 /// Renders notes above a list, a line each.

@@ -20,7 +20,7 @@ use super::sorting::{Ranked, Sorted, sort};
 use super::tokenize::fold_accents;
 use super::verdict;
 use super::vocabulary::StemId;
-use super::weights::Profile;
+use super::weights::{Profile, Weights};
 use skills_skill::SkillId;
 
 /// Number of candidates beyond the limit that are scored exactly, because the columns have single precision.
@@ -116,9 +116,14 @@ pub(crate) fn order(router: &Router, request: &Request) -> Order {
 
 /// Returns the score from which a skill fits if neither language nor the number of matched words change it.
 fn collection_threshold(router: &Router, request: &Request) -> f64 {
-    let rules = &router.weights.rules;
-    let terms = if strict(request) { 0.0 } else { rules.role.procedure + rules.status.stable };
-    profile(router, request).1.confidence.at(router.index.ranked()).fit_threshold + terms
+    let fitted = profile(router, request).1.confidence.at(router.index.ranked());
+    fitted.fit_threshold + rule_terms(request, &router.weights)
+}
+
+/// Returns the rule terms that most skills have in full: scores include them, so thresholds do as well.
+pub(crate) fn rule_terms(request: &Request, weights: &Weights) -> f64 {
+    let rules = &weights.rules;
+    if strict(request) { 0.0 } else { rules.role.procedure + rules.status.stable }
 }
 
 fn ranking<T>(
@@ -144,40 +149,10 @@ fn ranking<T>(
     };
     let mut reports: Vec<MatcherReport> =
         router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
-    let mut reading = Reading::new(&request.intent, &router.words);
-    reading.join_parts(&router.words, |text, stem| cx.knows(text, stem) || cx.excludes(stem));
-    let unknown = unknown_words(&reading, &cx, &router.lexicon);
-    let is_known_word = |word: &str| cx.knows(word, &router.words.stem(word));
-    reading.language =
-        language::of_request(&request.intent, unknown, is_known_word, &router.words, &router.lexicon);
-    for (matcher, report) in router.matchers.iter().zip(&mut reports) {
-        read(matcher.as_ref(), report, &mut reading, &cx);
-    }
-    reading.drop_stop_parts(&router.words);
-    if reading.language.is_none() && is_unreadable(&reading, &cx) {
-        reading.language = Some(Language::Undetermined);
-    }
-    reading.mark_proper_names(|read| cx.documents(&read.word.stem) == 0);
-    if let Ok(model) = &cx.model {
-        let nothing: Vec<bool> =
-            (0..reading.words.len()).map(|at| means_nothing(&reading, &cx, at)).collect();
-        reading.split_pieces(model, router.weights.limits.query_pieces, |at| nothing[at]);
-    }
-    reading.read_task(&router.words, &router.lexicon);
-    let reading = reading;
+    let reading = read_request(router, request, &cx, &mut reports);
     let stems: Vec<Vec<StemId>> = reading.words.iter().map(|word| stems(word, &cx)).collect();
     let direction = hit::direction(&reading, &cx);
-    let mut running: Vec<ActiveMatcher<'_>> = Vec::new();
-    let (mut sums, mut column) = (router.columns.take(index.slots()), router.columns.take(0));
-    for (at, (matcher, report)) in router.matchers.iter().zip(&mut reports).enumerate() {
-        column.reset(index.slots());
-        if let Some(scorer) = score(matcher.as_ref(), report, &reading, &cx, &mut column) {
-            sums.add(&column);
-            running.push(ActiveMatcher { matcher: at, scorer });
-        }
-    }
-    router.columns.give(column);
-    sums.add_stop_words(cx.weights.stop_words_limit.most as f32);
+    let (running, sums) = score_all(router, &reading, &cx, &mut reports);
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
     let query = QueryContext {
@@ -192,24 +167,7 @@ fn ranking<T>(
     };
     let sorted = sort(&query, &sums);
     router.columns.give(sums);
-    // Includes as many results around the page as may change places with those at its ends.
-    let start = request.offset.saturating_sub(SLACK);
-    let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
-    let page = sorted.results.get(start..end.min(sorted.results.len())).unwrap_or_default();
-    let mut ranked = exact(&query, &running, &mut reports, page);
-    let known = |at: usize| is_known(&reading, &cx, at);
-    let (verdict, confidence) = if start == 0 && !request.is_narrowed() {
-        verdict::verdict(&query, &ranked, known)
-    } else {
-        verdict::verdict(&query, &exact(&query, &running, &mut reports, &sorted.first), known)
-    };
-    ranked.drain(..(request.offset - start).min(ranked.len()));
-    ranked.truncate(request.limit);
-    if request.offset > 0 && !request.is_narrowed() {
-        for (place, (candidate, _)) in ranked.iter_mut().enumerate() {
-            candidate.rank = Some(request.offset + place + 1);
-        }
-    }
+    let (ranked, verdict, confidence) = select_page(&query, &running, &mut reports, &sorted);
     finish(Ranking {
         query: &query,
         sorted,
@@ -220,6 +178,87 @@ fn ranking<T>(
         profile: profile_name,
         started,
     })
+}
+
+/// Reads the words of a request: splits, corrects and completes them, and detects its language.
+fn read_request(
+    router: &Router,
+    request: &Request,
+    cx: &Context<'_>,
+    reports: &mut [MatcherReport],
+) -> Reading {
+    let mut reading = Reading::new(&request.intent, &router.words);
+    reading.join_parts(&router.words, |text, stem| cx.knows(text, stem) || cx.excludes(stem));
+    let unknown = unknown_words(&reading, cx, &router.lexicon);
+    let is_known_word = |word: &str| cx.knows(word, &router.words.stem(word));
+    reading.language =
+        language::of_request(&request.intent, unknown, is_known_word, &router.words, &router.lexicon);
+    for (matcher, report) in router.matchers.iter().zip(reports) {
+        read(matcher.as_ref(), report, &mut reading, cx);
+    }
+    reading.drop_stop_parts(&router.words);
+    if reading.language.is_none() && is_unreadable(&reading, cx) {
+        reading.language = Some(Language::Undetermined);
+    }
+    reading.mark_proper_names(|read| cx.documents(&read.word.stem) == 0);
+    if let Ok(model) = &cx.model {
+        let nothing: Vec<bool> = (0..reading.words.len()).map(|at| means_nothing(&reading, cx, at)).collect();
+        reading.split_pieces(model, router.weights.limits.query_pieces, |at| nothing[at]);
+    }
+    reading.read_task(&router.words, &router.lexicon);
+    reading
+}
+
+/// Applies every matcher to all slots. Returns those that can explain their terms, and the sums of their columns, which
+/// belong to the router's pool.
+fn score_all<'a>(
+    router: &Router,
+    reading: &'a Reading,
+    cx: &'a Context<'a>,
+    reports: &mut [MatcherReport],
+) -> (Vec<ActiveMatcher<'a>>, Column) {
+    let slots = router.index.slots();
+    let mut running: Vec<ActiveMatcher<'_>> = Vec::new();
+    let (mut sums, mut column) = (router.columns.take(slots), router.columns.take(0));
+    for (at, (matcher, report)) in router.matchers.iter().zip(reports).enumerate() {
+        column.reset(slots);
+        if let Some(scorer) = score(matcher.as_ref(), report, reading, cx, &mut column) {
+            sums.add(&column);
+            running.push(ActiveMatcher { matcher: at, scorer });
+        }
+    }
+    router.columns.give(column);
+    sums.add_stop_words(cx.weights.stop_words_limit.most as f32);
+    (running, sums)
+}
+
+/// Returns the requested page of results with their exact scores, and the verdict about the first result of all.
+fn select_page(
+    query: &QueryContext<'_>,
+    running: &[ActiveMatcher<'_>],
+    reports: &mut [MatcherReport],
+    sorted: &Sorted,
+) -> (Vec<(Ranked, Vec<ScoreTerm>)>, Verdict, Option<Confidence>) {
+    let request = query.request;
+    // Includes as many results around the page as may change places with those at its ends.
+    let start = request.offset.saturating_sub(SLACK);
+    let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
+    let page = sorted.results.get(start..end.min(sorted.results.len())).unwrap_or_default();
+    let mut ranked = exact(query, running, reports, page);
+    let known = |at: usize| is_known(query.reading, query.cx, at);
+    let (verdict, confidence) = if start == 0 && !request.is_narrowed() {
+        verdict::verdict(query, &ranked, known)
+    } else {
+        verdict::verdict(query, &exact(query, running, reports, &sorted.first), known)
+    };
+    ranked.drain(..(request.offset - start).min(ranked.len()));
+    ranked.truncate(request.limit);
+    if request.offset > 0 && !request.is_narrowed() {
+        for (place, (candidate, _)) in ranked.iter_mut().enumerate() {
+            candidate.rank = Some(request.offset + place + 1);
+        }
+    }
+    (ranked, verdict, confidence)
 }
 
 /// Computes all score terms of candidates, and sorts them by exact score.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::WordPosition;
-use super::answer::{Breakdown, Signal, TermKind};
+use super::answer::{Breakdown, BreakdownTerm, Signal, TermKind};
+use super::document::Document;
 use super::index::Entry;
 use super::phrases::Lexicon;
 use super::ranking::QueryContext;
@@ -15,6 +16,9 @@ use skills_skill::slice;
 
 /// Maximum number of words that a sentence names for each place.
 const MAX_NAMED_WORDS: usize = 3;
+
+/// A word of the request as a skill writes it: contribution to the score, word, quoted text.
+type Quote = (f64, usize, String);
 
 /// Where a word of the request occurs in a skill, and the quoted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,37 +67,14 @@ pub(crate) fn reason(
 ) -> String {
     let reading = query.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == TermKind::Exact) {
-        let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
-        return if is_label(&reading.intent) {
-            let document = &entry.document;
-            let tag = || document.tags.iter().find(|tag| is_label(tag)).map_or(&*part.label, String::as_str);
-            let (what, text) = match (is_label(document.id.as_str()), is_label(&document.name)) {
-                (true, _) => ("id", document.id.as_str()),
-                (false, true) => ("name", &*document.name),
-                (false, false) => ("tag", tag()),
-            };
-            format!("the request is its {what} “{text}”")
-        } else {
-            let document = &entry.document;
-            let names = [document.id.as_str(), &document.name];
-            let name = names.into_iter().find(|name| is_label(name)).unwrap_or(&part.label);
-            format!("the request names “{name}”")
-        };
+        return exact_reason(part, reading, &entry.document);
     }
-    // The contribution of each content word through its occurrences.
-    let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
-    let mut shares_stop_words = false;
-    for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
-        match breakdown.words[part.word].query_word {
-            Some(word) if reading.is_evidence(word) => *contributions.entry(word).or_default() += part.value,
-            _ => shares_stop_words = true,
-        }
-    }
+    let (contributions, shares_stop_words) = contributions(breakdown, reading);
     let in_exclusions = excluded_words(query, entry);
     let stated = entry.document.full_description();
     let texts = [(&*entry.document.name, &*places[0]), (&*stated, &*places[1])];
     let tags = tag_words(query, entry);
-    let mut places: BTreeMap<MatchedField, Vec<(f64, usize, String)>> = BTreeMap::new();
+    let mut places: BTreeMap<MatchedField, Vec<Quote>> = BTreeMap::new();
     for (word, value) in &contributions {
         if let Some(found) = find_word(*word, query, entry, texts, &tags, &in_exclusions) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
@@ -108,7 +89,7 @@ pub(crate) fn reason(
         let words = excluded.iter().map(|(at, quote)| (0.0, *at, quote.clone()));
         places.entry(MatchedField::Excluded).or_default().extend(words);
     }
-    let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
+    let sum = |words: &[Quote]| words.iter().map(|(value, ..)| value).sum::<f64>();
     let mut groups: Vec<_> = places.into_iter().collect();
     groups.sort_by(|(p, a), (q, b)| p.is_body().cmp(&q.is_body()).then(sum(b).total_cmp(&sum(a))));
     let short = groups.iter().any(|(place, _)| !place.is_body());
@@ -121,19 +102,7 @@ pub(crate) fn reason(
         .into_iter()
         .chain(excluding)
         .map(|(place, words)| {
-            let document = &entry.document;
-            let mut words = join_pairs(words, reading, |text| match place {
-                MatchedField::NameAndDescription => document.name.contains(text) && stated.contains(text),
-                MatchedField::Name => document.name.contains(text),
-                MatchedField::Description => stated.contains(text),
-                MatchedField::Tags | MatchedField::Body | MatchedField::Excluded => false,
-            });
-            words.sort_by(|a, b| b.0.total_cmp(&a.0));
-            // “GitHub” matches both “git” and “hub”: quote it once.
-            let mut quoted = BTreeSet::new();
-            words.retain(|(.., quote)| quoted.insert(quote.to_lowercase()));
-            words.truncate(MAX_NAMED_WORDS);
-            words.sort_by_key(|(_, word, _)| *word);
+            let words = named_words(place, words, &entry.document, &stated, reading);
             named.extend(words.iter().map(|(_, word, _)| *word));
             let quotes: Vec<String> = words.into_iter().map(|(.., quote)| quote).collect();
             place.clause(&join_with_and(&quotes))
@@ -147,20 +116,7 @@ pub(crate) fn reason(
         clauses.push(if no_word { format!("no content word in common, but {near}") } else { near });
         named.extend(words);
     }
-    let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
-    let words: Vec<usize> = (0..reading.words.len()).collect();
-    // Of a run of characters without spaces, a pair is not a word: only a run without any known pair is lacking.
-    let runs = words.chunk_by(|_, next| reading.continues_run(*next));
-    let lacking: Vec<usize> = runs
-        .filter(|run| {
-            !run.iter()
-                .map(|at| reading.row(*at))
-                .any(|at| present.contains(&at) || excluded.contains_key(&at))
-        })
-        .filter_map(|run| run.iter().copied().find(|at| reading.is_evidence(*at)))
-        .filter(|at| reading.row(*at) == *at || reading.is_pair(*at))
-        .take(MAX_NAMED_WORDS)
-        .collect();
+    let lacking = lacking_words(breakdown, reading, &excluded);
     if !lacking.is_empty() && !short {
         clauses.push(format!("it lacks {}", quoted(&lacking, reading)));
         named.extend(lacking);
@@ -175,14 +131,78 @@ pub(crate) fn reason(
     corrected.map(read_as).chain(clauses).collect::<Vec<_>>().join("; ")
 }
 
-/// Joins the quotes of overlapping pairs of characters if the skill contains the joined text; sorts by word.
-fn join_pairs(
-    mut words: Vec<(f64, usize, String)>,
+/// Returns the sentence about a skill that the request names, or is the id, name or tag of.
+fn exact_reason(part: &BreakdownTerm, reading: &Reading, document: &Document) -> String {
+    let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
+    if !is_label(&reading.intent) {
+        let names = [document.id.as_str(), &document.name];
+        let name = names.into_iter().find(|name| is_label(name)).unwrap_or(&part.label);
+        return format!("the request names “{name}”");
+    }
+    let tag = || document.tags.iter().find(|tag| is_label(tag)).map_or(&*part.label, String::as_str);
+    let (what, text) = match (is_label(document.id.as_str()), is_label(&document.name)) {
+        (true, _) => ("id", document.id.as_str()),
+        (false, true) => ("name", &*document.name),
+        (false, false) => ("tag", tag()),
+    };
+    format!("the request is its {what} “{text}”")
+}
+
+/// Returns the contribution of each content word through its occurrences, and whether stop words contribute.
+fn contributions(breakdown: &Breakdown, reading: &Reading) -> (BTreeMap<usize, f64>, bool) {
+    let mut contributions: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut shares_stop_words = false;
+    for part in breakdown.parts.iter().filter(|p| p.kind == TermKind::Term) {
+        match breakdown.words[part.word].query_word {
+            Some(word) if reading.is_evidence(word) => *contributions.entry(word).or_default() += part.value,
+            _ => shares_stop_words = true,
+        }
+    }
+    (contributions, shares_stop_words)
+}
+
+/// Selects the words that a clause names: those that contribute most, in the order of the request.
+fn named_words(
+    place: MatchedField,
+    words: Vec<Quote>,
+    document: &Document,
+    stated: &str,
     reading: &Reading,
-    is_contained: impl Fn(&str) -> bool,
-) -> Vec<(f64, usize, String)> {
+) -> Vec<Quote> {
+    let mut words = join_pairs(words, reading, |text| match place {
+        MatchedField::NameAndDescription => document.name.contains(text) && stated.contains(text),
+        MatchedField::Name => document.name.contains(text),
+        MatchedField::Description => stated.contains(text),
+        MatchedField::Tags | MatchedField::Body | MatchedField::Excluded => false,
+    });
+    words.sort_by(|a, b| b.0.total_cmp(&a.0));
+    // “GitHub” matches both “git” and “hub”: quote it once.
+    let mut quoted = BTreeSet::new();
+    words.retain(|(.., quote)| quoted.insert(quote.to_lowercase()));
+    words.truncate(MAX_NAMED_WORDS);
     words.sort_by_key(|(_, word, _)| *word);
-    let mut out: Vec<(f64, usize, String)> = Vec::with_capacity(words.len());
+    words
+}
+
+/// Returns the first words of the request that neither a term of the score nor an exclusion clause has.
+fn lacking_words(breakdown: &Breakdown, reading: &Reading, excluded: &BTreeMap<usize, String>) -> Vec<usize> {
+    let present: BTreeSet<usize> = breakdown.words.iter().filter_map(|row| row.query_word).collect();
+    let words: Vec<usize> = (0..reading.words.len()).collect();
+    // Of a run of characters without spaces, a pair is not a word: only a run without any known pair is lacking.
+    let runs = words.chunk_by(|_, next| reading.continues_run(*next));
+    runs.filter(|run| {
+        !run.iter().map(|at| reading.row(*at)).any(|at| present.contains(&at) || excluded.contains_key(&at))
+    })
+    .filter_map(|run| run.iter().copied().find(|at| reading.is_evidence(*at)))
+    .filter(|at| reading.row(*at) == *at || reading.is_pair(*at))
+    .take(MAX_NAMED_WORDS)
+    .collect()
+}
+
+/// Joins the quotes of overlapping pairs of characters if the skill contains the joined text; sorts by word.
+fn join_pairs(mut words: Vec<Quote>, reading: &Reading, is_contained: impl Fn(&str) -> bool) -> Vec<Quote> {
+    words.sort_by_key(|(_, word, _)| *word);
+    let mut out: Vec<Quote> = Vec::with_capacity(words.len());
     let mut end = 0;
     for (value, word, text) in words {
         let at = &reading.words[word].word;

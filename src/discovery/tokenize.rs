@@ -267,59 +267,53 @@ impl Words {
                 take(Word { start, end, text: name.to_owned(), stem: name.to_owned(), is_stop_word: false });
                 continue;
             }
-            // A suffix with an apostrophe: `user's`, `don't`, `I'm`.
-            let mut tail = 0;
-            if let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) {
-                let letters: usize = slice(rest, mark.len_utf8()..)
-                    .chars()
-                    .take_while(|c| c.is_alphabetic())
-                    .map(char::len_utf8)
-                    .sum();
-                if letters > 0 {
-                    tail = mark.len_utf8() + letters;
-                }
-            }
-            let written = slice(text, start..end + tail);
-            let mut lowercase = fold_width(written).to_lowercase();
-            let mut stop = self.stops.contains(&lowercase);
-            let mut is_contraction = false;
-            let joined = if tail == 0 {
-                self.contraction(text, start..end, &lowercase, || *has_stop_word)
-            } else {
-                None
-            };
-            if let Some(contraction) = joined {
-                contraction.clone_into(&mut lowercase);
-            }
-            if tail > 0 || joined.is_some() {
-                lowercase = lowercase.replace('’', "'");
-                stop |= self.stops.contains(&lowercase);
-                is_contraction = CONTRACTIONS.iter().any(|ending| lowercase.ends_with(ending));
-                // A negation is not a stop word: `can't verify` is another task than `verify`.
-                stop |= is_contraction && !lowercase.ends_with(NEGATION);
-                let cut = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
-                stop |= self.stops.contains(cut);
-                if !is_contraction {
-                    lowercase = cut.replace('\'', "");
-                }
-            } else if is_plural_abbreviation(written) {
-                lowercase.pop();
-            }
-            // `we'd` is not a form of `wed`.
-            let stem = if is_contraction { lowercase.clone() } else { self.stem(&lowercase) };
-            take(Word {
-                start: start as u32,
-                end: (end + tail) as u32,
-                text: lowercase,
-                stem,
-                is_stop_word: stop,
-            });
+            let tail = apostrophe_suffix(rest);
+            take(self.word(text, start..end, tail, || *has_stop_word));
             let until = end + tail;
             while chars.peek().is_some_and(|&(at, _)| at < until) {
                 chars.next();
             }
         }
     }
+
+    /// Returns the word at a position of a text, with `tail` bytes of a suffix with an apostrophe.
+    fn word(&self, text: &str, at: Range<usize>, tail: usize, has_stop_word: impl FnOnce() -> bool) -> Word {
+        let end = at.end + tail;
+        let written = slice(text, at.start..end);
+        let mut lowercase = fold_width(written).to_lowercase();
+        let mut stop = self.stops.contains(&lowercase);
+        let mut is_contraction = false;
+        let joined =
+            if tail == 0 { self.contraction(text, at.clone(), &lowercase, has_stop_word) } else { None };
+        if let Some(contraction) = joined {
+            contraction.clone_into(&mut lowercase);
+        }
+        if tail > 0 || joined.is_some() {
+            lowercase = lowercase.replace('’', "'");
+            stop |= self.stops.contains(&lowercase);
+            is_contraction = CONTRACTIONS.iter().any(|ending| lowercase.ends_with(ending));
+            // A negation is not a stop word: `can't verify` is another task than `verify`.
+            stop |= is_contraction && !lowercase.ends_with(NEGATION);
+            let cut = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
+            stop |= self.stops.contains(cut);
+            if !is_contraction {
+                lowercase = cut.replace('\'', "");
+            }
+        } else if is_plural_abbreviation(written) {
+            lowercase.pop();
+        }
+        // `we'd` is not a form of `wed`.
+        let stem = if is_contraction { lowercase.clone() } else { self.stem(&lowercase) };
+        Word { start: at.start as u32, end: end as u32, text: lowercase, stem, is_stop_word: stop }
+    }
+}
+
+/// Returns the length of a suffix with an apostrophe at the start of a text: `user's`, `don't`, `I'm`.
+fn apostrophe_suffix(rest: &str) -> usize {
+    let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) else { return 0 };
+    let letters = slice(rest, mark.len_utf8()..).chars().take_while(|c| c.is_alphabetic());
+    let length: usize = letters.map(char::len_utf8).sum();
+    if length > 0 { mark.len_utf8() + length } else { 0 }
 }
 
 impl Words {

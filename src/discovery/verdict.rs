@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 
 use super::answer::{Confidence, Fit, Margin, RequestLanguage, TermKind, Verdict, VerdictReason};
 use super::confidence::confidence;
+use super::index::Entry;
 use super::language::Language;
 use super::lookup::View;
 use super::marks::Exclusion;
 use super::matcher::{Row, ScoreTerm};
-use super::ranking::{QueryContext, strict};
+use super::ranking::{QueryContext, rule_terms, strict};
 use super::reading::Reading;
 use super::segment::Key;
 use super::sorting::Ranked;
 use super::tokenize::{fold_accents, is_unspaced};
+use super::weights::Fitted;
+use skills_skill::SkillId;
 
 /// Minimum share of a request's content words that the first result must contain if the request is in another
 /// language.
@@ -187,11 +190,145 @@ impl Evidence {
     fn is_in_body_only(&self) -> bool {
         self.matched.is_empty() && !self.found.is_empty()
     }
+
+    /// Returns whether name, description or tags contain one of the parts of a word.
+    fn is_matched(&self, parts: &[usize]) -> bool {
+        parts.iter().any(|at| self.matched.contains(at))
+    }
 }
 
 /// Returns the sum of the preferences of the policy.
 fn preferred(terms: &[ScoreTerm]) -> f64 {
     terms.iter().filter(|a| a.row == Row::Policy).map(|a| a.value).sum()
+}
+
+/// The languages of a request and of the skills; `None` for English.
+type LanguagePair = (Option<Language>, Option<Language>);
+
+/// The language of a request if it may not be that of the skills.
+struct ForeignLanguage {
+    /// The detected language, unless most skills may be in it.
+    detected: Option<Language>,
+    /// The languages of the request and of most skills, if they may be the reason why nothing fits.
+    mismatch: Option<LanguagePair>,
+}
+
+fn foreign_language(query: &QueryContext<'_>, content: &[usize]) -> ForeignLanguage {
+    let reading = query.reading;
+    // A request in the language of most skills is not in a foreign language.
+    let own = query.cx.index.language();
+    let detected = reading.language.filter(|language| match own {
+        Some(_) if *language == Language::Undetermined => false,
+        own => !own.is_some_and(|own| language.may_be(own)),
+    });
+    // The language as the reason why nothing fits: it is enough that most skills are in another one.
+    let is_english = reading.language.is_none() && is_english(query, content);
+    let request = detected.map(Some).or(is_english.then_some(None));
+    let mismatch = request.filter(|request| query.cx.index.is_foreign(*request));
+    ForeignLanguage { detected, mismatch: mismatch.map(|request| (request, own)) }
+}
+
+/// How the language and the words of a request match the first result.
+struct LanguageMatch {
+    /// Whether the first result is in the language of the request, which the embedding does not cover.
+    is_same_language: bool,
+    /// Whether it is, and shares enough words with the request.
+    matches_in_same_language: bool,
+    /// Whether it shares enough words with the request, in whichever language.
+    shares_words: bool,
+    /// Whether the request is in another language than the first result.
+    is_foreign: bool,
+    /// Whether it is, and the first result contains a term of the request.
+    has_term: bool,
+    /// Whether only pairs of characters match, which find a few skills of the same language among others by chance.
+    is_by_pairs: bool,
+}
+
+impl LanguageMatch {
+    fn new(
+        query: &QueryContext<'_>,
+        content: &[usize],
+        detected: Option<Language>,
+        skill: Option<Language>,
+        evidence: &Evidence,
+    ) -> Self {
+        let reading = query.reading;
+        // As typed: German `im` may have been read as `i'm`.
+        let is_function_word = |at: usize| {
+            let text = reading.as_typed(at).to_lowercase();
+            detected.is_some_and(|language| language.has_function_word(&text, &query.router.lexicon))
+        };
+        let is_english_stop_word =
+            |at: usize| is_stop_word(reading, at) && !reading.words[at].word.text.starts_with(is_unspaced);
+        let is_mixed = (0..reading.words.len()).any(|at| is_english_stop_word(at) && !is_function_word(at));
+        let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
+        let shares = |matched: usize, of: usize| matched > 1 && matched as f64 >= share * of as f64;
+        let own_words = Extent::of(reading, content.iter().copied().filter(|at| !is_function_word(*at)));
+        let matched = evidence.matched_as_written;
+        let shares_words = matched.words > 1 && shares(matched.halves, own_words.halves);
+        // Next to words with spaces, a run of characters without them counts as one word.
+        let runs = content.iter().filter(|at| !reading.continues_run(**at)).count();
+        let function_words = content.iter().filter(|at| is_function_word(**at)).count();
+        let shares_spaced = shares(evidence.matched_spaced, runs.saturating_sub(function_words));
+        let is_same_language = match (reading.language, skill) {
+            (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
+            (Some(request), Some(skill)) => request.may_be(skill),
+            _ => false,
+        };
+        let matches_in_same_language = is_same_language && shares_words;
+        let is_foreign = detected.is_some() && !is_same_language;
+        Self {
+            is_same_language,
+            matches_in_same_language,
+            shares_words: shares_words || shares_spaced,
+            is_foreign,
+            has_term: is_foreign && evidence.has_term,
+            is_by_pairs: matches_in_same_language
+                && detected.is_some()
+                && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64,
+        }
+    }
+}
+
+/// Returns whether the description states that the skill is not for what is requested.
+fn is_excluded(query: &QueryContext<'_>, content: &[usize], evidence: &Evidence, entry: &Entry) -> bool {
+    let excludes = |exclusion: &Exclusion, at: &usize| {
+        query.stems[*at].iter().any(|stem| exclusion.stems.contains(stem))
+    };
+    // The rarest word, which states most about the request, is only in such a clause.
+    let documents = |at: &usize| {
+        let stems = query.stems[*at].iter();
+        stems.map(|stem| query.cx.index.frequency(Key::stem(*stem), View::Short)).sum::<usize>()
+    };
+    let rarest = evidence.matched.iter().map(documents).min();
+    let is_decisive = |at: &usize| {
+        !evidence.matched.contains(at)
+            && rarest.is_some_and(|rarest| documents(at) <= rarest)
+            && entry.exclusions.iter().any(|clause| excludes(clause, at))
+    };
+    let mut clauses = entry.exclusions.iter();
+    !content.is_empty()
+        && (clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))
+            || content.iter().any(is_decisive))
+}
+
+/// Returns whether so few words match that they may do so by chance, which requires a higher score: a single word of
+/// several, or one of a body alone. A pair of characters of a script without spaces is not one word of several.
+fn is_matched_by_chance(reading: &Reading, content: &[usize], evidence: &Evidence) -> bool {
+    let written = reading.written_words(content).count();
+    let matched = reading.written_words(content).filter(|parts| evidence.is_matched(parts)).count();
+    matched < written.min(2)
+}
+
+/// Returns whether the skill contains a part of an identifier of the request, but not its number: another vulnerability
+/// of the same year is not `CVE-2021-44228`.
+fn is_other_identifier(reading: &Reading, content: &[usize], evidence: &Evidence) -> bool {
+    let is_missing_number = |at: &usize| {
+        let text = &reading.words[*at].word.text;
+        text.len() > 2 && text.bytes().all(|b| b.is_ascii_digit()) && !evidence.found.contains(at)
+    };
+    let mut words = reading.written_words(content);
+    words.any(|parts| evidence.is_matched(parts) && parts.iter().any(is_missing_number))
 }
 
 /// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` returns whether a
@@ -203,168 +340,150 @@ pub(crate) fn verdict(
 ) -> (Verdict, Option<Confidence>) {
     let reading = query.reading;
     let content: Vec<usize> = (0..reading.words.len()).filter(|at| is_content(reading, *at)).collect();
-    // A request in the language of most skills is not in a foreign language.
-    let own = query.cx.index.language();
-    let language = reading.language.filter(|language| match own {
-        Some(_) if *language == Language::Undetermined => false,
-        own => !own.is_some_and(|own| language.may_be(own)),
-    });
-    // The language as the reason why nothing fits: it is enough that most skills are in another one.
-    let is_english = reading.language.is_none() && is_english(query, &content);
-    let foreign = language.map(Some).or(is_english.then_some(None));
-    let foreign = foreign.filter(|language| query.cx.index.is_foreign(*language));
-    let nothing_known = !content.iter().any(|at| known(*at));
+    let ForeignLanguage { detected, mismatch } = foreign_language(query, &content);
+    let is_nothing_known = !content.iter().any(|at| known(*at));
     let Some((first, terms)) = ranked.first() else {
-        let reason = match foreign {
+        let reason = match mismatch {
             Some(_) => VerdictReason::Language,
             None if content.is_empty() => VerdictReason::StopWords,
             None => VerdictReason::NothingKnown,
         };
-        let languages = foreign.map(|language| (language, own));
-        return (with_sentence(query, None, Fit::None, reason, languages, None, false), None);
+        return (with_sentence(query, None, Fit::None, reason, mismatch, None, false), None);
     };
     let entry = query.cx.index.entry(first.slot);
-    let skill = entry.map(|e| e.document.id.clone());
+    let skill_language = entry.and_then(|entry| entry.language);
     let evidence = Evidence::new(query, terms);
-    let rules = &query.cx.weights.rules;
-    // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
-    let terms = if strict(query.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
-    // As typed: German `im` may have been read as `i'm`.
-    let is_function_word = |at: usize| {
-        let text = reading.as_typed(at).to_lowercase();
-        language.is_some_and(|language| language.has_function_word(&text, &query.router.lexicon))
-    };
-    let is_english_stop_word =
-        |at: usize| is_stop_word(reading, at) && !reading.words[at].word.text.starts_with(is_unspaced);
-    let is_mixed = (0..reading.words.len()).any(|at| is_english_stop_word(at) && !is_function_word(at));
-    let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
-    let of_language = content.iter().filter(|at| is_function_word(**at)).count();
-    let shares = |matched: usize, of: usize| matched > 1 && matched as f64 >= share * of as f64;
-    let own_words = Extent::of(reading, content.iter().copied().filter(|at| !is_function_word(*at)));
-    let matched = evidence.matched_as_written;
-    let shares_words = matched.words > 1 && shares(matched.halves, own_words.halves);
-    // Next to words with spaces, a run of characters without them counts as one word.
-    let runs = content.iter().filter(|at| !reading.continues_run(**at)).count();
-    let shares_spaced = shares(evidence.matched_spaced, runs.saturating_sub(of_language));
-    // The first result is in the language of the request, which the embedding does not cover.
-    let same_language = match (reading.language, entry.and_then(|e| e.language)) {
-        (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
-        (Some(request), Some(skill)) => request.may_be(skill),
-        _ => false,
-    };
-    let spoken = same_language && shares_words;
-    let is_foreign = language.is_some() && !same_language;
-    let has_term = is_foreign && evidence.has_term;
-    // Among skills in other languages, pairs of characters find a few of the same language by chance.
-    let is_by_pairs =
-        spoken && language.is_some() && (matched.halves as f64) < SHARED_CHARACTERS * own_words.halves as f64;
-    // The description says that the skill is not for what is requested.
-    let is_excluded = entry.is_some_and(|entry| {
-        let excludes = |exclusion: &Exclusion, at: &usize| {
-            query.stems[*at].iter().any(|stem| exclusion.stems.contains(stem))
-        };
-        let mut clauses = entry.exclusions.iter();
-        // The rarest word, which states most about the request, is only in such a clause.
-        let documents = |at: &usize| {
-            let stems = query.stems[*at].iter();
-            stems.map(|stem| query.cx.index.frequency(Key::stem(*stem), View::Short)).sum::<usize>()
-        };
-        let rarest = evidence.matched.iter().map(documents).min();
-        let is_decisive = |at: &usize| {
-            !evidence.matched.contains(at)
-                && rarest.is_some_and(|rarest| documents(at) <= rarest)
-                && entry.exclusions.iter().any(|clause| excludes(clause, at))
-        };
-        !content.is_empty()
-            && (clauses.any(|clause| content.iter().all(|at| excludes(clause, at)))
-                || content.iter().any(is_decisive))
-    });
-    // A single word of several, or one of a body alone, may match by chance, which requires a higher score. A pair of
-    // characters of a script without spaces is not one word of several.
-    let is_matched = |parts: &&[usize]| parts.iter().any(|at| evidence.matched.contains(at));
-    let written = reading.written_words(&content).count();
-    let matched_words = reading.written_words(&content).filter(is_matched).count();
-    let by_chance = !evidence.exact && !spoken && !has_term && matched_words < written.min(2);
-    // Another vulnerability of the same year is not `CVE-2021-44228`.
-    let is_missing_number = |at: &usize| {
-        let text = &reading.words[*at].word.text;
-        text.len() > 2 && text.bytes().all(|b| b.is_ascii_digit()) && !evidence.found.contains(at)
-    };
-    let is_other_identifier = !spoken
-        && reading
-            .written_words(&content)
-            .any(|parts| is_matched(&parts) && parts.iter().any(is_missing_number));
-    let base = terms + if by_chance { query.cx.profile.single_word } else { 0.0 };
+    let language = LanguageMatch::new(query, &content, detected, skill_language, &evidence);
+    let is_by_chance = !evidence.exact
+        && !language.matches_in_same_language
+        && !language.has_term
+        && is_matched_by_chance(reading, &content, &evidence);
+    let rule_terms = rule_terms(query.request, query.cx.weights);
+    let base = rule_terms + if is_by_chance { query.cx.profile.single_word } else { 0.0 };
     // A preference of the policy changes the order, not whether a skill fits.
     let base = base + evidence.preferred;
     let mut fitted = query.cx.profile.confidence.at(query.cx.index.ranked());
-    if spoken {
+    if language.matches_in_same_language {
         fitted = fitted.scaled(query.cx.weights.unread_language);
-    } else if has_term {
+    } else if language.has_term {
         fitted = fitted.scaled(TERM_SHARE);
     }
     let margin = ranked.get(1).map_or(f64::INFINITY, |(second, terms)| {
         (first.score - evidence.preferred) - (second.score - preferred(terms))
     });
-    let fit_as_written = confidence(&fitted, first.score - evidence.corrected, margin, base).fit;
-    let mut confidence = confidence(&fitted, first.score, margin, base);
-    let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
-        (Fit::None, VerdictReason::BelowThreshold)
-    } else if evidence.is_tag {
-        (Fit::Low, VerdictReason::Fits)
-    } else if evidence.exact {
-        (confidence.fit, VerdictReason::Fits)
-    } else if (is_foreign && confidence.fit != Fit::None && !(shares_words || shares_spaced || has_term))
-        || (foreign.is_some() && (confidence.fit == Fit::None || nothing_known))
-    {
-        (Fit::None, VerdictReason::Language)
-    } else if !content.is_empty() && nothing_known {
-        (Fit::None, VerdictReason::NothingKnown)
-    } else if content.is_empty() {
-        (Fit::None, VerdictReason::StopWords)
-    } else if confidence.fit == Fit::None {
-        (Fit::None, VerdictReason::BelowThreshold)
-    } else if evidence.is_weak
-        || evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold
-    {
-        (Fit::None, VerdictReason::StopWords)
-    } else if fit_as_written == Fit::None || evidence.is_mostly_corrected || is_foreign {
-        (Fit::Low, VerdictReason::FitsByReading)
-    } else if is_by_pairs
-        || is_excluded
-        || is_other_identifier
-        || first.score - evidence.stop_words < fitted.fit_threshold
-    {
-        (Fit::Low, VerdictReason::Fits)
-    } else if !spoken
-        && (same_language || evidence.is_in_body_only() || may_be_foreign(query, &content, &evidence, &known))
-    {
-        // The embedding does not cover the language, and few of the words are shared; or the skill uses the words
-        // without stating that it is about them.
-        (Fit::Low, VerdictReason::Fits)
-    } else if confidence.lead == Margin::Ambiguous {
-        // Another skill fits almost as well: of the fits with a high score, about two thirds are right, compared with nine
-        // of ten with a clear lead.
-        (fit_as_written.min(Fit::Medium), VerdictReason::Fits)
-    } else {
-        (fit_as_written, VerdictReason::Fits)
+    let mut confidence_of_first = confidence(&fitted, first.score, margin, base);
+    let assessment = Assessment {
+        query,
+        content: &content,
+        score: first.score,
+        fit_as_written: confidence(&fitted, first.score - evidence.corrected, margin, base).fit,
+        confidence: confidence_of_first,
+        fitted: &fitted,
+        is_excluded: entry.is_some_and(|entry| is_excluded(query, &content, &evidence, entry)),
+        evidence: &evidence,
+        language: &language,
+        is_mismatch: mismatch.is_some(),
+        is_nothing_known,
     };
+    let (fit, reason) = assessment.fit_and_reason(known);
     if fit == Fit::None {
         // At most the confidence at the threshold.
-        confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fit_threshold));
+        confidence_of_first.p_fit = confidence_of_first.p_fit.min(fitted.p_fit(fitted.fit_threshold));
     }
-    confidence.fit = fit;
+    confidence_of_first.fit = fit;
     // If no language is that of most skills, the first result is in another one than the request.
-    let languages = match (fit, foreign) {
+    let languages = match (fit, mismatch) {
         _ if evidence.exact => None,
-        (Fit::None, Some(language)) => Some((language, own)),
+        (Fit::None, Some(languages)) => Some(languages),
         (Fit::None, None) if reason != VerdictReason::Language => None,
-        _ => language.filter(|_| is_foreign).map(|language| (Some(language), entry.and_then(|e| e.language))),
+        _ => detected.filter(|_| language.is_foreign).map(|request| (Some(request), skill_language)),
     };
-    let second = ranked.get(1).filter(|_| confidence.lead == Margin::Ambiguous);
-    let second = second.and_then(|(second, _)| query.cx.index.entry(second.slot));
-    let second = second.map(|entry| entry.document.id.clone());
-    (with_sentence(query, skill, fit, reason, languages, second, evidence.is_weak), Some(confidence))
+    let skill = entry.map(|entry| entry.document.id.clone());
+    let second = close_second(query, ranked, confidence_of_first.lead);
+    let verdict = with_sentence(query, skill, fit, reason, languages, second, evidence.is_weak);
+    (verdict, Some(confidence_of_first))
+}
+
+/// What the verdict about the first result depends on.
+struct Assessment<'q, 'a> {
+    query: &'q QueryContext<'a>,
+    content: &'q [usize],
+    score: f64,
+    evidence: &'q Evidence,
+    language: &'q LanguageMatch,
+    fitted: &'q Fitted,
+    confidence: Confidence,
+    /// The fit without the terms of corrected words.
+    fit_as_written: Fit,
+    /// Whether the languages may be the reason why nothing fits.
+    is_mismatch: bool,
+    is_nothing_known: bool,
+    is_excluded: bool,
+}
+
+impl Assessment<'_, '_> {
+    /// Returns the fit and its reason, by the first rule that applies.
+    fn fit_and_reason(&self, known: impl Fn(usize) -> bool) -> (Fit, VerdictReason) {
+        let Self { query, content, evidence, language, fitted, .. } = *self;
+        let fit = self.confidence.fit;
+        if evidence.exact && fit == Fit::None {
+            (Fit::None, VerdictReason::BelowThreshold)
+        } else if evidence.is_tag {
+            (Fit::Low, VerdictReason::Fits)
+        } else if evidence.exact {
+            (fit, VerdictReason::Fits)
+        } else if (language.is_foreign && fit != Fit::None && !(language.shares_words || language.has_term))
+            || (self.is_mismatch && (fit == Fit::None || self.is_nothing_known))
+        {
+            (Fit::None, VerdictReason::Language)
+        } else if !content.is_empty() && self.is_nothing_known {
+            (Fit::None, VerdictReason::NothingKnown)
+        } else if content.is_empty() {
+            (Fit::None, VerdictReason::StopWords)
+        } else if fit == Fit::None {
+            (Fit::None, VerdictReason::BelowThreshold)
+        } else if evidence.is_weak
+            || evidence.content < query.cx.weights.stop_words_limit.content_share * fitted.fit_threshold
+        {
+            (Fit::None, VerdictReason::StopWords)
+        } else if self.fit_as_written == Fit::None || evidence.is_mostly_corrected || language.is_foreign {
+            (Fit::Low, VerdictReason::FitsByReading)
+        } else if self.is_uncertain(known) {
+            (Fit::Low, VerdictReason::Fits)
+        } else if self.confidence.lead == Margin::Ambiguous {
+            // Another skill fits almost as well: of the fits with a high score, about two thirds are right, compared
+            // with nine of ten with a clear lead.
+            (self.fit_as_written.min(Fit::Medium), VerdictReason::Fits)
+        } else {
+            (self.fit_as_written, VerdictReason::Fits)
+        }
+    }
+
+    /// Returns whether the fit has low confidence, whatever its score.
+    fn is_uncertain(&self, known: impl Fn(usize) -> bool) -> bool {
+        let Self { query, content, evidence, language, fitted, .. } = *self;
+        if language.is_by_pairs || self.is_excluded || self.score - evidence.stop_words < fitted.fit_threshold
+        {
+            return true;
+        }
+        // The embedding does not cover the language, and few of the words are shared; or the skill uses the words
+        // without stating that it is about them.
+        !language.matches_in_same_language
+            && (is_other_identifier(query.reading, content, evidence)
+                || language.is_same_language
+                || evidence.is_in_body_only()
+                || may_be_foreign(query, content, evidence, known))
+    }
+}
+
+/// Returns the second result if it fits almost as well as the first.
+fn close_second(
+    query: &QueryContext<'_>,
+    ranked: &[(Ranked, Vec<ScoreTerm>)],
+    lead: Margin,
+) -> Option<SkillId> {
+    let (second, _) = ranked.get(1).filter(|_| lead == Margin::Ambiguous)?;
+    query.cx.index.entry(second.slot).map(|entry| entry.document.id.clone())
 }
 
 /// Returns whether a request in which no other language was detected is English: it has an English stop word, or the
@@ -414,11 +533,11 @@ fn may_be_foreign(
 /// Completes the verdict with its sentence; `languages` are those of the request and of the skills if they differ.
 fn with_sentence(
     query: &QueryContext<'_>,
-    skill_id: Option<skills_skill::SkillId>,
+    skill_id: Option<SkillId>,
     fit: Fit,
     reason: VerdictReason,
-    languages: Option<(Option<Language>, Option<Language>)>,
-    close_second: Option<skills_skill::SkillId>,
+    languages: Option<LanguagePair>,
+    close_second: Option<SkillId>,
     is_weak: bool,
 ) -> Verdict {
     let name = |language: Option<Language>| match language {

@@ -29,10 +29,10 @@ use skills_store::RunId;
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
 const KEY: &str = "x-idempotency-key";
-/// Size in bytes of the pieces of a large response.
-const PIECE_BYTES: usize = 64 << 10;
 /// Its name in the IETF draft (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
+/// Size in bytes of the pieces of a large response.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Answers a request with the result of its operation.
 pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, request: Request) -> Response {

@@ -54,8 +54,44 @@ pub struct Finding {
     /// Whether `skills lint --fix` can fix it unambiguously.
     pub fixable: bool,
 }
+
+impl Finding {
+    /// Returns what to do, without the explanation that follows the first `: ` outside of code: it may be about other
+    /// clients.
+    pub fn action(&self) -> &str {
+        let is_outside_code = |before: &str| before.matches('`').count().is_multiple_of(2);
+        let mut actions = self.help.match_indices(": ").filter_map(|(at, _)| self.help.get(..at));
+        actions.find(|action| is_outside_code(action)).unwrap_or(&self.help)
+    }
+}
+
 /// Returns the number of errors and of warnings, which every view counts as the findings of a skill.
 pub fn errors_and_warnings(findings: &[Finding]) -> (usize, usize) {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     (count(Severity::Error), count(Severity::Warning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn action_ends_before_the_explanation() {
+        let action = |help: &str| {
+            let finding = Finding {
+                code: "some-code".to_owned(),
+                severity: Severity::Error,
+                field: None,
+                file: PathBuf::from("SKILL.md"),
+                span: None,
+                message: "wrong".to_owned(),
+                help: help.to_owned(),
+                fixable: false,
+            };
+            finding.action().to_owned()
+        };
+        assert_eq!(action("Save it as UTF-8: Codex drops it: always."), "Save it as UTF-8");
+        assert_eq!(action("Write `name: x`: it is required."), "Write `name: x`");
+        assert_eq!(action("Remove it."), "Remove it.");
+    }
 }

@@ -351,16 +351,19 @@ fn list_marks_skills_that_the_client_does_not_list() {
         not_listed: vec![
             HiddenSkills {
                 why: "not in a folder that Codex searches".into(),
+                cause: None,
                 skills: 1,
                 names: vec!["xlsx".into()],
             },
             HiddenSkills {
                 why: "a description of more than 1024 characters".into(),
+                cause: None,
                 skills: 1,
                 names: vec!["pdf-forms".into()],
             },
             HiddenSkills {
                 why: "user-only: disable-model-invocation".into(),
+                cause: None,
                 skills: 1,
                 names: vec![people.clone()],
             },

@@ -12,7 +12,8 @@ pub struct Rule {
     pub fixable: bool,
     /// What it finds, as a phrase with a period.
     pub subject: &'static str,
-    /// What to do, as a sentence; individual findings may be more specific.
+    /// What to do, as a sentence; individual findings may be more specific. `Finding::action` is the part before the
+    /// first `: `, which has to be a complete instruction.
     pub help: &'static str,
     /// Why it matters, as a sentence.
     pub reason: &'static str,

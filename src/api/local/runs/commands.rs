@@ -79,27 +79,7 @@ impl Commands {
                 (done.run, note.to_owned(), repeated)
             }
             RunCommand::Assign { to, note, assignee, by } => {
-                let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
-                for (what, name) in
-                    [("name of the assignee", &to), ("name of the current assignee", &assignee)]
-                {
-                    ensure_name_length(what, name.as_deref().unwrap_or_default())?;
-                }
-                let by = decision_record(by).approver.unwrap_or_default();
-                let assigned = run.options.assigned.as_ref();
-                let present = assigned.and_then(|assigned| assigned.note.as_ref());
-                let repeated = assigned.map(|assigned| &assigned.to) == to.as_ref()
-                    && (note.is_none() || note.as_ref() == present);
-                let note_of = match &to {
-                    Some(to) => format!("assigned to {to}"),
-                    None => "unassigned".to_owned(),
-                };
-                let after = if repeated {
-                    run
-                } else {
-                    operator::assign(&runtime, &run.id, (assignee, to), &by, note).await?
-                };
-                (after, note_of, repeated)
+                assign(&runtime, run, (assignee, to), note, decision_record(by)).await?
             }
             RunCommand::Replay { checkpoint, by } => {
                 self.branch(&runtime, &run, checkpoint, false, decision_record(by)).await?
@@ -546,6 +526,31 @@ fn ensure_name_length(what: &str, name: &str) -> Result<(), Error> {
     }
     let message = format!("the {what} has {} bytes; the maximum is {MAX_KEY_LEN}", name.len());
     Err(Error::new(Code::InvalidRequest, message))
+}
+
+/// Assigns the run to a person, or unassigns it. An assignment that the run already has is not stored again.
+async fn assign(
+    runtime: &RunRuntime,
+    run: RunRecord,
+    (assignee, to): (Option<String>, Option<String>),
+    note: Option<String>,
+    by: DecisionRecord,
+) -> Result<CommandAnswer, Error> {
+    let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
+    for (what, name) in [("name of the assignee", &to), ("name of the current assignee", &assignee)] {
+        ensure_name_length(what, name.as_deref().unwrap_or_default())?;
+    }
+    let message = to.as_ref().map_or_else(|| "unassigned".to_owned(), |to| format!("assigned to {to}"));
+    let assigned = run.options.assigned.as_ref();
+    let present_note = assigned.and_then(|assigned| assigned.note.as_ref());
+    let is_repeated = assigned.map(|assigned| &assigned.to) == to.as_ref()
+        && (note.is_none() || note.as_ref() == present_note);
+    if is_repeated {
+        return Ok((run, message, true));
+    }
+    let by = by.approver.unwrap_or_default();
+    let after = operator::assign(runtime, &run.id, (assignee, to), &by, note).await?;
+    Ok((after, message, false))
 }
 
 async fn signal(

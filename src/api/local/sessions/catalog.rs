@@ -13,7 +13,7 @@ use crate::local::skills::Skills;
 use crate::policies::{PolicyFile, verdict};
 use crate::{
     AssumedFolder, BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, DraftShown, Error,
-    ForeignBundle, HiddenSkills, Visibility, client_view, names, visibility,
+    ForeignBundle, HiddenCause, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
     Agent, BudgetedCatalog, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat,
@@ -59,9 +59,13 @@ struct OmittedSkills {
 }
 
 impl OmittedSkills {
-    fn add(&mut self, why: String, name: String) {
+    fn add_hidden(&mut self, cause: HiddenCause, name: String) {
+        self.add(cause.text().to_owned(), Some(cause), name);
+    }
+
+    fn add(&mut self, why: String, cause: Option<HiddenCause>, name: String) {
         let at = *self.at.entry(why).or_insert_with_key(|why| {
-            self.groups.push(HiddenSkills { why: why.clone(), skills: 0, names: Vec::new() });
+            self.groups.push(HiddenSkills { why: why.clone(), cause, skills: 0, names: Vec::new() });
             self.groups.len() - 1
         });
         self.groups[at].skills += 1;
@@ -189,7 +193,7 @@ impl ClientLists {
             for entry in &catalog.entries {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
-                    Some(why) => left_out.add(why, skill.id.to_string()),
+                    Some(cause) => left_out.add_hidden(cause, skill.id.to_string()),
                     None => seen.listed.push(ListedEntry {
                         name: skill.id.to_string(),
                         description: skill.description.clone(),
@@ -203,20 +207,20 @@ impl ClientLists {
         let computed = client_view::compute_view(profile, catalog, &self.skills.config, files, &key.settings);
         for row in computed.rows {
             match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
-                Some((skill, why)) => left_out.add(why, skill.id.to_string()),
+                Some((skill, cause)) => left_out.add_hidden(cause, skill.id.to_string()),
                 None => seen.listed.push(row.entry),
             }
         }
         for bundle in computed.bundles {
             if let Some(why) = bundle.why {
-                left_out.add(why, bundle.entry.skill_id.to_string());
+                left_out.add(why, None, bundle.entry.skill_id.to_string());
             }
             seen.states.push(bundle.entry);
         }
         seen.foreign = computed.foreign;
         seen.assumed_folders = computed.assumed_folders;
         for (name, why) in computed.others {
-            left_out.add(why, name);
+            left_out.add(why, None, name);
         }
         VisibleSkills { not_listed: left_out.most_first(), ..seen }
     }
@@ -373,18 +377,18 @@ impl ClientLists {
     }
 }
 
-/// Returns why a skill that the client sees is hidden from this model. If it is unknown whether the client respects
+/// Returns what hides a skill that the client sees from this model. If it is unknown whether the client respects
 /// `disable-model-invocation`, it is respected.
-fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String> {
+fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<HiddenCause> {
     let unknown = profile.is_none_or(|profile| profile.people_only.value().is_none());
     if unknown && skill.clients.disable_model_invocation {
-        return Some("user-only: disable-model-invocation".to_owned());
+        return Some(HiddenCause::DisableModelInvocation);
     }
     if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
-        return Some("not among the agent's own skills".to_owned());
+        return Some(HiddenCause::AgentSkills);
     }
     let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalog, skill).allowed;
-    forbidden.then(|| "forbidden by the policy".to_owned())
+    forbidden.then_some(HiddenCause::Policy)
 }
 
 /// Returns an entry as it is sent: hosts without a file system receive no location.

@@ -164,7 +164,7 @@ fn in_short(all: &HiddenSkills, loaded: &[String]) -> HiddenSkills {
         all.names.iter().cloned().partition(|name| loaded.contains(name));
     let more = MAX_NAMED_SKILLS.saturating_sub(names.len());
     names.extend(others.into_iter().take(more));
-    HiddenSkills { names, why: all.why.clone(), skills: all.skills }
+    HiddenSkills { names, why: all.why.clone(), ..*all }
 }
 
 /// Counts how often each skill was loaded in this session, for clients that shorten the least used ones.

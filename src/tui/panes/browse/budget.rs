@@ -214,7 +214,12 @@ mod tests {
             version: None,
             window: 1,
             allowance,
-            not_listed: vec![HiddenSkills { why: "too deep".into(), skills: 4, names: Vec::new() }],
+            not_listed: vec![HiddenSkills {
+                why: "too deep".into(),
+                cause: None,
+                skills: 4,
+                names: Vec::new(),
+            }],
             tokens: (2, 1),
             tokens_estimated: false,
             long: Vec::new(),

@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn counts_are_next_to_weights_and_hidden_rows_summed() {
         let made = BudgetResult { complete: 39, name_only: 116, omitted: 491, ..BudgetResult::default() };
-        let group = |why: &str, skills| HiddenSkills { why: why.into(), skills, names: Vec::new() };
+        let group =
+            |why: &str, skills| HiddenSkills { why: why.into(), cause: None, skills, names: Vec::new() };
         let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);
         let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
         assert_eq!(

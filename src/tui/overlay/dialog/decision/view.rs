@@ -189,38 +189,69 @@ pub(super) fn body_lines(
         out.push(Line::Plain(RichLine::default()));
     }
     if gates.are_several() {
-        let all = gates.all.len();
-        let rows = if roomy { MAX_ROWS } else { MAX_ROWS_IN_SMALL_WINDOW }.min(all);
-        let first = (gates.at + 1).saturating_sub(rows);
-        let dash = if painter.glyphs.ascii { "-" } else { "–" };
-        let capability = shown(&sheet.capability);
-        let head = match (rows < all, sheet.outcome_unknown) {
-            (false, false) => format!("{all} runs wait for {capability}"),
-            (false, true) => format!("{all} unknown outcomes of {capability}"),
-            (true, is_unknown) => {
-                let what = if is_unknown { "loaded unknown outcomes of" } else { "loaded runs waiting for" };
-                format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
-            }
-        };
-        let matching = match (&gates.filter, rows < all || sheet.outcome_unknown) {
-            (None, _) => "",
-            (Some(_), false) => " and match the filter",
-            (Some(_), true) => ", all matching the filter",
-        };
-        out.push(Line::Plain(RichLine::of(format!("{head}{matching}; Space selects"), Role::Muted)));
-        out.extend((first..first + rows).map(Line::Together));
-        out.push(Line::Plain(RichLine::default()));
+        list_lines(gates, roomy, painter, &mut out);
     }
+    subject_lines(gates, width, &mut out);
+    blank(&mut out);
+    let unknown = sheet.outcome_unknown.then_some("Outcome unknown: its execution was interrupted.");
+    let warnings = [unknown, sheet.irreversible.as_deref(), sheet.blocked.as_deref()];
+    for warning in warnings.into_iter().flatten() {
+        out.extend(warned(warning, width));
+    }
+    if warnings.iter().any(Option::is_some) {
+        blank(&mut out);
+    }
+    // In a small window the effect comes before the details.
+    if !roomy {
+        outlook_lines(sheet, clock, width, &mut out);
+        inputs(sheet, width, painter, &mut out);
+    }
+    detail_lines(sheet, width, &mut out);
+    if roomy {
+        outlook_lines(sheet, clock, width, &mut out);
+        blank(&mut out);
+        inputs(sheet, width, painter, &mut out);
+        blank(&mut out);
+    }
+    out
+}
+
+/// Adds the list of the gates that are decided together, with its heading.
+fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<Line>) {
+    let sheet = &gates.current().sheet;
+    let all = gates.all.len();
+    let rows = if roomy { MAX_ROWS } else { MAX_ROWS_IN_SMALL_WINDOW }.min(all);
+    let first = (gates.at + 1).saturating_sub(rows);
+    let dash = if painter.glyphs.ascii { "-" } else { "–" };
+    let capability = shown(&sheet.capability);
+    let head = match (rows < all, sheet.outcome_unknown) {
+        (false, false) => format!("{all} runs wait for {capability}"),
+        (false, true) => format!("{all} unknown outcomes of {capability}"),
+        (true, is_unknown) => {
+            let what = if is_unknown { "loaded unknown outcomes of" } else { "loaded runs waiting for" };
+            format!("{}{dash}{} of {all} {what} {capability}", first + 1, first + rows)
+        }
+    };
+    let matching = match (&gates.filter, rows < all || sheet.outcome_unknown) {
+        (None, _) => "",
+        (Some(_), false) => " and match the filter",
+        (Some(_), true) => ", all matching the filter",
+    };
+    out.push(Line::Plain(RichLine::of(format!("{head}{matching}; Space selects"), Role::Muted)));
+    out.extend((first..first + rows).map(Line::Together));
+    out.push(Line::Plain(RichLine::default()));
+}
+
+/// Adds the title of the run, what its step would do, and the place of the step.
+fn subject_lines(gates: &Gates, width: u16, out: &mut Vec<Line>) {
+    let sheet = &gates.current().sheet;
     let title = gates.current().title.as_deref();
-    if let Some(title) = title {
-        let title = [Seg::new(shown(title), Role::Strong)];
-        out.extend(wrap(&title, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
-    }
-    for segs in wrap(&[Seg::new(shown(&sheet.headline), Role::Strong)], width) {
-        out.push(Line::Plain(RichLine::from_segs(segs)));
+    for text in title.into_iter().chain([sheet.headline.as_str()]) {
+        let segs = [Seg::new(shown(text), Role::Strong)];
+        out.extend(wrap(&segs, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
     }
     let (place, all) = sheet.place;
-    let of = vec![
+    let of = [
         Seg::new(format!("step {place} of {all}, "), Role::Muted),
         Seg::new(shown(&sheet.step), Role::Text),
         Seg::new(", of ", Role::Muted),
@@ -228,38 +259,21 @@ pub(super) fn body_lines(
         Seg::new(format!(" {}", shown(&sheet.run.0)), Role::Muted),
     ];
     out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
-    blank(&mut out);
-    if sheet.outcome_unknown {
-        let known = "Outcome unknown: its execution was interrupted.";
-        out.extend(warned(known, width));
+}
+
+/// Adds what happens after the decision.
+fn outlook_lines(sheet: &DecisionPreview, clock: i64, width: u16, out: &mut Vec<Line>) {
+    for (label, segs) in outlook(sheet, clock) {
+        labeled(label, segs, width, out);
     }
-    if let Some(warning) = &sheet.irreversible {
-        out.extend(warned(warning, width));
-    }
-    if let Some(why) = &sheet.blocked {
-        out.extend(warned(why, width));
-    }
-    if sheet.outcome_unknown || sheet.irreversible.is_some() || sheet.blocked.is_some() {
-        blank(&mut out);
-    }
-    // In a small window the effect comes before the details.
-    let look_ahead = |out: &mut Vec<Line>| {
-        for (label, segs) in outlook(sheet, clock) {
-            labeled(label, segs, width, out);
-        }
-    };
-    if !roomy {
-        look_ahead(&mut out);
-        inputs(sheet, width, painter, &mut out);
-    }
+}
+
+/// Adds the capability that would be executed, and by what.
+fn detail_lines(sheet: &DecisionPreview, width: u16, out: &mut Vec<Line>) {
     if !sheet.capability.is_empty() {
         let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
-        labeled(
-            "capability",
-            vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note],
-            width,
-            &mut out,
-        );
+        let segs = vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note];
+        labeled("capability", segs, width, out);
     }
     let labels = sheet.labels_text();
     let facts = [
@@ -270,18 +284,9 @@ pub(super) fn body_lines(
     ];
     for (label, text) in facts {
         if !text.trim().is_empty() {
-            labeled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
+            labeled(label, vec![Seg::new(shown(text), Role::Text)], width, out);
         }
     }
-    if roomy {
-        look_ahead(&mut out);
-    }
-    if roomy {
-        blank(&mut out);
-        inputs(sheet, width, painter, &mut out);
-        blank(&mut out);
-    }
-    out
 }
 
 fn inputs(sheet: &DecisionPreview, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
