@@ -10,6 +10,11 @@ use crate::Error;
 /// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
+/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is none, and
+/// whoever approves it has to see all of it.
+const VALUES: [&str; 7] =
+    ["inputs", "corrected_inputs", "outputs", "content", "payload", "arguments", "labels"];
+
 /// Returns whether a JSON text may contain details to remove.
 pub fn may_hold_details(json: &[u8]) -> bool {
     // A field with one of these names occurs in every failure; `tried` never occurs alone.
@@ -19,45 +24,56 @@ pub fn may_hold_details(json: &[u8]) -> bool {
 
 /// Removes the details of failures from a result.
 pub fn remove_details(value: &mut Value) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(remove_details),
-        Value::Object(fields) => {
-            if let Some(code) = failure_code(fields) {
-                if fields.contains_key("binding") && !fields.contains_key("detail") {
-                    let message = format!("the call failed: {}", code.replace('_', " "));
-                    fields.insert("message".to_owned(), message.into());
-                }
-                for field in PRIVATE {
-                    fields.remove(field);
-                }
+    for_each_record(value, &mut |fields| {
+        if let Some(code) = failure_code(fields) {
+            if fields.contains_key("binding") && !fields.contains_key("detail") {
+                let message = format!("the call failed: {}", code.replace('_', " "));
+                fields.insert("message".to_owned(), message.into());
             }
-            if ended_in_failure(fields) {
-                fields.remove("binding");
+            for field in PRIVATE {
+                fields.remove(field);
             }
-            fields.values_mut().for_each(remove_details);
         }
-        _ => {}
-    }
+        if has_status(fields, "failed") {
+            fields.remove("binding");
+        }
+    });
 }
 
 /// Replaces the bindings in decision sheets, which name addresses, for callers who may not decide.
 pub(super) fn hide_bindings(value: &mut Value) {
+    for_each_record(value, &mut |fields| {
+        if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
+            fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
+        }
+    });
+}
+
+/// Calls `change` with every object that this program wrote, not with those in [`VALUES`].
+fn for_each_record(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(hide_bindings),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_record(item, change)),
         Value::Object(fields) => {
-            if fields.contains_key("headline") && fields.contains_key("inputs_digest") {
-                fields.insert("binding".to_owned(), "shown to callers with the scope `decide`".into());
+            change(fields);
+            let is_step = fields.contains_key("step");
+            let has_failed = has_status(fields, "failed");
+            let is_checkpoint = fields.contains_key("done");
+            for (name, field) in fields.iter_mut() {
+                let is_value = VALUES.contains(&name.as_str())
+                    || (name == "result" && is_step && !has_failed)
+                    || (name == "state" && is_checkpoint);
+                if !is_value {
+                    for_each_record(field, change);
+                }
             }
-            fields.values_mut().for_each(hide_bindings);
         }
         _ => {}
     }
 }
 
-/// Returns whether this is a failed step.
-fn ended_in_failure(fields: &Map<String, Value>) -> bool {
-    let is_failed = |name: &str| fields.get(name).and_then(Value::as_str) == Some("failed");
-    is_failed("status") || is_failed("state")
+/// Returns whether this is a step, or a run, with a status.
+fn has_status(fields: &Map<String, Value>, status: &str) -> bool {
+    ["status", "state"].iter().any(|name| fields.get(*name).and_then(Value::as_str) == Some(status))
 }
 
 /// Returns the code of a recorded failure; a step's own record, which names its binding too, has none.
@@ -112,6 +128,27 @@ mod tests {
             (&answer["steps"][0]["binding"], &answer["steps"][1]["binding"]),
             (&Value::Null, &json!("net-put"))
         );
+    }
+
+    #[test]
+    fn values_that_look_like_failures_are_unchanged() {
+        let value = json!({ "code": "paid", "message": "5 EUR", "detail": { "amount": 99_999 }, "binding": "b",
+                            "headline": "x", "inputs_digest": "y", "status": "failed", "tried": [] });
+        let answer = json!({
+            "run": { "inputs": { "order": value }, "outputs": value, "state": "completed",
+                     "options": { "corrected_inputs": value } },
+            "sheet": { "headline": "send", "inputs_digest": "d", "binding": "b", "inputs": [value] },
+            "steps": [{ "step": "get", "status": "completed", "inputs": value, "result": value }],
+            "checkpoints": [{ "number": 1, "done": [], "state": { "vars": { "v": value } } }],
+            "events": [{ "kind": "signal.received", "data": { "payload": value } }],
+        });
+        let mut shown = answer.clone();
+        remove_details(&mut shown);
+        assert_eq!(shown, answer);
+        hide_bindings(&mut shown);
+        assert_ne!(shown["sheet"]["binding"], "b");
+        shown["sheet"]["binding"] = "b".into();
+        assert_eq!(shown, answer);
     }
 
     #[test]

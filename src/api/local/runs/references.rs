@@ -12,7 +12,7 @@ use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
 use skills_base::number::byte_size;
 use skills_registry::{Registry, RootState};
 use skills_skill::AttachTarget;
-use skills_store::RunRecord;
+use skills_store::{RunRecord, StepStatus};
 
 /// Minimum number of characters of an abbreviated artifact digest.
 pub(super) const MIN_DIGEST_CHARS: usize = 6;
@@ -91,13 +91,12 @@ impl Targets {
         let run = named(runtime, name, AttachTarget::Output).await?;
         let Some(step) = step else {
             let outputs = run.outputs.clone().filter(|outputs| !outputs.is_null());
-            let mut content = outputs.ok_or_else(|| {
+            let content = outputs.ok_or_else(|| {
                 missing(format!(
                     "run {} is {} and has no outputs yet; RUN/STEP names one step's",
                     run.id, run.state
                 ))
             })?;
-            remove_details(&mut content);
             return Ok(ResolvedTarget {
                 label: format!("outputs of run {}", run.id),
                 content,
@@ -122,7 +121,9 @@ impl Targets {
         }
         let label = format!("output of run {}, step {step}", run.id);
         let mut content = step_record.result;
-        remove_details(&mut content);
+        if step_record.status == StepStatus::Failed {
+            remove_details(&mut content);
+        }
         Ok(ResolvedTarget { label, content, run: Some(run) })
     }
 
