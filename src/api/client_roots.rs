@@ -19,8 +19,8 @@ pub(super) const CHECK_PERMISSIONS: &str = "check the permissions of the file an
 const MAX_FOLDER_DEPTH: u32 = 40;
 /// Maximum number of folders scanned below one of a client's folders.
 const MAX_FOLDERS: usize = 50_000;
-/// The same for folders that are reached through links out of it: a link of a repository may lead to the root of the
-/// file system.
+/// The same for folders that are reached through links that point outside it: a link of a repository may point to the
+/// root of the file system.
 const MAX_LINKED_FOLDERS: usize = 5_000;
 
 /// A folder that a client scans.
@@ -258,7 +258,9 @@ impl ClientFolder {
                     return Some(Missed::Unknown(format!("{what} {client} follows it is not documented")));
                 }
                 Some(Links::Inside) => (
-                    format!("behind a symbolic link out of its folder, which {client} does not follow"),
+                    format!(
+                        "behind a symbolic link that points outside its folder, which {client} does not follow"
+                    ),
                     "replace the link with a copy",
                 ),
                 Some(Links::Folders) => (

@@ -468,7 +468,7 @@ fn openclaw(text: &str) -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
-/// The part of Codex' settings that concerns skills.
+/// The part of Codex's settings that concerns skills.
 #[derive(Deserialize)]
 struct CodexSettings {
     skills: Option<CodexSkills>,

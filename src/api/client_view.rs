@@ -426,7 +426,8 @@ fn missed_behind_links<'a>(
 }
 
 /// Returns the error of a file that the catalog does not contain, and whether a catalog would reject the file for it.
-/// A file that the client reads as written is not read again, and one behind a link out of the folder never.
+/// A file that the client reads as written is not read again, and one behind a link that points outside the folder is
+/// never read.
 fn error_in(one: &Candidate<'_>, places: &[ClientFolder]) -> (Option<Finding>, bool) {
     let is_read = one.state == ClientViewState::Found && !one.read.description.trim().is_empty();
     let is_outside = places.get(one.place).is_none_or(|place| place.left_by(&one.found.real));
@@ -545,7 +546,7 @@ fn read_candidate<'a>(
     // Behind a link that points outside the folder only frontmatter is read, never the text of an arbitrary file.
     let outside = place.left_by(&candidate.found.real);
     if let Some(cause) = file.without_fields().filter(|_| outside) {
-        let why = "a link out of the folder to a file without readable frontmatter".to_owned();
+        let why = "a link that points outside the folder, to a file without readable frontmatter".to_owned();
         let what = format!("{why} ({cause}): not read here; {} may handle it differently", profile.name);
         candidate.leave_out(ClientViewState::Unknown(what), why);
         return candidate;
@@ -557,7 +558,8 @@ fn read_candidate<'a>(
         }
         // The text below the frontmatter, in place of a description.
         ParseOutcome::Listed(read) if outside && read.other_text => {
-            let why = "a link out of the folder to a file without a readable description".to_owned();
+            let why =
+                "a link that points outside the folder, to a file without a readable description".to_owned();
             let what = format!("{why}: its text is not read here; {} lists a part of it", profile.name);
             candidate.read.name = read.name;
             candidate.leave_out(ClientViewState::Unknown(what), why);

@@ -359,8 +359,8 @@ impl AssumedFolder {
     }
 }
 
-/// A bundle in a client's folders that this catalog does not contain: it is in no root, or behind a link out of one.
-/// Only its frontmatter and its errors are read.
+/// A bundle in a client's folders that this catalog does not contain: it is in no root, or behind a link that points
+/// outside one. Only its frontmatter and its errors are read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ForeignBundle {
     /// The name that the client gives it.

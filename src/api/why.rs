@@ -521,7 +521,7 @@ fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Opt
     };
     let place = catalog.refused.iter().find(|refusal| is_above(refusal)).map_or_else(
         || "in no root of this catalog".to_owned(),
-        |link| format!("behind {}, a symbolic link out of its root", link.location.display()),
+        |link| format!("behind {}, a symbolic link that points outside its root", link.location.display()),
     );
     let parse = match one.error.as_ref().filter(|_| one.rejected) {
         // As a root, its folder would not make it a skill.

@@ -37,7 +37,7 @@ pub enum EditError {
     /// The change would affect other content.
     #[error("this file cannot be edited without affecting other content; edit it manually")]
     NotExact,
-    /// The file cannot be opened, or is a link out of its folder.
+    /// The file cannot be opened, or is a link that points outside its folder.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The file cannot be written.
@@ -48,7 +48,7 @@ pub enum EditError {
 /// Reads the queries of a file and its text; both are empty for a file that does not exist.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or is a link out of its folder.
+/// Returns an error if the file cannot be read, or is a link that points outside its folder.
 pub fn read_golden(file: &Path) -> Result<(Vec<Case>, String), EditError> {
     let text = read(file)?.map(|(_, text)| text).unwrap_or_default();
     let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
@@ -70,8 +70,8 @@ fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
 /// serialized. Returns the queries of the file after the edit.
 ///
 /// # Errors
-/// Returns an error if the file lacks the expected query or already has the added one, is a link out of its folder, or
-/// cannot be written.
+/// Returns an error if the file lacks the expected query or already has the added one, is a link that points
+/// outside its folder, or cannot be written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
     let io = |error: std::io::Error| WriteError::Io(format!("{}: {error}", file.display()));
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -34,7 +34,7 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Exit, Failure
         return Ok(Exit::ChecksFailed);
     }
     if !has_changes {
-        cx.reporter().print_line("nothing to change: every list fits already");
+        cx.reporter().print_line("nothing to change: every list already fits");
     } else if !args.write {
         cx.reporter().print_line("nothing is written; --write applies the change");
     }
@@ -124,7 +124,7 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
         None => format!("{}, no known limit", client.unit),
     };
     let fits = match (client.fits_now, client.fits) {
-        (true, true) => TextStyle::Good.paint("fits already", look.color),
+        (true, true) => TextStyle::Good.paint("already fits", look.color),
         (false, true) => TextStyle::Good.paint("fits", look.color),
         (_, false) => TextStyle::Bad.paint("does not fit", look.color),
     };

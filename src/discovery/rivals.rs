@@ -134,7 +134,7 @@ pub struct AdvisedText {
 pub struct PairAdvice {
     /// What to do.
     pub kind: AdviceKind,
-    /// Current number of probe requests of both that another skill than the expected one wins.
+    /// Current number of probe requests of both that a skill other than the expected one wins.
     pub lost_before: usize,
     /// The same number with the option.
     pub lost_after: usize,

@@ -39,7 +39,7 @@ pub(super) fn meaning(code: Code) -> &'static str {
         }
         Code::UnsupportedMediaType => "The content type of the body is not `application/json`.",
         Code::ConfirmationRequired => {
-            "The run waits for approval, or a decision does not name what it decides. `reason` has the \
+            "The run is waiting for approval, or a decision does not name what it decides. `reason` has the \
                 run, the pending decision, and in `send` the request that decides it; for a script of a \
                 session, what would run in `script`."
         }

@@ -282,7 +282,7 @@ impl Listener for Acceptor {
             }
             self.warn(|limits| {
                 let limit = limits.per_address;
-                format!("{address} has {limit} busy connections already; further ones are closed (--max-connections-per-address)")
+                format!("{address} already has {limit} busy connections; further ones are closed (--max-connections-per-address)")
             });
         };
         let place = self.place().await;

@@ -239,7 +239,7 @@ impl ToolInvocation<'_> {
             Some(ElicitationAction::Accept) => self.approved(&ticket.digest).await,
             Some(ElicitationAction::Decline) => Err(self.declined()),
             _ => {
-                let message = format!("{} still waits for confirmation", self.path());
+                let message = format!("{} is still waiting for confirmation", self.path());
                 Err(Error::new(Code::ConfirmationRequired, message))
             }
         }

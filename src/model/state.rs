@@ -268,7 +268,7 @@ fn signal(run: &RunSnapshot, name: &str) -> Result<Transition, TransitionError> 
             Ok(continue_after_wait(run))
         }
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
-            Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited}, not {name}"))))
+            Err(invalid(run, "signal", Some(format!("it is waiting for the signal {awaited}, not {name}"))))
         }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
         _ => Ok(Transition::SignalBuffered),
@@ -320,7 +320,7 @@ fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Transition, TransitionError> {
                 gate: Some(gate.clone()),
             })
         }
-        _ => Err(invalid(run, "ask", Some("it does not wait for a decision on that step".to_owned()))),
+        _ => Err(invalid(run, "ask", Some("it is not waiting for a decision on that step".to_owned()))),
     }
 }
 

@@ -375,7 +375,7 @@ impl<'e> RunExecution<'e> {
     /// Winds down after a failed step: nothing new starts, repeatable calls are stopped, and others are waited for.
     fn wind_down(&mut self, failed: &str) {
         for RunningCall { call, started_ms, .. } in self.calls.drop_retries() {
-            let why = format!("not retried, because {failed} failed");
+            let why = format!("not retried because {failed} failed");
             let error = CallError::new(CallFailure::Canceled, why);
             self.stopped.push(call.failure(error, started_ms));
         }

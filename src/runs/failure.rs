@@ -24,7 +24,7 @@ impl Failure {
     pub fn after(mut self, first: &Self) -> Self {
         if self.error.code == CallFailure::Canceled {
             self.error.public = None;
-            self.error.message = format!("stopped, because {} failed", first.place());
+            self.error.message = format!("stopped because {} failed", first.place());
         }
         self
     }

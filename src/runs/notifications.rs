@@ -86,8 +86,8 @@ impl Reminder {
     pub fn sentence(&self) -> String {
         let name = self.title.as_deref().unwrap_or(&self.skill_id);
         match &self.gate {
-            Gate::Human { step, .. } => format!("{name} waits for a decision on step {step}"),
-            Gate::Signal { name: signal, .. } => format!("{name} waits for the signal {signal}"),
+            Gate::Human { step, .. } => format!("{name} is waiting for a decision on step {step}"),
+            Gate::Signal { name: signal, .. } => format!("{name} is waiting for the signal {signal}"),
         }
     }
 }
@@ -780,7 +780,7 @@ mod tests {
         let kitty = TerminalSignals { withdrawable: true, bell: false, ..signs };
         let title = Some("Pay ana".into());
         let titled = terminal_bytes(kitty, &Reminder { title, ..reminder.clone() });
-        assert!(String::from_utf8(titled).unwrap().contains(":p=body;Pay ana waits for a decision"));
+        assert!(String::from_utf8(titled).unwrap().contains(":p=body;Pay ana is waiting for a decision"));
         let reminder = Reminder { run: RunId("0199-1f;\x1b2e".into()), ..reminder };
         let text = String::from_utf8(terminal_bytes(kitty, &reminder)).unwrap();
         assert!(

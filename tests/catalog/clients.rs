@@ -1113,14 +1113,14 @@ async fn skills_below_a_linked_folder_are_in_every_view_of_a_client_that_follows
         assert!(report.clients[0].passes(), "{:?}", report.clients);
         assert_eq!(report.checks[0].result, CheckResult::Unknown);
         let evidence = &report.checks[0].evidence;
-        assert!(evidence.contains("team, a symbolic link out of its root"), "{evidence}");
+        assert!(evidence.contains("team, a symbolic link that points outside its root"), "{evidence}");
     }
     let (_, column, cell, report) = views_of(&core, "opencode", "broken").await;
     assert_eq!((column.as_str(), cell.state), ("not listed", Visibility::Unknown));
     let (result, evidence, _) = check(&report, CheckKind::Parse);
     assert_eq!(result, CheckResult::Unknown);
     assert!(
-        evidence.starts_with("a link out of the folder to a file without readable frontmatter"),
+        evidence.starts_with("a link that points outside the folder, to a file without readable frontmatter"),
         "{evidence}"
     );
     assert!(

@@ -100,7 +100,10 @@ fn waiting_run_shows_its_deadline_and_the_effect() {
     let waits = fixture.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let list = fixture.run(&["runs", "list"]).stdout;
-    assert!(list.contains("expires in 1 h: send waits for approval (then denied and canceled)"), "{list}");
+    assert!(
+        list.contains("expires in 1 h: send is waiting for approval (then denied and canceled)"),
+        "{list}"
+    );
     let show = fixture.run(&["runs", "show", &id]).stdout;
     assert_eq!(show.matches("in 1 h, at ").count(), 2, "among the facts and on the sheet: {show}");
 }

@@ -195,7 +195,7 @@ async fn sidecar_cancels_its_run_once() {
     let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
     assert!(on.control.unwrap().contains("resumes run"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
-    assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
+    assert!(paused.control.unwrap().contains("waiting for a signal; after the signal it is paused"));
     let watched_run = core.run(&watched.id.0).await.unwrap();
     assert_eq!((watched_run.run.state, watched_run.run.paused), (RunState::WaitingForSignal, true));
     assert!(

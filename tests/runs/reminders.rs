@@ -139,7 +139,7 @@ async fn reminder_is_signed_and_repeated_until_accepted() {
         }
         waiting(&*store, n).await;
     }
-    assert_eq!(reminder.unwrap().sentence(), "books.close waits for the signal books-closed");
+    assert_eq!(reminder.unwrap().sentence(), "books.close is waiting for the signal books-closed");
     stop.cancel();
     timeout(WAIT_TIMEOUT, reminding).await.unwrap().unwrap().unwrap();
 }

@@ -198,7 +198,7 @@ fn collisions_and_clients_match_their_pictures() {
     compare(
         &mut harness,
         "collisions.svg",
-        "Collisions: the requests that the skill of a row loses to the one of a column, and what helps",
+        "Collisions: the requests that the skill in a row loses to the one in a column, and what helps",
     );
     harness.press("C V").wait_for("with description").wait_for("trip-planner");
     harness.press("down down down down down down down").press("right right right right right right");

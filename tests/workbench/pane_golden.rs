@@ -193,12 +193,12 @@ fn an_added_query_is_not_an_improvement() {
 }
 
 #[test]
-fn an_unreadable_golden_set_is_named_above_the_earlier_figures() {
+fn an_unreadable_golden_set_is_named_above_the_earlier_results() {
     let place = TestHome::new();
     let mut screen = place.open(80, 24);
     screen.press("6").wait_for("make this statement a sheet");
     std::fs::write(place.file(), "- query: [\n").unwrap();
-    screen.press("r").wait_for("cannot be read, earlier figures:").wait_for("invalid golden set");
+    screen.press("r").wait_for("showing earlier results; cannot be read:").wait_for("invalid golden set");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
         (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
+    harness.press("a").wait_for("3 runs are waiting for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
     harness.press("space A").wait_for("None is selected");
     assert_eq!(commands(&client), [], "nothing marked, nothing decided");
@@ -192,7 +192,7 @@ fn arrows_move_in_the_list_at_once() {
         (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
+    harness.press("a").wait_for("3 runs are waiting for ledger.entry.create");
     harness.press("down down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let mut decided: Vec<String> =
@@ -213,7 +213,7 @@ fn runs_that_are_decided_together_are_listed_by_title() {
     }
     let client = core(runs);
     let mut harness = opened(&client, 120, 40);
-    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
+    harness.press("a").wait_for("3 runs are waiting for ledger.entry.create");
     let screen = harness.screen();
     for title in ["Send 3 invoices", "Send 104 invoices", "Send 208 invoices"] {
         let row = screen.lines().find(|line| line.contains(title) && line.contains("left"));
@@ -414,7 +414,7 @@ fn a_new_wait_is_announced_on_every_pane() {
             ..detail(&id(3), "site-report", RunState::WaitingForHuman)
         };
     });
-    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for approval at book");
+    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 is waiting for approval at book");
     harness.press("5").wait_for("waiting for approval");
 }
 

@@ -370,7 +370,7 @@ fn a_pause_request_is_shown_above_the_steps() {
     let mut harness = opened(&client, 120, 36);
     let wish = json!({
         "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding",
-        "did": "it waits for approval; after the decision it is paused until it is resumed",
+        "did": "it is waiting for approval; after the decision it is paused until it is resumed",
     });
     client.runs.work(&id(1), "control.applied", wish, |run| run.run.paused = true);
     harness.wait_for("the sidecar secret-scan 009 requests a pause (1");
@@ -553,7 +553,7 @@ fn run_with_a_changed_request_is_unmarked() {
     let runs = (1..4).map(|n| detail(&id(n), "invoice-intake", RunState::WaitingForHuman)).collect();
     let client = core(runs);
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("3 runs wait for ledger.entry.create");
+    harness.press("a").wait_for("3 runs are waiting for ledger.entry.create");
     harness.press("tab tab tab down space").wait_for("Approve 2");
     client.runs.work(&id(1), "gate.changed", json!({}), |run| {
         let inputs_digest = "77".repeat(32);

@@ -411,12 +411,12 @@ fn runs_that_the_filter_excludes_are_not_decided_together() {
     let runs = vec![named(1, "eu"), named(2, "eu"), named(3, "us")];
     let client = core(runs);
     let mut harness = opened(&client, 120, 40);
-    harness.press("a").wait_for("3 runs wait for");
+    harness.press("a").wait_for("3 runs are waiting for");
     harness.press("esc / ").type_text("input.region:eu").press("enter");
-    harness.press("a").wait_for("2 runs wait for");
+    harness.press("a").wait_for("2 runs are waiting for");
     has(&harness, &["and match the filter"]);
     harness.press("esc b").wait_for("not filtered");
-    harness.press("a").wait_for("3 runs wait for");
+    harness.press("a").wait_for("3 runs are waiting for");
 }
 
 #[test]

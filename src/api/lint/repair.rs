@@ -19,8 +19,9 @@ pub struct Repairable {
     pub real: PathBuf,
 }
 
-/// Resolves a file or folder named by the user, or returns the finding that it is a link out of its folder. A bundle
-/// that is such a link is rejected, too; links of a folder of bundles are followed: `~/.claude/skills` often is one.
+/// Resolves a file or folder named by the user, or returns the finding that it is a link that points outside its
+/// folder. A bundle that is such a link is rejected, too; links of a folder of bundles are followed: `~/.claude/skills`
+/// often is one.
 ///
 /// # Errors
 /// Returns the finding.

@@ -61,7 +61,7 @@ impl Local {
 }
 
 /// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them before if
-/// requested, except paths that are links out of their folders.
+/// requested, except links that point outside their folders.
 ///
 /// # Errors
 /// Returns `invalid_configuration` if a repair cannot be written.

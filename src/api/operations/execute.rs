@@ -48,7 +48,7 @@ async fn check_outcome(context: &CallContext, run: &RunRecord) -> Result<(), Err
             ..Error::new(
                 Code::ConfirmationRequired,
                 format!(
-                    "run {id} of {} waits for approval: a caller with the scope `{}` approves or denies it",
+                    "run {id} of {} is waiting for approval: a caller with the scope `{}` must approve or deny it",
                     run.skill_id,
                     Scope::Decide
                 ),

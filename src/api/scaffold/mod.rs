@@ -291,7 +291,7 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(GoldenFile, usize)>,
         return Ok(None);
     }
     let file = parent.join(GOLDEN);
-    // A link out of the folder is refused, as in `golden add`.
+    // A link that points outside the folder is refused, as in `golden add`.
     let real = match files::resolve_named(&file) {
         Ok(real) => Some(real),
         Err(OpenError::NotFound { .. }) => None,

@@ -50,7 +50,7 @@ pub enum TelemetryError {
         why: String,
     },
     /// Logging is already initialized in this process.
-    #[error("logging is set up already in this process")]
+    #[error("logging is already set up in this process")]
     Twice,
 }
 

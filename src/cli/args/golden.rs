@@ -65,7 +65,7 @@ pub struct ExpectArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --expect, --none and --not, the query must be part of a golden set.\nExits with 1 if the query \
-    is lost."
+    is missed."
 )]
 pub struct GoldenExplainArgs {
     /// The query; `-` reads standard input.

@@ -68,8 +68,8 @@ pub struct OpenapiArgs {
 
 /// `skills verify`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run, because the key lacks \
-    a scope or the rate limit is exhausted, are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
+#[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run because the key lacks \
+    a scope or the rate limit is exhausted are reported and do not fail. `controls` exceeds the rate limit deliberately.")]
 pub struct VerifyArgs {
     /// Group of checks to run.
     #[arg(value_name = "CHECKS")]

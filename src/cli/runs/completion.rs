@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn waiting_run_shows_its_reason_and_command() {
         insta::assert_snapshot!(completion_text(RunState::WaitingForHuman, false, false), @r"
-        ◆ book waits for approval
+        ◆ book is waiting for approval
           the capability always requires approval
           show:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
           approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f

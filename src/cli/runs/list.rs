@@ -319,8 +319,8 @@ mod tests {
         let text = render(&page, NOW_MS, &TimeZone::UTC, look) + &footer(&page, 18, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           id        title           progress   since  state
-        ◆ 0000abcd  invoice-intake       3/4     1 m  book waits for approval
-        ◇ 0000abcd  invoice-intake       3/4     1 m  waits for signal books-closed
+        ◆ 0000abcd  invoice-intake       3/4     1 m  book is waiting for approval
+        ◇ 0000abcd  invoice-intake       3/4     1 m  waiting for signal books-closed
         ▸ 0000abcd  invoice-intake       3/4     1 m  running book
         ✓ 0000abcd  invoice-intake       3/4     1 m  completed
         ✗ 0000abcd  invoice-intake       3/4     1 m  failed at sum: the service answer…

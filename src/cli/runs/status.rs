@@ -91,10 +91,10 @@ fn state_label(run: &RunRecord, zone: &TimeZone) -> String {
                     let step = safe_text::line(step);
                     match run.approval_progress() {
                         Some(progress) => format!("{step}: {progress}"),
-                        None => format!("{step} waits for approval"),
+                        None => format!("{step} is waiting for approval"),
                     }
                 }
-                Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
+                Some(Gate::Signal { name, .. }) => format!("waiting for signal {}", safe_text::line(name)),
                 None => run.state.to_string(),
             };
             let escalation = run.escalation().map(|text| format!(", {}", safe_text::line(&text)));
@@ -230,8 +230,8 @@ mod tests {
                 "pending",
                 "running book",
                 "replaying",
-                "book waits for approval",
-                "waits for signal books-closed",
+                "book is waiting for approval",
+                "waiting for signal books-closed",
                 "completed",
                 "failed at sum: the service answered 502",
                 "canceled"

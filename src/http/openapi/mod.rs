@@ -254,7 +254,7 @@ fn described(
         responses.insert("304".to_owned(), json!({ "$ref": "#/components/responses/NotModified" }));
     }
     if operation.waits {
-        let about = "The run has not ended: it waits for a signal, or the service is shutting down. \
+        let about = "The run has not ended: it is waiting for a signal, or the service is shutting down. \
             `Location` has its address.";
         let later = json!({
             "description": about,

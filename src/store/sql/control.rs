@@ -87,10 +87,10 @@ fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
         (Command::Pause, _) if before.paused => "it was already paused",
         (Command::Pause, RunState::Pending) => "it is paused until it is resumed",
         (Command::Pause, RunState::WaitingForHuman) => {
-            "it waits for approval; after the decision it is paused until it is resumed"
+            "it is waiting for approval; after the decision it is paused until it is resumed"
         }
         (Command::Pause, RunState::WaitingForSignal) => {
-            "it waits for a signal; after the signal it is paused until it is resumed"
+            "it is waiting for a signal; after the signal it is paused until it is resumed"
         }
         (Command::Pause, _) => "it stops before its next step and is paused until it is resumed",
         (Command::Cancel, RunState::Canceled) => "it was already canceled",

@@ -388,7 +388,8 @@ fn written_note(what: &str) -> Note {
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     let what: String = first.into_iter().chain(letters).collect();
     let write = mention(Action::Execute);
-    let text = format!("{what} written; the rest of the file is unchanged. Ctrl-_ and {write} restore it.");
+    let text =
+        format!("{what} written; the rest of the file is unchanged. Ctrl-_ followed by {write} restores it.");
     (text, Role::Success)
 }
 

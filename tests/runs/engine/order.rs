@@ -258,7 +258,7 @@ steps:
     let (run, executed) = bench.run(text, json!({})).await;
     assert_eq!(failed(&executed), ("runtime_error".into(), "no such file".into()));
     let stopped = bench.step(&run, "safe").await.unwrap().result;
-    assert_eq!(stopped["message"], "stopped, because step bad failed", "the run was not canceled");
+    assert_eq!(stopped["message"], "stopped because step bad failed", "the run was not canceled");
     assert_eq!(bench.status(&run, "bad").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "safe").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "pay").await, Some(StepStatus::Completed));

@@ -173,7 +173,7 @@ impl Commands {
             }
             Ok(CommandOutcome { run, .. }) => {
                 let note = match run.approval_progress().filter(|_| approves) {
-                    Some(progress) => format!("{progress}; the run waits for another approval"),
+                    Some(progress) => format!("{progress}; the run is waiting for another approval"),
                     None => decision_label(&decision).to_owned() + paused_note(&run),
                 };
                 Ok((run, note, false))

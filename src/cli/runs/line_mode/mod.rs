@@ -377,7 +377,7 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
             self.print_line(format!("Next waiting{of_filter}: {}", item(run, "", clock::now_ms())))?;
             "n next, "
         } else {
-            self.print_line(format!("No other run{of_filter} waits for approval."))?;
+            self.print_line(format!("No other run{of_filter} is waiting for approval."))?;
             ""
         };
         self.print_line("")?;

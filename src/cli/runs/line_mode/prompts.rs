@@ -91,15 +91,18 @@ pub fn signal<R: BufRead, W: Write>(
 ) -> Result<Option<RunCommand>, Failure> {
     let awaited = awaited_signal(run);
     let prompt = match awaited {
-        Some(name) => format!("Name of the signal, or Enter for {}, for which the run waits.", clean(name)),
-        None => "Name of the signal. No step waits for one now; it is kept for a later step.".to_owned(),
+        Some(name) => {
+            format!("Name of the signal, or Enter for {}, for which the run is waiting.", clean(name))
+        }
+        None => "Name of the signal. No step is waiting for one; it is kept for a later step.".to_owned(),
     };
     let typed = dialog.ask(&prompt)?.filter(|name| !name.is_empty());
     let Some(name) = typed.or_else(|| awaited.map(str::to_owned)) else { return Ok(None) };
     if let Some(awaited) = awaited.filter(|awaited| *awaited != name) {
         let (awaited, name) = (clean(awaited), clean(&name));
-        dialog
-            .print_line(format!("The run does not wait for the signal {name}. It waits for: {awaited}."))?;
+        dialog.print_line(format!(
+            "The run is not waiting for the signal {name}. It is waiting for: {awaited}."
+        ))?;
         return Ok(None);
     }
     let Some(payload) = json(dialog, "Payload as one line of JSON, {} for none.")? else { return Ok(None) };
@@ -180,7 +183,7 @@ mod tests {
         let mut wrong = typed("{\"ok\":1\n{}\n");
         assert_eq!(signal(&mut wrong, &record(RunState::WaitingForSignal)).unwrap(), None);
         let said = String::from_utf8(wrong.output).unwrap();
-        assert!(said.contains("It waits for: books-closed."), "{said}");
+        assert!(said.contains("It is waiting for: books-closed."), "{said}");
     }
 
     #[test]

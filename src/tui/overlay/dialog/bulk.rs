@@ -258,7 +258,7 @@ impl BulkDialog {
         let Some(command) = self.runs.build_command(at, &self.texts) else {
             let row = &mut self.runs.rows[at];
             (row.outcome, row.undone) =
-                (Some(Err("it no longer waits for a decision".to_owned())), UNDONE[0]);
+                (Some(Err("it is no longer waiting for a decision".to_owned())), UNDONE[0]);
             return self.send(at + 1);
         };
         self.phase = Phase::Sending(at);
@@ -442,7 +442,7 @@ impl Overlay for BulkDialog {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
-                    let said = "A run waits for something else now: review it, then include it again.";
+                    let said = "A run is now waiting for something else: review it, then include it again.";
                     self.notice = Some(said.to_owned());
                 }
                 DetailChange::NotExecuted | DetailChange::Nothing => {}

@@ -230,8 +230,8 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
         RunState::Completed => "completed",
         RunState::Failed => "its run failed",
         RunState::Canceled => "its run was canceled",
-        RunState::WaitingForHuman => "its run waits for approval",
-        RunState::WaitingForSignal => "its run waits for a signal",
+        RunState::WaitingForHuman => "its run is waiting for approval",
+        RunState::WaitingForSignal => "its run is waiting for a signal",
         RunState::Pending | RunState::Running | RunState::Replaying => "its run continues",
     };
     let mut out = vec![RichLine::from_segs(vec![

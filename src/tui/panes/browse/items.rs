@@ -85,7 +85,7 @@ pub fn entries(catalog: &Catalog) -> Vec<Entry> {
 }
 
 /// Returns what the client finds in its folders but this catalog does not contain: outside of every root, or behind a
-/// link out of one.
+/// link that points outside one.
 pub fn elsewhere(view: &ClientView) -> Vec<Entry> {
     view.foreign.iter().map(|one| of_foreign(one, &view.name)).collect()
 }
@@ -150,7 +150,7 @@ fn refused_because(reason: &RefusalReason) -> String {
         RefusalReason::TooLarge => "larger than 2 MiB",
         RefusalReason::BadFrontmatter => "frontmatter cannot be read",
         RefusalReason::Unreadable => "file cannot be read",
-        RefusalReason::LeavesRoot => "symbolic link out of its root",
+        RefusalReason::LeavesRoot => "link points outside its root",
         RefusalReason::NoSkillFile => "no SKILL.md",
     }
     .to_owned()

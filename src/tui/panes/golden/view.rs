@@ -15,7 +15,7 @@ use skills_api::Error;
 const FOLD: u16 = 96;
 /// Width of the details in a wide window, in cells.
 const DETAIL_WIDTH: u16 = 44;
-/// Maximum number of rows of an error above earlier figures.
+/// Maximum number of rows of an error above earlier results.
 const MAX_ERROR_HEIGHT: usize = 3;
 
 impl Golden {
@@ -70,12 +70,12 @@ impl Golden {
     }
 }
 
-/// Draws why the golden set cannot be read, above the earlier figures; returns the number of rows.
+/// Draws why the golden set cannot be read, above the earlier results; returns the number of rows.
 fn draw_error(error: &Error, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
     let mut painter = Painter::new(buf, cx);
     let max_width = area.width.saturating_sub(8);
     painter.put(area.x + 3, area.y, painter.glyphs.bad, Role::Danger, 1);
-    let cause = format!("cannot be read, earlier figures: {}", error.message);
+    let cause = format!("showing earlier results; cannot be read: {}", error.message);
     let text = [Seg::new(shown(&cause), Role::Text)];
     let lines = wrap_to(&text, max_width, MAX_ERROR_HEIGHT, painter.glyphs.ellipsis);
     let mut y = area.y;

@@ -52,7 +52,7 @@ impl Pane for Proposals {
                 command(Action::LeaveField, "leave", None, true),
             ];
         }
-        let waiting = needs(&[ProposalState::Waiting], "this proposal was decided already");
+        let waiting = needs(&[ProposalState::Waiting], "this proposal has already been decided");
         let any = [
             ProposalState::Waiting,
             ProposalState::Approved,

@@ -179,7 +179,9 @@ impl Proposals {
                 self.rebuild();
                 let mut effects = self.request_selected();
                 let more = before.filter(|before| before.waiting < list.waiting);
-                effects.extend(more.map(|_| Effect::Awaited("a proposal waits for approval (7)".to_owned())));
+                effects.extend(
+                    more.map(|_| Effect::Awaited("a proposal is waiting for approval (7)".to_owned())),
+                );
                 effects
             }
             Err(error) => {

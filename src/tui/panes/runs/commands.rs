@@ -247,8 +247,10 @@ fn why_not(run: &RunRecord, command: CommandName) -> String {
         (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
             format!("the run {state}; {} replays it from a checkpoint", mention(Action::Replay))
         }
-        (CommandName::Resume, _) => format!("the run {state} already"),
-        (CommandName::Signal, _) => format!("no step waits for a signal: the run {state}"),
+        (CommandName::Resume, RunState::Pending | RunState::Running | RunState::Replaying) => {
+            format!("the run is already {}", run.state.label())
+        }
+        (CommandName::Signal, _) => format!("no step is waiting for a signal: the run {state}"),
         _ => format!("cannot {command} this run: it {state}"),
     }
 }

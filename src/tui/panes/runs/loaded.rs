@@ -101,7 +101,7 @@ impl LoadedRuns {
         let deliver = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
             let name = shown(run.title_or_skill());
-            Effect::Awaited(format!("{name} {} waits for approval{step}", tail(&run.id)))
+            Effect::Awaited(format!("{name} {} is waiting for approval{step}", tail(&run.id)))
         };
         started.into_iter().map(deliver).collect()
     }

@@ -39,7 +39,7 @@ impl PendingGate {
     /// Records that no decision was made here, because there was one before.
     fn was_decided_before(&mut self, is_partial: bool) {
         let why =
-            if is_partial { "approved already, waiting for another approval" } else { "decided already" };
+            if is_partial { "already approved, waiting for another approval" } else { "already decided" };
         self.send_state = SendState::Past(why.to_owned());
     }
 }

@@ -225,7 +225,7 @@ fn list_lines(gates: &Gates, roomy: bool, painter: &Painter<'_>, out: &mut Vec<L
     let dash = if painter.glyphs.ascii { "-" } else { "–" };
     let capability = shown(&sheet.capability);
     let head = match (rows < all, sheet.outcome_unknown) {
-        (false, false) => format!("{all} runs wait for {capability}"),
+        (false, false) => format!("{all} runs are waiting for {capability}"),
         (false, true) => format!("{all} unknown outcomes of {capability}"),
         (true, is_unknown) => {
             let what = if is_unknown { "loaded unknown outcomes of" } else { "loaded runs waiting for" };
