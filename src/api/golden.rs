@@ -107,13 +107,13 @@ pub struct GoldenRequest {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GoldenState {
-    /// Another skill than the expected one is first.
+    /// A skill other than the expected one is first.
     Lost,
     /// A skill is first although none, or another skill, should be.
     FalseTrigger,
     /// An expected skill is first.
     Won,
-    /// No skill fits, or another one than the excluded skill is first, as expected.
+    /// No skill fits, or a skill other than the excluded one is first, as expected.
     Rejected,
 }
 

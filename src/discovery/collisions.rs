@@ -97,7 +97,7 @@ pub struct CollisionMap {
     pub skills: usize,
     /// Probe requests that were ranked.
     pub probes: usize,
-    /// Probe requests that another skill than their own wins.
+    /// Probe requests that a skill other than their own wins.
     pub lost: usize,
     /// Maximum number of probe requests per skill; smaller in a large collection.
     pub probes_per_skill: usize,

@@ -120,7 +120,7 @@ pub fn undefined_name(skill: &Skill, message: String) -> Finding {
 }
 
 /// Reports files in a bundle's folder that are ignored because the name of the main file differs only by case, or
-/// because they are contracts with another name than `skill.yaml`.
+/// because they are contracts with a name other than `skill.yaml`.
 fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
