@@ -72,7 +72,7 @@ pub enum Event {
     /// The connection to the core was lost or re-established. After reconnecting, missed events are fetched
     /// automatically.
     Connection(ConnectionState),
-    /// The core uses another store than before: cached data about runs and sessions is invalid.
+    /// The core uses a different store than before: cached data about runs and sessions is invalid.
     Replaced,
 }
 

@@ -311,7 +311,7 @@ pub struct WhyReport {
     pub ranking: Option<WhyRanking>,
 }
 
-/// Returns what a client shows of a skill if it is another text than the description.
+/// Returns what a client shows of a skill if it differs from the description.
 pub fn instead_of_description(text: &str) -> String {
     format!("{} instead of the description", quoted_start(text))
 }
@@ -698,7 +698,7 @@ async fn ranked(
     Ok((ranking, checks))
 }
 
-/// Returns the exclusion clause that a request matches by other words than those of the skill's own subject: most
+/// Returns the exclusion clause that a request matches by words other than those of the skill's own subject: most
 /// clauses repeat the subject to narrow it. One word matches only a short part of a clause.
 fn matched_clause(description: &str, terms: &[WhyTerm]) -> Option<String> {
     let is_subject = |field: &String| ["name", "description", "tags"].contains(&field.as_str());

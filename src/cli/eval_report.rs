@@ -62,8 +62,8 @@ pub fn markdown(evaluation: &Evaluation) -> String {
     let mut out = String::from("### Skill routing\n\n");
     let before = evaluation.before.as_ref();
     out.push_str(match before {
-        Some(_) => "| figure | before | now |\n|---|---|---|\n",
-        None => "| figure | value |\n|---|---|\n",
+        Some(_) => "| metric | before | now |\n|---|---|---|\n",
+        None => "| metric | value |\n|---|---|\n",
     });
     let mut row = |figure: &str, was: Option<f64>, now: String| {
         let was = was.map_or_else(String::new, |was| format!("{was:.3}"));

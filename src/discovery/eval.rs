@@ -533,7 +533,7 @@ mod tests {
             case("short mails to colleagues", Expect::Nothing),
         ];
         let report = eval(&router(), &cases, EvalOptions::default()).unwrap();
-        assert_eq!((report.queries, report.out_of_scope), (4, 2), "near misses are counted apart");
+        assert_eq!((report.queries, report.out_of_scope), (4, 2), "near misses are counted separately");
         assert!((report.p_at_1 - 0.5).abs() < 1e-12);
         assert_eq!(report.wrongly_rejected, 1);
         let rejected = &report.rejected_queries[0];

@@ -29,16 +29,16 @@ pub struct LanguageWords {
 pub struct ExclusionPhrases {
     /// Phrases at the start of a segment.
     pub openings: Vec<String>,
-    /// Phrases at the start of a segment, also behind one of `subjects`.
+    /// Phrases at the start of a segment, also after one of `subjects`.
     #[serde(default)]
     pub statements: Vec<String>,
-    /// Phrases at the start of a segment that count only behind one of `subjects`.
+    /// Phrases at the start of a segment that count only after one of `subjects`.
     #[serde(default)]
     pub limits: Vec<String>,
     /// Names for the skill as the subject of a sentence.
     #[serde(default)]
     pub subjects: Vec<String>,
-    /// Phrases behind a subject that the skill does not cover.
+    /// Phrases after a subject that the skill does not cover.
     #[serde(default)]
     pub declarations: Vec<String>,
     /// Phrases inside a segment.
@@ -46,7 +46,7 @@ pub struct ExclusionPhrases {
     /// Phrases inside a segment that count after a comma, after a word of `joins`, or with a capitalized “NOT”.
     #[serde(default)]
     pub negations: Vec<String>,
-    /// Words behind “not” that make it no exclusion in brackets or behind a comma.
+    /// Words after “not” that make it no exclusion in brackets or after a comma.
     #[serde(default, deserialize_with = "word_list")]
     pub qualifiers: Vec<String>,
     /// Words before “, not X” that make it a statement about something else.
@@ -61,7 +61,7 @@ pub struct ExclusionPhrases {
     /// Phrases that end an exclusion: what follows is not excluded.
     #[serde(default)]
     pub ends: Vec<String>,
-    /// Phrases at the start of a segment behind an exclusion that refer elsewhere: it belongs to the exclusion.
+    /// Phrases at the start of a segment after an exclusion that refer elsewhere: it belongs to the exclusion.
     #[serde(default)]
     pub redirects: Vec<String>,
     /// Longer phrases that begin like one of `redirects` and state what the skill is for.

@@ -44,7 +44,7 @@ pub struct Request {
     /// Number of results to skip. The verdict still refers to the first one.
     #[serde(skip_serializing_if = "is_zero")]
     pub offset: usize,
-    /// Keep skills whose id, name or description has each of these words, in any case. Ranks stay those among all
+    /// Keep skills whose id, name or description has each of these words, ignoring case. Ranks stay those among all
     /// results.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 20_000))]

@@ -606,7 +606,7 @@ struct Draft<'a> {
     wanted: ExpectedWinners<'a>,
 }
 
-/// Counts the probes that another skill than the expected one wins.
+/// Counts the probes that a skill other than the expected one wins.
 fn count_lost(router: &Router, wanted: &ExpectedWinners<'_>) -> Result<usize, RequestError> {
     let mut lost = 0;
     for (probe, id) in wanted {

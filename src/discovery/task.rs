@@ -14,7 +14,7 @@ const HEAD_WORDS: usize = 2;
 const VERB_WITHIN: usize = 4;
 /// Maximum number of words between the cue of an exclusion and the colon before its list.
 const MAX_HEADING_WORDS: usize = 3;
-/// Maximum number of words that a "not" in brackets or behind the last comma of a sentence excludes.
+/// Maximum number of words that a "not" in brackets or after the last comma of a sentence excludes.
 const MAX_CONTRAST_WORDS: usize = 10;
 /// Maximum number of words that "is not supported" excludes, and of each of them but the last if they are a list.
 const MAX_DECLARED_WORDS: usize = 12;
@@ -130,7 +130,7 @@ fn is_path(text: &str, token: &Token<'_>) -> bool {
     word.contains(['/', '\\']) || word.rsplit_once('.').is_some_and(file)
 }
 
-/// Returns the length of the quotes and brackets that close directly behind a full stop.
+/// Returns the length of the quotes and brackets that close directly after a full stop.
 fn closing_marks(rest: &str) -> usize {
     rest.len() - rest.trim_start_matches(['"', '\'', '”', '’', ')', ']', '`']).len()
 }
@@ -494,9 +494,9 @@ fn redirect_end(text: &str, rest: Range<usize>, lexicon: &Lexicon) -> Option<usi
     (!purposes.into_iter().any(is_purpose)).then_some(end)
 }
 
-/// Returns where a list of excluded things continues behind "without …" or "unrelated to …", which takes the rest of
+/// Returns where a list of excluded things continues after "without …" or "unrelated to …", which takes the rest of
 /// its item out of the exclusion: at a colon, or at a comma if that item is not the last one. `item` ends before that
-/// word, `rest` is behind it.
+/// word, `rest` is after it.
 fn next_item(text: &str, item: Range<usize>, rest: Range<usize>) -> Option<usize> {
     let last = slice(text, item).rsplit_once(',').map(|(_, last)| last.trim_start());
     let is_open = last.is_some_and(|last| !last.starts_with("or ") && !last.starts_with("and "));
@@ -506,7 +506,7 @@ fn next_item(text: &str, item: Range<usize>, rest: Range<usize>) -> Option<usize
 }
 
 /// Returns where a clause ends that continues at the start of `rest`: at a semicolon, a dash or a closing bracket
-/// outside of the brackets that open within it. Semicolons and dashes within a list behind a colon do not end it.
+/// outside of the brackets that open within it. Semicolons and dashes within a list after a colon do not end it.
 fn clause_end(text: &str, rest: Range<usize>) -> usize {
     let mut open: Vec<usize> = Vec::new();
     // The items of a folded list: "Do not use for: - maps - plans".
@@ -526,7 +526,7 @@ fn clause_end(text: &str, rest: Range<usize>) -> usize {
     open.first().copied().unwrap_or(rest.end)
 }
 
-/// Returns whether what follows a semicolon is an item of a list behind a colon: "Not for: maps; plans of towns".
+/// Returns whether what follows a semicolon is an item of a list after a colon: "Not for: maps; plans of towns".
 /// `before` is the clause up to the semicolon.
 fn is_item(text: &str, before: Range<usize>, after: Range<usize>) -> bool {
     let before = slice(text, before);
@@ -654,7 +654,7 @@ fn is_in_brackets(description: &str, tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// Returns whether a "not" excludes the few words behind it: "(not maps)", or "charts, not maps" at the end of a sentence.
+/// Returns whether a "not" excludes the few words after it: "(not maps)", or "charts, not maps" at the end of a sentence.
 fn contrasts(
     description: &str,
     tokens: &[Token<'_>],

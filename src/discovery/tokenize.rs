@@ -292,7 +292,7 @@ impl Words {
             lowercase = lowercase.replace('’', "'");
             stop |= self.stops.contains(&lowercase);
             is_contraction = CONTRACTIONS.iter().any(|ending| lowercase.ends_with(ending));
-            // A negation is not a stop word: `can't verify` is another task than `verify`.
+            // A negation is not a stop word: `can't verify` is a different task than `verify`.
             stop |= is_contraction && !lowercase.ends_with(NEGATION);
             let cut = lowercase.strip_suffix("'s").unwrap_or(&lowercase);
             stop |= self.stops.contains(cut);

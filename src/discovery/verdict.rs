@@ -236,7 +236,7 @@ struct LanguageMatch {
     matches_in_same_language: bool,
     /// Whether it shares enough words with the request, in whichever language.
     shares_words: bool,
-    /// Whether the request is in another language than the first result.
+    /// Whether the request is in a different language than the first result.
     is_foreign: bool,
     /// Whether it is, and the first result contains a term of the request.
     has_term: bool,
@@ -391,7 +391,7 @@ pub(crate) fn verdict(
         confidence_of_first.p_fit = confidence_of_first.p_fit.min(fitted.p_fit(fitted.fit_threshold));
     }
     confidence_of_first.fit = fit;
-    // If no language is that of most skills, the first result is in another one than the request.
+    // If no language is that of most skills, the first result is in a different one than the request.
     let languages = match (fit, mismatch) {
         _ if evidence.exact => None,
         (Fit::None, Some(languages)) => Some(languages),

@@ -132,7 +132,7 @@ fn distance(a: &str, b: &str, edits: usize) -> Option<usize> {
 }
 
 impl Forms {
-    /// Inserts a form, unless it contains other characters than letters, apostrophes and the signs of `c++` and `c#`;
+    /// Inserts a form, unless it contains characters other than letters, apostrophes and the signs of `c++` and `c#`;
     /// `is_part` returns whether it is a part of a longer word there.
     pub fn insert(&mut self, form: &str, stem: StemId, is_part: bool) {
         let length = form.chars().count();
@@ -212,7 +212,7 @@ impl Forms {
         Some((self.form(at), self.parts[at]))
     }
 
-    /// Returns whether a stem is shared by other words than the inflections of `word`, or by a word with an apostrophe
+    /// Returns whether a stem is shared by words other than the inflections of `word`, or by a word with an apostrophe
     /// and others.
     pub fn is_shared(&self, stem: StemId, word: &str) -> bool {
         let at = stem as usize;

@@ -105,7 +105,7 @@ fn of_compat(tool: Compat) -> Described {
     of_session(tool.to_string(), tool.description(), tool.schema()).with_annotations(annotations)
 }
 
-/// Describes a runtime tool, which accepts the id of another session than the connection's own.
+/// Describes a runtime tool, which accepts the id of a session other than the connection's own.
 fn of_session(name: String, description: &'static str, schema: Value) -> Described {
     let mut schema = match schema {
         Value::Object(schema) => schema,

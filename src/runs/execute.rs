@@ -172,7 +172,7 @@ impl Engine {
             Ok(progress) => progress,
             Err(message) => return Ok(Err(message)),
         };
-        // What was approved is executed once: calls that come after an earlier checkpoint are approved again.
+        // What was approved is executed once: calls after an earlier checkpoint require approval again.
         if progress.has_passed() {
             match self.store.checkpoint(&run.id, checkpoint.number + 1).await {
                 Ok(_) => progress.forget_passed(),

@@ -95,7 +95,7 @@ impl Reminder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TerminalSignals {
     pub bell: bool,
-    /// Desktop notification by OSC 9 and OSC 777; terminals that support neither ignore it.
+    /// Desktop notification via OSC 9 and OSC 777; terminals that support neither ignore it.
     pub osc: bool,
     /// The terminal supports notifications that can be withdrawn (OSC 99,
     /// <https://sw.kovidgoyal.net/kitty/desktop-notifications/>), which replace the others.

@@ -233,7 +233,7 @@ async fn follow(shared: Arc<SupervisorState>, here: ProcessIdentity) {
     while extra.join_next().await.is_some() {}
 }
 
-/// Executes a run of a principal of which none is in execution: the runs of others, however long, do not delay it.
+/// Executes a run of a principal none of whose runs is being executed: long runs of others do not delay it.
 async fn execute_extra(shared: Arc<SupervisorState>, name: WorkerId) {
     let leases = shared.settings.leases;
     match shared.store.claim_of_idle_principal(&name, leases.lease_ms()).await {

@@ -21,7 +21,7 @@ use skills_base::paths::escaped;
 /// Maximum size of a file in bytes.
 pub const MAX_BYTES: u64 = 2 << 20;
 
-/// Parses a bundle's main file: `SKILL.md` (in any case) or a lone `skill.yaml`. Pure: `location` is not accessed;
+/// Parses a bundle's main file: `SKILL.md` (in upper or lower case) or a lone `skill.yaml`. Pure: `location` is not accessed;
 /// `modified_ms` is in milliseconds since 1970-01-01 UTC.
 ///
 /// The record's findings contain every repair and everything that follows from this file alone. What needs the disk is

@@ -107,7 +107,7 @@ pub(super) fn unclosed_quote(yaml_text: &str, error: usize) -> Option<(&str, usi
                 let is_beyond = yaml::parse(&closed).err().is_none_or(|again| again.at.start > error + 1);
                 return is_beyond.then(|| (key.trim(), quote_at));
             }
-            // The next key is behind the end of the value.
+            // The next key is after the end of the value.
             Some(end) => {
                 while start <= quote_at + 1 + end {
                     start += lines.next()?.len();

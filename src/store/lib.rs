@@ -89,7 +89,7 @@ pub trait Store: Send + Sync + 'static {
     async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, StoreError>;
 
     /// Claims a run for this worker under a new fencing token: the oldest one whose lease has expired, else the oldest
-    /// pending one of a principal with the fewest runs in execution, or the given one only.
+    /// pending one of a principal with the fewest runs being executed, or the given one only.
     ///
     /// A lease expires by the boot clock of the machine that granted it. On another boot, where that clock has no
     /// meaning, it expires by the wall clock.
@@ -100,7 +100,7 @@ pub trait Store: Send + Sync + 'static {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Claims a run as [`Self::claim`] does, of a principal of which no run is in execution.
+    /// Claims a run as [`Self::claim`] does, of a principal none of whose runs is being executed.
     async fn claim_of_idle_principal(
         &self,
         worker: &WorkerId,

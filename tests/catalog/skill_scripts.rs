@@ -97,7 +97,7 @@ fn profile_names_anomalies() {
     assert_eq!(done.code, 0, "{}", done.err);
     for remark in [
         "6 rows, 2 columns",
-        "1 rows with another number of cells than the header, first at row 7",
+        "1 rows with more or fewer cells than the header, first at row 7",
         "1 rows with the same cells as an earlier row, first at row 4",
         "column 'amount': mostly numbers, but row 5 holds 'n/a'",
     ] {

@@ -1,4 +1,4 @@
-//! A `PostgreSQL` server for tests: the one of `SKILLS_TEST_POSTGRES`, or one that is started from the installed
+//! A `PostgreSQL` server for tests: the one named by `SKILLS_TEST_POSTGRES`, or one that is started from the installed
 //! package and ends with the test.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 

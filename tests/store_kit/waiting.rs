@@ -62,7 +62,7 @@ pub async fn idle_principals_are_claimed_for_beside_busy_ones(store: &dyn Store,
         store.launch(launch(n)).await.unwrap();
     }
     let claim = claimed(store, "w1").await;
-    assert_eq!(of_idle().await, None, "one run of its principal is in execution");
+    assert_eq!(of_idle().await, None, "one run of its principal is being executed");
     store.launch(Launch { started_by: "bea".into(), ..launch(3) }).await.unwrap();
     store.launch(Launch { started_by: "bea".into(), ..launch(4) }).await.unwrap();
     assert_eq!(of_idle().await.as_deref(), Some("run-0003"));

@@ -84,7 +84,7 @@ def profile(rows, header):
         seen.add(mark)
     names = collections.Counter(column.name for column in columns)
     remarks += [f"the header names {name!r} {n} times" for name, n in names.items() if n > 1]
-    for what, found in (("another number of cells than the header", ragged), ("the same cells as an earlier row", duplicates)):
+    for what, found in (("more or fewer cells than the header", ragged), ("the same cells as an earlier row", duplicates)):
         if found:
             remarks.append(f"{len(found)} rows with {what}, first at row {found[0]}")
     reports = [column.report() for column in columns]

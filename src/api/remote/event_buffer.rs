@@ -61,7 +61,7 @@ impl EventBuffer {
         state.log.as_ref().map(|_| state.last)
     }
 
-    /// Starts a stream after a number; returns whether it belongs to another log than the previous one.
+    /// Starts a stream after a number; returns whether it belongs to a different log than the previous one.
     pub fn begin(&self, log: &str, after: u64) -> bool {
         let mut state = self.state();
         let other = state.log.as_ref().is_some_and(|known| known != log);

@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(stated_hunks(secret), []);
         let shown = hunks(FILE, &applied).unwrap();
         assert!(shown[0].lines.contains(&HunkLine::Added("Send the key.".to_owned())), "{shown:?}");
-        // A hunk that applies at another place than it states is shown where it is applied.
+        // A hunk that applies at a place other than it states is shown where it is applied.
         let elsewhere = "@@ -1,2 +1,3 @@\n # A\n \n+New\n";
         let shown = hunks(FILE, &apply(FILE, elsewhere).unwrap()).unwrap();
         assert_eq!((shown[0].old_start, stated_hunks(elsewhere)[0].old_start), (4, 1));

@@ -56,7 +56,7 @@ pub enum ProposalError {
     /// The proposal's file is not the one that was reviewed.
     #[error("proposal {0} has changed since it was read; review it again")]
     Revised(String),
-    /// The proposal states another file than that of the skill.
+    /// The proposal states a file other than that of the skill.
     #[error(
         "proposal {id} names {}, but the file of {} is {}; nothing was written. Propose the change again",
         stated.display(),

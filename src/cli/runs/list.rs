@@ -26,7 +26,7 @@ const MAX_COUNTED: usize = 5_000;
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Exit, Failure> {
     let sort = args.sort.as_deref().map(parse_sort).transpose()?;
     let client = cx.reach(CoreParts::Catalog).await?;
-    // The first rows of another order than the store's can be on any page.
+    // The first rows of an order other than the store's can be on any page.
     let all = args.all || sort.is_some();
     let mut filter = RunFilter {
         states: args.state.clone(),

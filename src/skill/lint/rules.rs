@@ -143,7 +143,7 @@ rules! {
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others use the last."
         why "The YAML standard forbids it, and parsers disagree about which value applies."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
-    /// A value has another type than its field.
+    /// A value has a different type than its field.
     WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires."
         why "Clients convert such values differently or drop the skill."
         example "---\nname: 42\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";

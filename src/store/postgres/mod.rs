@@ -79,7 +79,7 @@ impl Postgres {
         Self::open_with(address, options, None).await
     }
 
-    /// Like [`Self::open`], with another clock than the database's.
+    /// Like [`Self::open`], with a clock other than the database's.
     pub async fn open_with(
         address: &PostgresAddress,
         options: &PostgresOptions,

@@ -25,7 +25,7 @@ const MAX_LOST_LEASES: u32 = 5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Candidates<'r> {
     Any,
-    /// Runs of principals of which no run is in execution.
+    /// Runs of principals none of whose runs is being executed.
     OfIdlePrincipal,
     One(&'r RunId),
 }
@@ -220,9 +220,9 @@ fn waiting_principals(postgres: bool) -> String {
 }
 
 /// Selects the next run to execute: the oldest run whose lease has expired, which was started already, else the oldest
-/// pending run of one of the principals that have the fewest runs in execution, drawn at random. No principal waits for
-/// all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming. With `idle`, only runs of
-/// principals without a run in execution.
+/// pending run of one of the principals that have the fewest runs being executed, drawn at random. No principal waits
+/// for all earlier runs of another. `PostgreSQL` skips rows that another transaction is claiming. With `idle`, only
+/// runs of principals none of whose runs is being executed.
 fn next_run(postgres: bool, columns: &str, here: &str, idle: bool) -> String {
     let leased = dialect::indexed_by(postgres, "runs_leased");
     let expired = lease_expired(postgres);

@@ -101,7 +101,7 @@ pub fn full_name(title: &str, distinction: &str) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
-/// Renders a run of a list by another name than its title, without number and labels.
+/// Renders a run of a list by a name other than its title, without number and labels.
 pub fn named_item(run: &RunRecord, name: &str, now_ms: i64) -> String {
     let (done, all) = run.progress;
     let step = run.step.as_deref().filter(|_| !run.state.is_terminal());

@@ -74,7 +74,7 @@ impl Browse {
         effects
     }
 
-    /// Requests the data of the skill under the cursor if it is another one than before.
+    /// Requests the data of the skill under the cursor if it is not the same as before.
     fn selection_changed(&mut self) -> Vec<Effect> {
         let selected = self.list.take_selection();
         selected.map_or_else(Vec::new, |(id, is_readable)| self.detail.select(&id, is_readable))

@@ -161,7 +161,7 @@ impl SkillList {
         self.rows.iter().position(|row| matches!(row, Row::Entry(i) if &self.entries[*i].id == id))
     }
 
-    /// Selects the entry under the cursor if it is another one than before, and returns its id and whether it can be
+    /// Selects the entry under the cursor if it is not the same as before, and returns its id and whether it can be
     /// read.
     pub fn take_selection(&mut self) -> Option<(SkillId, bool)> {
         let entry = self.entry()?;

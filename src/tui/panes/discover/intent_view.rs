@@ -204,7 +204,7 @@ pub(super) fn verdict_lines(
     let mut segs = vec![Seg::new(sentence, Role::Strong)];
     let reason = reason_text(asking, answer);
     if !reason.is_empty() {
-        // While skills are loaded, and if nothing fits, the reason is about another subject than the sentence.
+        // While skills are loaded, and if nothing fits, the reason is about a different subject than the sentence.
         let is_other = asking.reading().is_some() || answer.fit == Fit::None;
         let joint = if is_other { ';' } else { ':' };
         segs.push(Seg::new(format!("{joint} {reason}"), Role::Muted));

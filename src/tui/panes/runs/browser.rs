@@ -43,7 +43,7 @@ impl RunBrowser {
         self.detail.request(self.list.selected.as_ref()?)
     }
 
-    /// Requests the data of the run under the cursor if it is another one than before.
+    /// Requests the data of the run under the cursor if it is not the same as before.
     pub fn selection_changed(&mut self) -> Option<Effect> {
         let selected = match &self.board {
             Some(board) => board.run(),

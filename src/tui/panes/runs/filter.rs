@@ -24,7 +24,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Prepares for further terms: the cursor is at the end, behind a space.
+    /// Prepares for further terms: the cursor is at the end, after a space.
     pub fn begin(&mut self) {
         let text = format!("{} ", self.field.text());
         if !text.trim().is_empty() && !text.ends_with("  ") && !self.is_invalid() {

@@ -212,7 +212,7 @@ impl RunList {
         if last && self.filter.is_empty() { self.runs.feeds.older() } else { None }
     }
 
-    /// Applies the text of the filter; returns whether it is another filter than before.
+    /// Applies the text of the filter; returns whether it differs from the previous filter.
     pub fn apply_filter(&mut self) -> bool {
         let is_changed = self.filter.read();
         if is_changed {

@@ -42,7 +42,7 @@ pub(super) fn draw(
     let mut painter = Painter::new(buf, cx);
     let note = listed_as(state, levels.skill_id.as_str(), painter.glyphs);
     let first = note.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
-    // Use the size in the call: in a tool result the body has other bytes than in the instructions.
+    // Use the size in the call: the bytes of a body in a tool result differ from those in the instructions.
     let name = levels.skill_id.as_str();
     let call = state.composed.as_ref();
     let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
