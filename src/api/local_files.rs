@@ -37,7 +37,7 @@ pub fn is_path(reference: &str) -> bool {
 
 impl LocalFiles {
     /// Reads a file in the working directory or in one of the roots, opened beneath that folder: a link out of it is
-    /// rejected, even one that appears meanwhile.
+    /// rejected, even one that appears in the meantime.
     ///
     /// # Errors
     /// Returns `target_not_found` for a file elsewhere, a hidden one, or one that is not a regular file;

@@ -442,7 +442,7 @@ impl Overlay for BulkDialog {
             match self.runs.take_detail(detail, self.is_undecided()) {
                 DetailChange::NotExecuted if self.phase == Phase::Done => self.phase = Phase::Choosing,
                 DetailChange::Moved => {
-                    let said = "A run waits for something else now: review it, then include it again.";
+                    let said = "A run is now waiting for something else: review it, then include it again.";
                     self.notice = Some(said.to_owned());
                 }
                 DetailChange::NotExecuted | DetailChange::Nothing => {}
