@@ -258,7 +258,7 @@ fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, 
 ///
 /// # Errors
 /// Returns `invalid_configuration` for a file that cannot be read as the client's settings, `skill_changed` if it
-/// changed meanwhile, and `internal_error` with the cause if it cannot be written.
+/// changed in the meantime, and `internal_error` with the cause if it cannot be written.
 pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
     let refused = |why: String| Error::from(WriteError::Io(format!("{}: {why}", overrides.file.display())));
     let present = match read_regular_text(&overrides.file, MAX_USER_FILE) {

@@ -169,7 +169,7 @@ fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     if place == own {
         let bytes = skill.read().map_err(|refusal| resource_error(skill, &read::refused(&refusal)))?;
         if bytes.len() as u64 > most {
-            let message = format!("{path} has more than {most} bytes, the maximum ({})", skill.id);
+            let message = format!("{path} of {} has {} bytes; the maximum is {most}", skill.id, bytes.len());
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
         return Ok(bytes);

@@ -75,7 +75,7 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
     let mut scripts: Vec<String> = below("scripts/").chain(other).cloned().collect();
     scripts.sort();
     let folder = Folder::follow(place).ok();
-    // What is shown must be what is pinned, so a file that changed meanwhile is not shown.
+    // What is shown must be what is pinned, so a file that changed in the meantime is not shown.
     let has_moved = Cell::new(false);
     let read = |path: &str| {
         let text = folder.as_ref()?.read_text(path, MAX_BYTES).ok()?;

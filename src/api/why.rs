@@ -331,8 +331,8 @@ const MAX_QUOTED: usize = 80;
 /// Codes of warnings about the file for which clients drop it or show other text.
 const CLIENT_DEFECTS: [&str; 2] = [rules::BYTE_ORDER_MARK.code, rules::LEADING_BLANK_LINES.code];
 
-/// What to do about a file that a client drops and to which a link leads that the catalog does not follow.
-const CORRECT_LINKED_FILE: &str = "correct the file to which the link leads";
+/// What to do about a file that a client drops, behind a link that the catalog does not follow.
+const CORRECT_LINKED_FILE: &str = "fix the file that the link points to";
 
 /// The skill in question, parsed or not.
 struct ExaminedSkill {
@@ -722,7 +722,7 @@ fn exclusion_check(clause: Option<&str>, noted: Option<&str>, wins: bool) -> Why
     let Some(clause) = clause else {
         let shared = |noted| {
             format!(
-                "not applied: of the exclusion clause “{noted}” the request contains only single words, or words \
+                "not applied: the request contains only single words of the exclusion clause “{noted}”, or words \
                     that also describe the skill"
             )
         };

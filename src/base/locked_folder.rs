@@ -131,7 +131,8 @@ fn is_own(_: &Metadata) -> bool {
     true
 }
 
-/// Deletes everything in a folder but its lock file, so that a process killed meanwhile leaves a recognizable folder.
+/// Deletes everything in a folder but its lock file, so that a process killed in the meantime leaves a recognizable
+/// folder.
 fn clear_contents(folder: &Path) -> io::Result<()> {
     // A script may have removed the permissions of its own folders.
     open_folders(folder, 0);

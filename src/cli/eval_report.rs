@@ -93,7 +93,7 @@ pub fn markdown(evaluation: &Evaluation) -> String {
     }
     out += &operating_points(report);
     if let Some(changed) = &evaluation.changed {
-        let _ = writeln!(out, "\n**Queries with another winner: {}**\n", changed.len());
+        let _ = writeln!(out, "\n**Queries with a different winner: {}**\n", changed.len());
         if !changed.is_empty() {
             out.push_str("| query | before | now |\n|---|---|---|\n");
         }
@@ -260,7 +260,7 @@ pub fn github(evaluation: &Evaluation, cwd: &Path) -> String {
     let mut figures =
         format!("P@1 {:.3}, MRR@10 {:.3}, {} queries", report.p_at_1, report.mrr_at_10, report.queries);
     if let (Some(changed), Some(queries)) = (&evaluation.changed, &evaluation.compared) {
-        figures += &format!("; {} with another winner, {}", changed.len(), compared(queries));
+        figures += &format!("; {} with a different winner, {}", changed.len(), compared(queries));
     }
     let _ = writeln!(out, "::notice title=skills eval::{}", data(&figures));
     out

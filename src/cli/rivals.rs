@@ -283,7 +283,7 @@ fn map_text(
     let clustered: usize = map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
     let _ = writeln!(
         out,
-        "{} in {}; {} of 20 % or more and at least 2 lost requests",
+        "{} in {}; {} (at least 2 lost requests and 20 %)",
         counted(clustered, "skill"),
         counted(map.clusters.len(), "cluster"),
         counted(report.severe, "collision")

@@ -15,7 +15,7 @@ pub const TEMPLATE: &str = "\
 # Watch folders for changes.
 #: watch: true
 
-# A theme by name; without it, light or dark by the terminal's background.
+# A theme by name; default: light or dark, to match the terminal's background.
 #: theme: dark
 
 # Characters on the screen: auto, unicode or ascii.
@@ -57,8 +57,8 @@ pub const TEMPLATE: &str = "\
 # What may be found, run and attached; see docs/trust-and-policy.md. Only in your own config.yaml.
 #: policy_file: ~/.config/skill-workbench/policy.yaml
 
-# Where the services of bindings are; a bundle alone opens no address and starts no program.
-# ${...} is replaced with environment variables, so that this file needs no secrets.
+# Addresses and programs of the services that bindings call; a bundle alone can neither contact an address nor start
+# a program. ${...} is replaced with environment variables, so that this file needs no secrets.
 #: services:
 #:   text_chat: {url: https://api.example.com/v1, headers: {Authorization: 'Bearer ${API_KEY}'}, timeout_seconds: 45}
 #:   files: {command: mcp-server-files, args: [/srv/data], env: {MODE: read-only}}
@@ -70,7 +70,7 @@ pub const TEMPLATE: &str = "\
 # Minimum conformance level of bindings: experimental, standard or strict.
 #: conformance: standard
 
-# What the audit log in your data folder keeps of runs, decisions, trust and policy changes: off, standard, or full
+# What the audit log in your data folder records about runs, decisions, trust and policy changes: off, standard, or full
 # (contents too, without secrets). Only in your own config.yaml.
 #: audit: standard
 
@@ -85,8 +85,8 @@ pub const TEMPLATE: &str = "\
 # Number of runs executed concurrently, 1 to 64; the default depends on the number of cores.
 #: workers: 4
 
-# How much a script may write in a step, and where: its work folder may be on another volume than the store.
-# Only in your own config.yaml.
+# How much a script may write in a step, and where: its work folder may be on a different volume from the
+# store. Only in your own config.yaml.
 #: scripts: {disk_mb: 256, files: 2000, work_dir: /mnt/scratch/skills}
 
 # Notifications when a run waits for approval; off by default. The webhook receives a signed
@@ -96,8 +96,8 @@ pub const TEMPLATE: &str = "\
 #:   osc: true
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
 
-# The list of runs, and how long they wait for an approval or a signal where neither launch nor contract says.
-# Views are named filters; see docs/runs.md.
+# The list of runs, and how long they wait for an approval or a signal if neither the launch nor the contract
+# specifies it. Views are named filters; see docs/runs.md.
 #: runs:
 #:   expires_in: 7d
 #:   warn_before: 1h
@@ -107,7 +107,7 @@ pub const TEMPLATE: &str = "\
 #:   views: {Failed deploys: 'state:failed skill:deploy*'}
 #:   metric_labels: [env]
 
-# Delete ended runs by themselves, by how they ended. Only in your own config.yaml.
+# Delete ended runs, by final state, and sessions automatically after these times. Only in your own config.yaml.
 #: retention: {completed: 30d, failed: 90d, canceled: 30d, sessions: 90d}
 
 # No spinners and no animation on the screen.

@@ -230,7 +230,7 @@ pub struct GoldenChange {
     /// False triggers that the draft removes.
     #[serde(default)]
     pub rejected: Vec<ChangedQuery>,
-    /// The draft judged by the two halves of the golden set.
+    /// The draft measured with the two parts of the golden set.
     #[serde(default)]
     pub split: Split,
 }

@@ -199,7 +199,7 @@ impl Router {
     }
 
     /// Analyzes skills on all cores: the slow half of an update, which changes nothing, so that requests are answered
-    /// meanwhile. Large changes should be split into batches of a few hundred.
+    /// in the meantime. Large changes should be split into batches of a few hundred.
     #[must_use]
     pub fn count(&self, documents: Vec<Document>) -> PendingAnalyses {
         PendingAnalyses(if documents.len() < 4 {

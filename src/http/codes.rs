@@ -54,7 +54,7 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::UpstreamFailure => "An upstream service failed.",
         Code::GateExecutionFailure => "A gate could not be evaluated.",
         Code::NotReady => {
-            "The service is starting and still loads its skills; `Retry-After` gives the time to wait."
+            "The service is starting and is still loading its skills; `Retry-After` gives the time to wait."
         }
         Code::StoreUnavailable => {
             "The run store cannot be read or written; the request had no effect. `reason.cause` gives the \

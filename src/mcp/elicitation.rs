@@ -221,7 +221,7 @@ async fn decide(
     let Some(order) = operation(order) else { return Ok(DecisionResult::Nothing) };
     match order.call(&server.inner().service, caller, arguments).await {
         Ok(_) => Ok(DecisionResult::Recorded),
-        // Decided meanwhile by another user: the call itself returns the outcome.
+        // Decided in the meantime by another user: the call itself returns the outcome.
         Err(error) if error.code == Code::InvalidTransition => {
             tracing::info!("a decision came too late: {error}");
             Ok(DecisionResult::Recorded)

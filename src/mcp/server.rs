@@ -134,7 +134,7 @@ impl Server {
             self.ready(CoreParts::Catalog).await;
             self.core().wait_for_catalog().await?;
             let permit = call_permit(&caller).await?;
-            // Its key may have ended meanwhile.
+            // Its key may have ended in the meantime.
             may_read(&caller.current().await?)?;
             Ok(permit)
         };

@@ -206,7 +206,8 @@ fn record_approval(
 /// Returns why an approval is rejected whose choice or result differs from that of the earlier ones.
 fn approval_conflict(step: &str, approvals: &Approvals) -> String {
     let (by, choice) = (approvals.by.join(" and "), approvals.shared_choice());
-    format!("step {step} was approved by {by}{choice}; approve the same, or deny it")
+    let what = if approvals.result.is_some() { "choice and result" } else { "choice" };
+    format!("step {step} was approved by {by}{choice}; approve with the same {what}, or deny it")
 }
 
 /// Accepts a decision only if it was recorded before.
@@ -214,7 +215,7 @@ fn repeat_decision(run: &RunSnapshot, decision: &Decision) -> Result<Transition,
     if decide(run, decision)? == Transition::Unchanged {
         return Ok(Transition::Unchanged);
     }
-    let needed = format!("step {} started to wait only now; review it first", decision.step);
+    let needed = format!("step {} has only just started waiting; review it first", decision.step);
     Err(invalid(run, &decision.verdict.to_string(), Some(needed)))
 }
 
@@ -227,23 +228,23 @@ fn check_choice(step: &str, why: &ApprovalReason, decision: &Decision) -> Result
         ))),
         (true, Some(Choice::Happened)) if decision.result.is_none() => {
             Err(TransitionError::DecisionConflict(format!(
-                "the choice happened needs the result of step {step}, an object of its outputs; the other choices are \
-                    rerun, skip and fail"
+                "the choice `happened` requires the result of step {step}, an object with its outputs; the other \
+                    choices are rerun, skip and fail"
             )))
         }
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
             Err(TransitionError::DecisionConflict(format!(
-                "a result is only valid with the choice happened; remove it from the decision on step \
+                "a result is only valid with the choice `happened`; remove it from the decision on step \
                     {step}"
             )))
         }
         (false, Some(choice)) if *why == ApprovalReason::UnknownOutcome => {
             Err(TransitionError::DecisionConflict(format!(
-                "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
+                "denying step {step} cancels the run; the choice `{choice}` is only valid for an approval"
             )))
         }
         (false, Some(choice)) => Err(TransitionError::DecisionConflict(format!(
-            "the choice {choice} is only valid for an unknown outcome; approve or deny step {step}"
+            "the choice `{choice}` is only valid for an unknown outcome; approve or deny step {step}"
         ))),
         _ => Ok(()),
     }

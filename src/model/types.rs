@@ -113,9 +113,9 @@ impl Approvals {
         self.by.is_empty()
     }
 
-    /// Returns ` with the choice happened and the result {…}`; empty if no choice is needed.
+    /// Returns the choice and the result as a phrase that begins with a space; empty if no choice is needed.
     pub fn shared_choice(&self) -> String {
-        let choice = self.choice.map(|choice| format!(" with the choice {choice}")).unwrap_or_default();
+        let choice = self.choice.map(|choice| format!(" with the choice `{choice}`")).unwrap_or_default();
         let result = self.result.as_ref().map(|result| format!(" and the result {result}"));
         choice + &result.unwrap_or_default()
     }

@@ -167,7 +167,7 @@ impl Drop for Registry {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.commands.try_send(Command::Stop);
         match self.thread.take().map(JoinHandle::join) {
-            // Freed meanwhile: a process that ends need not wait for it.
+            // Freed in the meantime: a process that ends need not wait for it.
             Some(Ok(tree)) => drop(std::thread::spawn(move || drop(tree))),
             Some(Err(_)) => tracing::error!("the registry thread panicked"),
             None => {}

@@ -193,7 +193,7 @@ impl Trust {
     }
 
     /// Like [`Self::refusal`], for files that were read from the folder: their digests by relative path. They must be
-    /// what was trusted, even if the folder contains that again meanwhile.
+    /// what was trusted, even if the folder contains that again in the meantime.
     pub fn refusal_of(
         &self,
         place: &Path,

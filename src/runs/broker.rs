@@ -242,8 +242,8 @@ impl Caller for Broker {
             if call.pins.as_ref().is_some_and(|pins| choice.is_added(pins)) {
                 let target = self.context.target(&choice.offered);
                 let message = format!(
-                    "the binding `{id}` ({target}) did not exist at the launch, and is not approved; resume the run to \
-                     review it"
+                    "the binding `{id}` ({target}) did not exist when the run was launched, and is not approved; \
+                     resume the run to review it"
                 );
                 pass_over(BindingFailure::before(CallFailure::SkillChanged, message));
                 continue;
@@ -333,7 +333,7 @@ impl Caller for Broker {
                     }
                 }
                 None if !choice.is_added(launched) => continue,
-                None => what.push(format!("the binding {id} did not exist at the launch")),
+                None => what.push(format!("the binding {id} did not exist when the run was launched")),
             }
             now.insert(id.clone(), present.digest);
         }

@@ -236,12 +236,13 @@ impl Closure<'_> {
         let most = self.nesting.largest_step(contract).map(|step| step.id.as_str()).unwrap_or_default();
         let message = if self.nesting.is_cut {
             format!(
-                "its steps run more than {MAX_CONTRACTS} contracts, directly or through others; begin with step {most}"
+                "its steps run more than {MAX_CONTRACTS} contracts, directly or through others (step {most} runs \
+                    the most steps)"
             )
         } else if extent.steps > MAX_STEPS {
             format!(
-                "it runs {} steps, with those of the skills that its steps run, most of them by step {most}; the \
-                    maximum is {MAX_STEPS}",
+                "it runs {} steps, including those of nested skills (step {most} runs the most); the maximum is \
+                    {MAX_STEPS}",
                 extent.steps
             )
         } else {

@@ -347,7 +347,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns [`StoreError::NotEmpty`]; [`StoreError::Unavailable`] for a file that a process has open or that changed
-    /// meanwhile; [`StoreError::Newer`].
+    /// in the meantime; [`StoreError::Newer`].
     async fn import(&self, from: &Path) -> Result<Vec<TableRows>, StoreError>;
 
     /// Returns the space of deleted records to the system. Blocks writers meanwhile.

@@ -239,7 +239,7 @@ fn reports_for_other_tools_name_what_fails_and_what_changed() {
 
     let markdown = home.run(&["eval", "--report", "markdown", "--baseline", baseline.to_str().unwrap()]);
     assert!(markdown.stdout.contains("| queries | | 2 |"), "{}", markdown.stdout);
-    assert!(markdown.stdout.contains("**Queries with another winner: 1**"), "{}", markdown.stdout);
+    assert!(markdown.stdout.contains("**Queries with a different winner: 1**"), "{}", markdown.stdout);
     assert!(markdown.stdout.contains("| bake bread | beta | "), "{}", markdown.stdout);
     let junit = home.run(&["eval", "--report", "junit"]);
     assert!(

@@ -226,7 +226,8 @@ async fn only_what_changed_is_named_as_changed() {
     place.write(script, &format!("{launched}# edited\n"));
     assert_eq!(changed().await.as_deref(), Some("scripts/book.sh changed since the launch"));
     place.write("skills/ledger/scripts/lib/more.sh", "x\n");
-    let both = "scripts/book.sh changed since the launch; scripts/lib/more.sh did not exist at the launch";
+    let both = "scripts/book.sh changed since the launch; scripts/lib/more.sh did not exist when the run was \
+        launched";
     assert_eq!(changed().await.as_deref(), Some(both));
     place.write(script, &launched);
     std::fs::remove_file(place.path("skills/ledger/scripts/lib/more.sh")).unwrap();

@@ -160,7 +160,7 @@ fn a_query_is_added_changed_and_removed_with_comments_kept() {
     );
 
     let before = queries(&place.file()).len();
-    screen.press("x").wait_for("x again removes");
+    screen.press("x").wait_for("press x again to remove");
     assert_eq!(queries(&place.file()).len(), before, "nothing is removed by one key");
     screen.press("x").wait_until("it is gone", |_| queries(&place.file()).len() == before - 1);
     assert!(queries(&place.file()).iter().all(|(query, _)| query != "make this statement a sheet"));
@@ -238,7 +238,10 @@ fn quitting_with_typed_text_is_confirmed() {
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("failing first");
     screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
-    screen.press("ctrl-c").wait_for("Quit the workbench?").wait_for("The draft of pdf-tables is not saved.");
+    screen
+        .press("ctrl-c")
+        .wait_for("Quit the workbench?")
+        .wait_for("The draft of pdf-tables has not been saved.");
     assert_eq!(screen.take_outside(), []);
     screen.press("esc").wait_for("Draft of pdf-tables").wait_for("Invoices too.");
     screen.press("ctrl-c Q");
@@ -252,7 +255,11 @@ fn quitting_with_typed_text_is_confirmed() {
         .press("n")
         .wait_for("Add a golden query")
         .type_text("clean a csv");
-    screen.press("ctrl-c").wait_for("The golden query is not saved.").press("esc").wait_for("clean a csv");
+    screen
+        .press("ctrl-c")
+        .wait_for("The golden query has not been saved.")
+        .press("esc")
+        .wait_for("clean a csv");
     screen.press("esc esc ctrl-c");
     assert_eq!(screen.take_outside(), [AppCommand::Quit], "nothing typed is left");
 }

@@ -149,7 +149,7 @@ fn a_denial_keeps_its_notes() {
     screen.press("d").wait_for("Your decision").press("tab").type_text("A Dubious").press("enter");
     screen.type_text(" Assertion").wait_for("A Dubious Assertion");
     assert_eq!(state(), ProposalState::Waiting, "Enter does not leave the notes");
-    screen.press("tab").press("enter").wait_for("The notes are not kept");
+    screen.press("tab").press("enter").wait_for("Unsent notes.");
     assert_eq!(state(), ProposalState::Waiting, "the button after the notes decides nothing");
     screen.press("down").wait_for("Approval writes the file only").press("D");
     screen.wait_for("denied by");

@@ -115,8 +115,8 @@ fn dialog_shows_decision_of_another_person() {
     client.runs.work(&id(1), "gate.approved", json!({ "approver": "ben" }), |run| {
         (run.run.state, run.run.gate, run.sheet) = (RunState::Pending, None, None);
     });
-    harness.wait_for("meanwhile");
-    has(&harness, &["it is pending now", "Close"]);
+    harness.wait_for("it is now pending");
+    has(&harness, &["Close"]);
     harness.press("A");
     assert_eq!(commands(&client), [], "there is nothing left to decide");
 }
@@ -145,7 +145,7 @@ fn late_command_is_no_longer_offered() {
     let mut harness = opened(&client, 120, 36);
     harness.press("x").wait_for("Cancel this run?");
     client.runs.work(&id(3), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
-    harness.wait_for("It is completed now");
+    harness.wait_for("The run is completed");
     insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
     harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
     assert_eq!(commands(&client), []);
@@ -396,7 +396,7 @@ fn open_launch_dialog_follows_trust_and_edits() {
     client
         .runs
         .add_contract(ContractView { digest: "c1".repeat(32), ..contract_view("invoice-intake", &other) });
-    harness.deliver(catalog_event()).wait_for("was edited meanwhile").wait_for("ceiling");
+    harness.deliver(catalog_event()).wait_for("was edited in the meantime").wait_for("ceiling");
     has(&harness, &["invoices/7.pdf"]);
 }
 

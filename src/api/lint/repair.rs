@@ -86,7 +86,7 @@ impl Repairable {
 ///
 /// # Errors
 /// Returns `invalid_configuration` for a file that cannot be written, or that was replaced by a link or changed
-/// meanwhile.
+/// in the meantime.
 pub fn repair(files: impl Iterator<Item = Repairable>) -> Result<Vec<FixedFile>, Error> {
     let mut fixed = Vec::new();
     for Repairable { location, real } in files {

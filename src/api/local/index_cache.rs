@@ -67,7 +67,7 @@ impl IndexCache {
     }
 
     /// Writes the index if it is large enough, and from then on reads its tables from the file. The index must not
-    /// change meanwhile.
+    /// change in the meantime.
     pub fn write(&mut self, router: &RwLock<Router>, now: Instant) {
         self.unsaved = false;
         self.saved_at = Some(now);

@@ -228,7 +228,7 @@ impl Indexer {
                 }
                 Some(RegistryEvent::Change(change)) => {
                     self.shared.emit(Event::Catalog(Arc::clone(&change)));
-                    // Restoring takes time: a snapshot published meanwhile may be older than the current one.
+                    // Restoring takes time: a snapshot published in the meantime may be older than the current one.
                     if self.takes_partial_scans() && change.catalog.generation > self.generation {
                         self.apply_catalog(&change.catalog);
                     }

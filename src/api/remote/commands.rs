@@ -172,7 +172,7 @@ impl CommandSender {
                 let status = match self.detail(run).await {
                     Ok(detail) => {
                         let state = detail.run.state.label();
-                        format!("it is {state} now; check it before repeating the request")
+                        format!("it is now {state}; check it before repeating the request")
                     }
                     Err(_) => "check the run before repeating the request".to_owned(),
                 };

@@ -212,7 +212,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<ScaffoldResult, Error>
         Ok(golden) => (golden, None),
         Err(why) => (None, Some(why)),
     };
-    // A folder that was created meanwhile is replaced only if it is empty.
+    // A folder that was created in the meantime is replaced only if it is empty.
     fs::rename(&draft, &folder).map_err(refused)?;
     let golden = match golden {
         Some((golden, count)) => {

@@ -8,7 +8,7 @@ use skills_api::operations::{difference, normalize_volatile_fields};
 
 /// What to do if the two interfaces of one service differ.
 const ADVICE: &str = "both use the same operations: a proxy may modify one of them, or the skills \
-    changed meanwhile; if it persists, it is a bug in the service";
+    changed in the meantime; if it persists, it is a bug in the service";
 
 pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     probe.admitted().await?;

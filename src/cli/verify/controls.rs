@@ -236,7 +236,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
         return Ok(Check::not_tried(name, format!("{policy}: more requests than this check sends")));
     };
     let mut answer = first;
-    // A window may end meanwhile: within two of them the limit is certainly reached.
+    // A window may end in the meantime: within two of them the limit is certainly reached.
     for _ in 0..=2 * quota {
         if answer.is_limited() {
             let wait = answer.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());

@@ -110,7 +110,7 @@ fn paused_run_stops_and_continues_on_resume() {
             "{state}: a step in progress is not stopped"
         );
         assert_eq!(transition(&run, &Command::Pause), Ok(Transition::Unchanged), "{state}");
-        // If the worker dies meanwhile, its successor knows that the run is paused.
+        // If the worker dies in the meantime, its successor knows that the run is paused.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
         let fence = run.fence;
         apply(&mut run, &Command::Work { fence, report: WorkerReport::Checkpoint });
@@ -172,7 +172,7 @@ fn only_a_completed_step_has_a_stated_result() {
         let why = refused(lacking);
         assert!(Choice::iter().all(|choice| why.contains(&choice.to_string())), "{why}");
     }
-    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice happened"));
+    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice `happened`"));
     assert!(refused(said(None, result())).contains("choose rerun"));
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
     assert!(refused(no).contains("denying step send cancels the run"));
@@ -288,7 +288,7 @@ fn approvals_of_an_unknown_outcome_have_to_agree() {
     };
     apply(&mut run, &endorse("ana", Choice::Skip, None));
     let other = transition(&run, &endorse("kim", Choice::Rerun, None)).unwrap_err().to_string();
-    assert!(other.contains("approved by ana with the choice skip"), "{other}");
+    assert!(other.contains("approved by ana with the choice `skip`"), "{other}");
     // Who is the only one so far may choose again.
     apply(&mut run, &endorse("ana", Choice::Happened, Some(1)));
     let other = transition(&run, &endorse("kim", Choice::Happened, Some(1_000_000))).unwrap_err();

@@ -109,7 +109,7 @@ impl Pin {
             Some(before) if before == now => None,
             Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
             Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),
-            None => Some(edit(part, now, format!("{} did not exist at the launch", name(part)))),
+            None => Some(edit(part, now, format!("{} did not exist when the run was launched", name(part)))),
         });
         let gone = launched.iter().filter(|(part, before)| {
             let files = !self.folder.is_empty() && self.parts.len() > 1;

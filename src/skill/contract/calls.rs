@@ -122,7 +122,7 @@ fn too_large(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract, 
         format!("the contract runs more than {MAX_CONTRACTS} other contracts, directly or through others")
     } else if steps > MAX_STEPS {
         format!(
-            "the contract runs {steps} steps, with those of the skills that its steps run; the maximum is {MAX_STEPS}"
+            "the contract runs {steps} steps, including those of nested skills; the maximum is {MAX_STEPS}"
         )
     } else {
         return;

@@ -61,7 +61,7 @@ async fn follow(channel: Channel, announce: Arc<Notify>) {
             Ok(()) => failures = 0,
             Err(error) => tracing::debug!("cannot listen for commits: {error}"),
         }
-        // Waiting callers check what was committed meanwhile.
+        // Waiting callers check what was committed in the meantime.
         channel.commits.send_modify(|n| *n = n.wrapping_add(1));
         tokio::time::sleep(PAUSES[failures.min(PAUSES.len() - 1)]).await;
         failures += 1;

@@ -331,7 +331,7 @@ async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> 
     let sql =
         "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
     let failures = number(tx, sql).await?;
-    let message = format!("{failures} pages with wrong checksums; see the log of the server");
+    let message = format!("{failures} pages with wrong checksums; see the server log");
     Ok(if failures > 0 { vec![message] } else { Vec::new() })
 }
 

@@ -81,7 +81,7 @@ pub(super) fn failed(action: &str, error: &tokio_postgres::Error) -> StoreError 
                         the privileges"
                 }
                 Unavailability::Damaged => {
-                    "the database is damaged; see the log of the server, restore a backup"
+                    "the database is damaged; see the server log, and restore a backup"
                 }
                 Unavailability::Io => "a read or write of the database failed; see the server log",
                 _ => "the database cannot be opened; check user, password, database and schema",

@@ -448,7 +448,7 @@ impl ToSql for Value<'_> {
                 out.extend_from_slice(text.as_bytes());
                 Ok(IsNull::No)
             }
-            _ => Err(format!("a parameter of another type than {ty}").into()),
+            _ => Err(format!("a parameter of a type other than {ty}").into()),
         }
     }
 

@@ -12,7 +12,7 @@ use super::reason::Reason as _;
 use super::{guard, identity_of, reading, schema, storage};
 use crate::{StoreError, Unavailability};
 
-/// Number of attempts to read files that other processes change meanwhile.
+/// Number of attempts to read files that other processes change in the meantime.
 const TRIES: usize = 3;
 
 /// Maximum number of problems that the message names.

@@ -134,8 +134,9 @@ impl Source {
         Err(StoreError::Unavailable {
             cause: Unavailability::Busy,
             action: format!("read {}", self.place),
-            reason: "another process wrote to it meanwhile, so nothing was copied; stop that process first"
-                .to_owned(),
+            reason:
+                "another process wrote to it during the copy, so nothing was copied; stop that process first"
+                    .to_owned(),
         })
     }
 }

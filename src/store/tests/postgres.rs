@@ -274,7 +274,7 @@ async fn commits_of_another_process_wake_waiters() {
     }
     eprintln!("slowest wake-up of 20: {slowest:?}");
     assert_eq!(b.events(None, 0, 100).await.unwrap().len(), 21);
-    // The listening connection is lost; what is committed meanwhile is found nevertheless.
+    // The listening connection is lost; what is committed in the meantime is found nevertheless.
     let seen = b.newest_event().await.unwrap();
     server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE 'NOTIFY%'");
     a.launch(store_kit::launch(21)).await.unwrap();

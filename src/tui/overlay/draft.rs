@@ -466,7 +466,7 @@ impl DraftEditor {
         if self.fields.description().trim().is_empty() {
             // No figures belong to an empty text.
             (self.metrics.stages, self.metrics.report) = (STAGES.len(), None);
-            self.metrics.error = Some("a description needs text".to_owned());
+            self.metrics.error = Some("the description is empty".to_owned());
             return Outcome::Stay;
         }
         Outcome::Request(self.pane, vec![self.measure()])
@@ -720,7 +720,7 @@ impl Overlay for DraftEditor {
     fn unsaved(&self) -> Option<String> {
         let skill = shown(self.skill.skill_id.as_str());
         let is_unsaved = self.is_changed() || self.unwritable_change().is_some();
-        is_unsaved.then(|| format!("The draft of {skill} is not saved."))
+        is_unsaved.then(|| format!("The draft of {skill} has not been saved."))
     }
 
     fn wheel(&mut self, rows: isize) -> Outcome {
@@ -1262,7 +1262,7 @@ mod tests {
         while !editor.fields.texts[0].is_empty() {
             editor.key(key(KeyCode::Backspace), None);
         }
-        assert!(text(&editor).contains("a description needs text"));
+        assert!(text(&editor).contains("the description is empty"));
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Execute)), Outcome::Stay);
     }
 }

@@ -272,7 +272,7 @@ fn golden_items(
             ));
         }
         if !split.is_significant() {
-            out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
+            out.push(line(vec![Seg::new("too few queries to compare the two sets", Role::Muted)]));
         } else if let Some((text, role)) = held_out_result(split) {
             let gap = format!("{:+.3}", split.gap()).replace('-', painter.glyphs.minus);
             let segs = [Seg::new(format!("gap {gap}: "), Role::Text), Seg::new(text, role)];
@@ -301,7 +301,7 @@ fn held_out_result(split: &Split) -> Option<(&'static str, Role)> {
         (_, Ordering::Greater) => ("gain only for held-out queries", Role::Muted),
         (Ordering::Equal, Ordering::Less) => ("loss for held-out queries", Role::Warning),
         (Ordering::Less, Ordering::Equal) => ("loss for queries in the rewrite prompt", Role::Warning),
-        (Ordering::Less, Ordering::Less) => ("loss in both halves", Role::Warning),
+        (Ordering::Less, Ordering::Less) => ("loss in both sets", Role::Warning),
     })
 }
 
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn a_loss_is_never_called_a_gain() {
         assert_eq!(result(0.0, 0.0), None);
-        assert_eq!(result(-0.010, -0.011), Some("loss in both halves"));
+        assert_eq!(result(-0.010, -0.011), Some("loss in both sets"));
         assert_eq!(result(-0.007, 0.0), Some("loss for queries in the rewrite prompt"));
         assert_eq!(result(0.0, -0.01), Some("loss for held-out queries"));
         assert_eq!(result(0.01, -0.01), Some("gain only for queries in the rewrite prompt"));

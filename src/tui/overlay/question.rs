@@ -1,5 +1,5 @@
-//! The confirmation before entered text is lost. Quitting is never the default: Enter and Esc stay, a capital letter
-//! quits.
+//! The confirmation before entered text is lost. Quitting is never the default: Enter and Esc cancel, a capital
+//! letter quits.
 
 use std::time::Instant;
 
@@ -67,7 +67,7 @@ impl Overlay for Question {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        vec![Hint::new(Action::Open, "stay"), Hint::new(Action::Back, "cancel")]
+        vec![Hint::new(Action::Open, "select"), Hint::new(Action::Back, "cancel")]
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
@@ -80,7 +80,7 @@ impl Overlay for Question {
             painter.line(inside.x, y, line, inside.width);
         }
         let y = inside.bottom().saturating_sub(2);
-        let (stay, leave) = ("  Stay  Esc  ", "  Leave  Q  ");
+        let (stay, leave) = ("  Cancel  Esc  ", "  Quit  Q  ");
         let (first, second) = if self.leave_focused {
             (Role::Button, Role::ButtonFocus)
         } else {

@@ -124,7 +124,7 @@ async fn decision_with_a_lost_response_is_applied_once() {
     // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
     let error = there.send_command(&id, RunCommand::Fork { checkpoint: None, by: None }).await.unwrap_err();
-    assert!(error.is_outcome_unknown() && error.message.contains("it is canceled now"), "{error}");
+    assert!(error.is_outcome_unknown() && error.message.contains("it is now canceled"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }
 

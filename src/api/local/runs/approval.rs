@@ -74,7 +74,7 @@ impl Approvals {
         }
     }
 
-    /// Replaces the pending question of a waiting run, unless it continued meanwhile.
+    /// Replaces the pending question of a waiting run, unless it continued in the meantime.
     pub(super) async fn record_question(
         runtime: &RunRuntime,
         run: &RunId,

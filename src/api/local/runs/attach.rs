@@ -257,7 +257,7 @@ impl Attachments {
                     format!("run {id} is {state}: control signals no longer have an effect")
                 } else {
                     format!(
-                        "run {id} is {state} now: a pause takes effect before its next step, a \
+                        "run {id} is now {state}: a pause takes effect before its next step, a \
                         cancel immediately"
                     )
                 });

@@ -484,7 +484,7 @@ fn repeated_decision_text(first: &RecordedDecision, now: &DecisionRecord) -> Str
 
 /// Returns a note if a sidecar paused the run while it could have continued.
 fn paused_note(after: &RunRecord) -> &'static str {
-    if after.paused { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
+    if after.paused { "; it was paused in the meantime and stays paused until it is resumed" } else { "" }
 }
 
 fn decision_label(decision: &Decision) -> &'static str {

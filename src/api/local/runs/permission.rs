@@ -137,7 +137,7 @@ impl Permissions {
                 subjects.push(subject);
             }
         };
-        // By location: another skill may have the id meanwhile.
+        // By location: another skill may have the id in the meantime.
         for was in pinned {
             let folder = Path::new(&was.location).parent();
             match capability_run::capability_of(&was.id).and_then(capability) {

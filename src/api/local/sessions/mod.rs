@@ -90,7 +90,7 @@ impl StoredSessions {
         find(&*self.database().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
-    /// Changes a session: reads, changes and saves it, and retries if it changed meanwhile.
+    /// Changes a session: reads, changes and saves it, and retries if it changed in the meantime.
     async fn change_session<T>(
         &self,
         wanted: &str,

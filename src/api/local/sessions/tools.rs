@@ -131,7 +131,7 @@ pub(super) fn active(skills: &Skills, levels: &Levels, wanted: &str) -> Result<A
         location: skill.location.clone(),
         // With links resolved: a link that replaces it later is not followed.
         root_dir: skill.real_folder().to_owned(),
-        // Computed from what was just read: a file that changes meanwhile must not be reported under its old
+        // Computed from what was just read: a file that changes in the meantime must not be reported under its old
         // digest.
         digest: digest.to_string(),
         properties,

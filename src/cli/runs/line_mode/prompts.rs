@@ -94,7 +94,8 @@ pub fn signal<R: BufRead, W: Write>(
         Some(name) => {
             format!("Name of the signal, or Enter for {}, for which the run is waiting.", clean(name))
         }
-        None => "Name of the signal. No step is waiting for one; it is kept for a later step.".to_owned(),
+        None => "Name of the signal. No step is waiting for one; it is buffered until a step waits for it."
+            .to_owned(),
     };
     let typed = dialog.ask(&prompt)?.filter(|name| !name.is_empty());
     let Some(name) = typed.or_else(|| awaited.map(str::to_owned)) else { return Ok(None) };

@@ -19,11 +19,11 @@ use crate::widgets::{Painter, RichLine, Seg, counted, shown, wrap_to};
 use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 
 /// Message if the connection is lost after the launch was sent.
-const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
-    the same idempotency key, so that only one run is created.";
+const LOST: &str = "The connection was lost before the response arrived. The launch is retried for up to \
+    2 minutes with the same idempotency key, so that only one run is created.";
 
 /// Message if the contract was edited while the dialog was open.
-const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
+const EDITED: &str = "The contract was edited in the meantime: review its inputs and approvals.";
 
 pub(super) struct LaunchDialog {
     pane: PaneId,

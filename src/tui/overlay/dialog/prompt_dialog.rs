@@ -130,7 +130,8 @@ impl PromptDialog {
         let names = names.collect::<Vec<_>>().join(", ");
         let what = if unknown.len() == 1 { "skill" } else { "skills" };
         self.reported = unknown;
-        Some(format!("{what} {names} not found; {} again saves the query anyway", mention(Action::Execute)))
+        let save = mention(Action::Execute);
+        Some(format!("{what} {names} not found; press {save} again to save the query anyway"))
     }
 
     fn head(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
@@ -236,9 +237,9 @@ impl Overlay for PromptDialog {
     fn unsaved(&self) -> Option<String> {
         let is_kept = self.sent || self.done || !self.fields.form.changed();
         let what = match self.asking {
-            PromptKind::Message { .. } => "The message is not appended.",
-            PromptKind::Script { .. } => "The script is not run; its arguments are not saved.",
-            PromptKind::Golden(_) => "The golden query is not saved.",
+            PromptKind::Message { .. } => "The message has not been appended.",
+            PromptKind::Script { .. } => "The script has not been run; its arguments have not been saved.",
+            PromptKind::Golden(_) => "The golden query has not been saved.",
             // Choices and paths are quick to enter again.
             PromptKind::Export { .. } | PromptKind::Import => return None,
         };

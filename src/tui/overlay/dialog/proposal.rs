@@ -136,8 +136,10 @@ impl ProposalDialog {
         let text = match self.command {
             _ if self.discarding => {
                 let close = key(Action::Back);
-                return format!("The notes are not kept: {close} again closes, any other key continues.")
-                    .into();
+                return format!(
+                    "Unsent notes. Press {close} again to discard, or any other key to continue."
+                )
+                .into();
             }
             ProposalCommand::RollBack if self.in_text() => {
                 return format!("Tab and Esc leave the notes. {} rolls back.", key(Action::Execute)).into();
@@ -255,7 +257,7 @@ impl Overlay for ProposalDialog {
 
     fn unsaved(&self) -> Option<String> {
         let is_empty = self.notes.text().trim().is_empty();
-        (!is_empty).then(|| "The notes on this proposal are not sent; nothing is decided.".to_owned())
+        (!is_empty).then(|| "The notes on this proposal have not been sent; no decision was made.".to_owned())
     }
 
     fn paste(&mut self, text: &str) -> Outcome {

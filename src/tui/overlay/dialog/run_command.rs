@@ -199,7 +199,7 @@ impl RunCommandDialog {
         }
     }
 
-    /// Returns how long the run has been in its state, in milliseconds.
+    /// Returns how long ago the run entered its state, in milliseconds.
     fn passed(&self, now: Instant) -> i64 {
         parts::clock(self.opened, now) - self.run.since_ms
     }
@@ -218,7 +218,7 @@ impl RunCommandDialog {
         let (through, all) = self.run.progress;
         let paused = self.run.paused && self.run.state == RunState::Pending;
         let word = if paused { "paused" } else { self.run.state.label() };
-        let since = if self.run.state.is_terminal() {
+        let since = if self.run.state.is_terminal() || self.run.state == RunState::Failed {
             format!("{word} {}", ago(self.passed(now)))
         } else {
             format!("{word} {}", lasting(self.passed(now)))

@@ -183,9 +183,7 @@ impl Map {
             self.collision(&skills[*row], &skills[*column]).is_some_and(Collision::is_severe)
         });
         let Some((row, column)) = next else {
-            return vec![Effect::Toast(
-                "no collision of 20 % or more and at least 2 lost requests here".to_owned(),
-            )];
+            return vec![Effect::Toast("no collisions here (at least 2 lost requests and 20 %)".to_owned())];
         };
         (self.row, self.column, self.chosen) = (row, column, None);
         self.request_pair().into_iter().collect()

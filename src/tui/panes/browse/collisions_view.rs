@@ -131,10 +131,10 @@ fn draw_map_progress(map: &Map, area: Rect, painter: &mut Painter<'_>) {
     let text = match &map.report {
         Some(Err(error)) => RichLine::of(shown(&error.message), Role::Danger),
         Some(Ok(report)) => RichLine::of(
-            format!("ranking requests made from {} of {} skills", count(report.done), count(report.skills)),
+            format!("ranking the requests of {} of {} skills", count(report.done), count(report.skills)),
             Role::Muted,
         ),
-        None => RichLine::of("ranking requests made from every description", Role::Muted),
+        None => RichLine::of("ranking the requests made from every description", Role::Muted),
     };
     painter.line(area.x + 2, area.y + 1, &cut_line(&text, width, painter.glyphs.ellipsis), width);
     if let Some(Ok(report)) = &map.report
@@ -348,9 +348,9 @@ fn places(clusters: &[&skills_discovery::Cluster], size: u16) -> Vec<u16> {
     out
 }
 
-/// Legend of the shares: below 5, 10 and 20 %, and from there on.
+/// Legend of the shares: below 5, 10 and 20 %, and 20 % or more.
 const STEPS: [(&str, Role); 4] =
-    [("1-4 %", Role::Level0), ("5-9", Role::Level1), ("10-19", Role::Level2), ("20 and more", Role::Warning)];
+    [("1-4 %", Role::Level0), ("5-9", Role::Level1), ("10-19", Role::Level2), ("20 or more", Role::Warning)];
 
 fn step(collision: &Collision) -> usize {
     match collision.share {

@@ -43,7 +43,13 @@ pub(super) fn draw(
             return String::new();
         }
         None => {
-            painter.put(area.x + 2, area.y, "ranking requests made from the description", Role::Muted, width);
+            painter.put(
+                area.x + 2,
+                area.y,
+                "ranking the requests made from the description",
+                Role::Muted,
+                width,
+            );
             return String::new();
         }
     };

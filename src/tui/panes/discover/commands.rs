@@ -73,7 +73,7 @@ pub(super) fn of_results(list: &ResultList, focus: Focus, is_ranked: bool) -> Ve
         Command::shown(Action::CycleRole, "role"),
         Command::shown(Action::PickDomain, "domain"),
         Command::shown(Action::ToggleBody, "body"),
-        on_skill(Command::shown(Action::AddGolden, "to golden set")),
+        on_skill(Command::shown(Action::AddGolden, "add golden query")),
         on_skill(Command::shown(Action::LoadSkill, "load")),
         on_skill(Command::shown(Action::Copy, "copy")),
         attach(list),

@@ -11,6 +11,7 @@ use super::rows::EXPECTS;
 use super::{Focus, Golden, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::golden_requests::{GoldenForm, GoldenPaneRequest, NO_GOLDEN_FILE};
+use crate::keymap::mention;
 use crate::overlay::{DescriptionEdit, DialogSpec, PromptKind};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::{WhyRequest, rejection_of};
@@ -71,7 +72,7 @@ impl Pane for Golden {
         let open = if self.is_in_skills() {
             Command::shown(Action::Open, "its queries")
         } else {
-            on_query(Command::shown(Action::Open, "in Discover"))
+            on_query(Command::shown(Action::Open, "show in Discover"))
         };
         all.extend([
             open,
@@ -311,7 +312,8 @@ impl Golden {
         let file = self.list.file_of_query().ok()?.file.clone();
         let result = self.list.result()?;
         if !is_confirmed {
-            let note = format!("x again removes “{}” from {}", result.query.query, file.display());
+            let (key, query) = (mention(Action::RemoveQuery), &result.query.query);
+            let note = format!("press {key} again to remove “{query}” from {}", file.display());
             self.is_removing = true;
             return Some(vec![Effect::Toast(note)]);
         }

@@ -365,7 +365,7 @@ fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
     );
     painter.put(x + 2, band.y + 2, "keeps", Role::Muted, available);
     let version = view.versions.len().max(1);
-    let keeps = format!("v{version} for rollback; every other byte stays");
+    let keeps = format!("v{version} for rollback; every other byte is unchanged");
     painter.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
     if let Some(check) = failed {
         painter.put(x + 2, band.y + 3, "blocked", Role::Danger, available);

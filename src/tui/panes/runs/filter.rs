@@ -85,7 +85,7 @@ impl Filter {
     pub fn blocks_marking(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         let (why, key) = (shown(error), mention(Action::Filter));
-        Some(format!("the filter is not applied: {}; {key} corrects it", why.trim_end_matches('.')))
+        Some(format!("the filter is not applied: {}; press {key} to correct it", why.trim_end_matches('.')))
     }
 
     /// Returns whether every run is listed.

@@ -12,6 +12,7 @@ use super::list::{self, Row, rows};
 use super::loaded::LoadedRuns;
 use super::views::{Views, terms_of};
 use crate::action::Action;
+use crate::keymap::mention;
 use crate::pane::{Effect, Picker, PickerKind};
 use crate::widgets::format::count;
 use crate::widgets::relative_time::{until_older, until_younger};
@@ -323,8 +324,10 @@ impl RunList {
         if self.filter.is_empty() && !self.runs.is_complete() {
             let (marked, all) =
                 (count(number), count(usize::try_from(self.runs.all()).unwrap_or(usize::MAX)));
+            let filter = mention(Action::Filter);
             return vec![Effect::Toast(format!(
-                "marked {marked} of {all} runs; the others are not loaded: a filter (/) marks all that match"
+                "marked {marked} of {all} runs; the others are not loaded: set a filter ({filter}) to mark all \
+                 that match"
             ))];
         }
         Vec::new()

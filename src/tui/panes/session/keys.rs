@@ -99,8 +99,8 @@ impl Pane for SessionPane {
     fn unsaved(&self) -> Option<String> {
         let typed = |sheet: &&String| sheet.as_str() != EXPORT_DRAFT_KEY;
         let what = match self.state.typed.dialogs().find(typed)?.as_str() {
-            "say" => "A message was typed and not appended.",
-            _ => "The arguments of a script were typed and not used.",
+            "say" => "The message that you typed has not been appended.",
+            _ => "The script arguments that you typed have not been used.",
         };
         Some(what.to_owned())
     }

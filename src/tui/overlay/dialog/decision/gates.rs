@@ -368,6 +368,6 @@ fn decided_since(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String
     let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
     let notes = notes.filter(|notes| !notes.is_empty());
     let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();
-    let said = format!("{name} {what} meanwhile{notes}; it is {state} now.");
+    let said = format!("{name} {what}{notes}; it is now {state}.");
     (what, said)
 }

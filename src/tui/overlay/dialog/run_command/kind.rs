@@ -23,7 +23,9 @@ impl RunCommandKind {
     pub(super) fn explains(&self, run: &RunRecord) -> String {
         let step = run.step.as_deref().map(shown);
         match self {
-            Self::Resume { .. } if run.paused => "It was paused: its steps start now.".to_owned(),
+            Self::Resume { .. } if run.paused => {
+                "The run is paused; its next step starts when you resume it.".to_owned()
+            }
             Self::Resume { .. } => {
                 "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
             }
@@ -33,7 +35,9 @@ impl RunCommandKind {
                     Some(Gate::Signal { name, .. }) => {
                         format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
                     }
-                    _ => format!("{payload} No step waits for a signal now; it is buffered until one does."),
+                    _ => format!(
+                        "{payload} No step is waiting for a signal; it is buffered until a step waits for it."
+                    ),
                 }
             }
             Self::Happened { step, .. } => format!(
@@ -101,6 +105,6 @@ impl RunCommandKind {
             Self::Fork => (takes(CommandName::Fork), "it cannot be forked"),
             Self::Assign => (!run.state.is_terminal(), "it has ended"),
         };
-        (!is_open).then(|| format!("It is {} now: {gone}.", run.state.label()))
+        (!is_open).then(|| format!("The run is {}: {gone}.", run.state.label()))
     }
 }
