@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::operations::{CheckpointList, Principal};
+use super::operations::{CheckpointList, Principal, RunObserver};
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
     ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunCommand, RunDetail,
@@ -115,14 +115,18 @@ pub trait RunClient: Send + Sync + 'static {
         Ok(Launched { run, ..launched })
     }
 
-    /// Like [`Self::attach`]; a core in this process waits at most until `leave` fires.
+    /// Like [`Self::attach`], and reports the run to the observer. A core in this process waits at most until `leave`
+    /// fires, and reports the run before it waits for it.
     async fn attach_until(
         &self,
         request: AttachRequest,
         leave: CancellationToken,
+        observer: RunObserver,
     ) -> Result<Attached, Error> {
         drop(leave);
-        self.attach(request).await
+        let attached = self.attach(request).await?;
+        observer.report(&attached.execution);
+        Ok(attached)
     }
 
     /// Returns existing references of this type that contain `text`, newest first: only sessions that the caller may

@@ -21,7 +21,7 @@ use super::problem::ErrorResponse;
 use super::trace::{TRACE, trace_of};
 use super::unread_body::SharedBody;
 use super::{cors, dispatch, request_checks};
-use skills_api::operations::{Caller, Principal, operations};
+use skills_api::operations::{Caller, Principal, RunObserver, operations};
 use skills_api::{Admission, Code, new_trace_id};
 
 /// Passes a request to its route, or rejects it.
@@ -82,7 +82,15 @@ pub(super) async fn admit(
                 Arc::new(RequestCredentials { authenticator, headers }) as _
             });
             let trace = trace_id.clone();
-            let caller = Caller { principal, credentials, local: false, trace_id: trace, leave, body: None };
+            let caller = Caller {
+                principal,
+                credentials,
+                local: false,
+                trace_id: trace,
+                leave,
+                body: None,
+                observer: RunObserver::default(),
+            };
             request.extensions_mut().insert(caller);
             // A panic ends only its own request.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -61,7 +61,8 @@ pub async fn operation(
     if let Some(key) = &lent {
         arguments.insert(KEY.to_owned(), json!(key));
     }
-    let caller = &Caller { trace_id: trace_of(&arguments, caller), ..caller.clone() };
+    let (progress, observer) = Progress::follow(server, cx);
+    let caller = &Caller { trace_id: trace_of(&arguments, caller), observer, ..caller.clone() };
     // Before it is computed, because it takes memory from then on. What waits for a run does not keep others waiting.
     if explain
         && operation.hints.read_only
@@ -73,7 +74,6 @@ pub async fn operation(
             Err(error) => return failed(&error, &caller.trace_id).into(),
         }
     }
-    let progress = Progress::follow(server, cx, &caller.trace_id).await;
     let made = Invocation { server, operation, arguments, explain, caller, cx, lent };
     let response = made.invoke(way, ticket, request.input_responses).await;
     progress.end().await;

@@ -7,7 +7,7 @@ use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
 use super::jsonrpc::LargeResult;
-use skills_api::operations::{Caller, LARGE_RESPONSE_BYTES, Principal, large_response_permit};
+use skills_api::operations::{Caller, LARGE_RESPONSE_BYTES, Principal, RunObserver, large_response_permit};
 use skills_api::{Code, Error, new_trace_id};
 
 /// How calls arrive.
@@ -48,7 +48,8 @@ impl Transport {
             }
         };
         let local = matches!(self, Self::Process(_));
-        Ok(Caller { principal, credentials, local, trace_id, leave: leave.clone(), body: None })
+        let (leave, observer) = (leave.clone(), RunObserver::default());
+        Ok(Caller { principal, credentials, local, trace_id, leave, body: None, observer })
     }
 
     /// Returns whether state kept for this connection is available to its next call. Since revision 2026-07-28 requests

@@ -1,4 +1,4 @@
-//! Progress notifications of a call, from the events of the run it launched.
+//! Progress notifications of a call, from the events of the run that it waits for.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,13 +6,15 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Server;
 use skills_api::SharedClient;
+use skills_api::operations::{AwaitedRun, RunObserver};
 use skills_skill::safe_text;
-use skills_store::{EventKind, RunEvent, RunId};
+use skills_store::{EventKind, RunEvent};
 
 /// Events read per page.
 const PAGE: usize = 200;
@@ -31,22 +33,15 @@ struct Follower {
 }
 
 impl Progress {
-    /// Follows the run that is launched under this trace id from now on, if the client gave a progress token.
-    pub async fn follow(server: &Server, cx: &RequestContext<RoleServer>, trace_id: &str) -> Self {
-        let Some(token) = cx.meta.get_progress_token() else { return Self(None) };
-        let core = server.core().clone();
-        let after = match core.newest_event().await {
-            Ok(newest) => newest,
-            Err(error) => {
-                tracing::warn!("cannot report progress: {error}");
-                return Self(None);
-            }
-        };
+    /// Follows the run that the call reports to the returned observer, if the client gave a progress token. Nothing is
+    /// read before: the call reports its run when it has been admitted.
+    pub fn follow(server: &Server, cx: &RequestContext<RoleServer>) -> (Self, RunObserver) {
+        let Some(token) = cx.meta.get_progress_token() else { return (Self(None), RunObserver::default()) };
+        let (observer, runs) = RunObserver::channel();
         let reported = ReportedProgress { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
-        let trace_id = trace_id.to_owned();
         let over = CancellationToken::new();
-        let task = tokio::spawn(follow(core, after, trace_id, reported, over.clone()));
-        Self(Some(Follower { task, over }))
+        let task = tokio::spawn(follow(server.core().clone(), runs, reported, over.clone()));
+        (Self(Some(Follower { task, over })), observer)
     }
 
     /// Ends the notifications before the call responds: what happened until now is still reported, and nothing
@@ -70,16 +65,24 @@ impl Drop for Progress {
 
 async fn follow(
     core: SharedClient,
-    mut after: u64,
-    trace_id: String,
+    mut runs: UnboundedReceiver<AwaitedRun>,
     mut reported: ReportedProgress,
     over: CancellationToken,
 ) {
-    let (mut own, mut others) = (None::<RunId>, HashSet::new());
+    let awaited = tokio::select! {
+        // A run that is already reported is followed even if the call is over.
+        biased;
+        awaited = runs.recv() => awaited,
+        () = over.cancelled() => None,
+    };
+    let Some(AwaitedRun { id, steps }) = awaited else { return };
+    reported.total = steps;
+    // A run that the call found by its idempotency key may have ended some steps before.
+    let mut after = 0;
     loop {
         let last = over.is_cancelled();
         let request = tokio::select! {
-            events = core.run_events(None, after, PAGE, if last { 0 } else { WAIT_MS }) => events,
+            events = core.run_events(Some(&id.0), after, PAGE, if last { 0 } else { WAIT_MS }) => events,
             // Once more, without waiting.
             () = over.cancelled(), if !last => continue,
         };
@@ -94,20 +97,8 @@ async fn follow(
             return;
         }
         for event in events {
-            after = event.global;
-            if own.is_none() && !others.contains(&event.run) {
-                match core.run(&event.run.0).await {
-                    Ok(detail) if detail.run.trace_id == trace_id => {
-                        reported.total = detail.run.progress.1;
-                        own = Some(event.run.clone());
-                    }
-                    Ok(_) => {
-                        others.insert(event.run.clone());
-                    }
-                    Err(error) => tracing::debug!("cannot read the run of an event: {error}"),
-                }
-            }
-            if own.as_ref() == Some(&event.run) && !reported.report(&event).await {
+            after = event.number;
+            if !reported.report(&event).await {
                 return;
             }
         }
@@ -157,7 +148,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use skills_store::NewEvent;
+    use skills_store::{NewEvent, RunId};
 
     #[test]
     fn only_steps_of_the_contract_itself_count() {

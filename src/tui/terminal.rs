@@ -92,7 +92,7 @@ impl Screen {
     /// Shows progress in the terminal.
     pub fn show_progress(&mut self, progress: TerminalProgress) -> io::Result<()> {
         SHOWS_PROGRESS.store(progress != TerminalProgress::Hidden, Ordering::SeqCst);
-        self.sign(progress.sequence().as_bytes())
+        self.notify(progress.sequence().as_bytes())
     }
 
     /// Copies text to the terminal's clipboard (OSC 52).

@@ -11,7 +11,7 @@ use skills_store::{RunEvent, RunRecord};
 /// Maximum number of events in a trace.
 const MAX_TRACE_EVENTS: usize = 10_000;
 
-/// Executes a launched run until it ends or waits.
+/// Executes a launched run until it ends or waits, and reports it to the observer of the call before.
 ///
 /// # Errors
 /// Returns the run's own failure; `confirmation_required` if it waits for approval.
@@ -20,6 +20,7 @@ pub(super) async fn wait_for_completion(
     launched: Launched,
     trace: bool,
 ) -> Result<Executed, Error> {
+    context.caller.observer.report(&launched.run);
     let run =
         context.service.core.wait_for_completion(&launched.run.id.0, context.caller.leave.clone()).await?;
     check_outcome(context, &run).await?;

@@ -18,6 +18,7 @@ mod proposals;
 mod query;
 mod redact_paths;
 mod route;
+mod run_observer;
 mod runs;
 mod service;
 mod sessions;
@@ -60,6 +61,7 @@ pub use principal_limits::{
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
+pub use run_observer::{AwaitedRun, RunObserver};
 pub use value_count::ensure_few_values;
 
 /// Default maximum size of a request body in bytes.
@@ -117,6 +119,8 @@ pub struct Caller {
     pub leave: CancellationToken,
     /// Held until the call ends, if its body is large.
     pub body: Option<Arc<Permit>>,
+    /// Receives the run that the call waits for.
+    pub observer: RunObserver,
 }
 
 impl Caller {
@@ -129,6 +133,7 @@ impl Caller {
             trace_id: new_trace_id(),
             leave: CancellationToken::new(),
             body: None,
+            observer: RunObserver::default(),
         }
     }
 

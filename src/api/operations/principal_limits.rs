@@ -46,6 +46,8 @@ const HUGE_RESPONSES: Limit = Limit { what: "very large responses", running: 2, 
 const LARGE_READS: Limit = Limit { what: "reads of complete runs and sessions", running: 4, waiting: 60 };
 /// Complete results of tools, which the protocol keeps as a tree and as text.
 const COMPLETE_RESULTS: Limit = Limit { what: "complete results", running: 2, waiting: 32 };
+/// Forks and replays, each of which copies the results of a run, up to 60 MB, while other writes wait.
+const FORKS: Limit = Limit { what: "forks and replays", running: 1, waiting: 16 };
 const LARGE_BODIES: Limit = Limit { what: "requests with large bodies", running: 2, waiting: 32 };
 
 /// Requests with large bodies that wait for runs or for measurements, and keep the body for as long.
@@ -63,6 +65,9 @@ const HUGE_RESPONSE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of requests with large bodies of all callers: a parsed body may take 25 times its size.
 static ALL_LARGE_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(8)));
+
+/// Maximum number of forks and replays of all principals.
+static ALL_FORKS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
 /// By limit and name of the principal; as many as there are keys.
 type Semaphores = HashMap<(&'static str, String), Arc<Semaphore>>;
@@ -149,7 +154,15 @@ pub(super) async fn operation_permit(
     if LARGE_READ_OPERATIONS.contains(&operation.name) {
         permits.push(LARGE_READS.acquire(&principal.name).await?);
     }
+    let is_fork = matches!(operation.name, "run.fork" | "run.replay");
+    if is_fork {
+        permits.push(FORKS.acquire(&principal.name).await?);
+    }
     permits.push(CALLS.acquire(&principal.name).await?);
+    if is_fork {
+        // Last, so that its holder does not wait for other calls of the same principal. It is never closed.
+        permits.extend(Arc::clone(&ALL_FORKS).acquire_owned().await);
+    }
     Ok(Some(permits.into()))
 }
 
@@ -366,5 +379,28 @@ mod tests {
         let _running = [permit(1000).await.unwrap(), permit(LONG_RANKING + 1).await.unwrap()];
         assert!(futures::poll!(Box::pin(permit(1000))).is_pending());
         assert!(permit(LONG_RANKING).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn forks_and_replays_wait_for_each_other() {
+        let caller = |name: &str| {
+            let principal = Principal { name: name.to_owned(), scopes: BTreeSet::new() };
+            Caller { principal: Some(principal), ..Caller::anyone() }
+        };
+        let permit = async |name: &str, caller: &Caller| {
+            let operation = super::super::operation(name).unwrap();
+            operation_permit(operation, caller, &json!({ "run_id": "r" })).await.unwrap()
+        };
+        let [ana, bo, cy] = ["ana's forks", "bo's forks", "cy's forks"].map(caller);
+        let first = permit("run.fork", &ana).await;
+        assert!(futures::poll!(Box::pin(permit("run.replay", &ana))).is_pending(), "one of a principal");
+        assert!(permit("run.cancel", &ana).await.is_some(), "other commands do not wait");
+        let _second = permit("run.replay", &bo).await;
+        let mut third = Box::pin(permit("run.fork", &cy));
+        assert!(futures::poll!(&mut third).is_pending(), "two in total");
+        drop(first);
+        assert!(third.await.is_some());
+        let anyone = Caller::anyone();
+        assert!(permit("run.fork", &anyone).await.is_none());
     }
 }

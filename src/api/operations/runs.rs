@@ -42,8 +42,10 @@ fn launch_operations() -> Vec<Operation> {
             Scope::Run,
             "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
                 confirmation_required and continues when approved.",
-            |context: CallContext, ask: Execution| async move {
+            |context: CallContext, mut ask: Execution| async move {
                 let trace = ask.include_trace;
+                // Waited for below, where the run is reported first.
+                ask.options.wait = false;
                 let launched = launch(&context, ask).await?;
                 execute::wait_for_completion(&context, launched, trace).await
             },
@@ -88,7 +90,7 @@ fn launch_operations() -> Vec<Operation> {
                 the run.",
             |context: CallContext, ask: Attachment| async move {
                 let request = attachment(&context, ask)?;
-                context.service.core.attach_until(request, context.caller.leave.clone()).await
+                attach_until(&context, request).await
             },
         )
         .hints(MUTATING_HINTS)
@@ -392,12 +394,16 @@ fn new_artifact(context: &CallContext, ask: ArtifactContent) -> Result<NewArtifa
     Ok(NewArtifact { name, content, by: context.caller.name(by) })
 }
 
+async fn attach_until(context: &CallContext, request: AttachRequest) -> Result<Attached, Error> {
+    let (leave, observer) = (context.caller.leave.clone(), context.caller.observer.clone());
+    context.service.core.attach_until(request, leave, observer).await
+}
+
 async fn attach(context: &CallContext, ask: Attachment) -> Result<AttachmentWithEvents, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(context, ask)?;
     request.options.wait = true;
-    let attached = context.service.core.attach_until(request, context.caller.leave.clone()).await?;
-    let attached = execute::attached(context, attached).await?;
+    let attached = execute::attached(context, attach_until(context, request).await?).await?;
     let trace = if trace { Some(execute::trace_of(context, &attached.execution).await?) } else { None };
     Ok(AttachmentWithEvents { attached, trace })
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use skills_api::CoreParts;
 use skills_api::operations::Scope;
+use skills_api::{Client as _, CoreParts};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -317,6 +317,33 @@ async fn abandoned_call_with_a_large_body_counts_until_it_ends() {
     {
         assert!(started.elapsed() < WAIT_TIMEOUT, "the permits are not returned");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_of_a_call_reads_no_complete_run() {
+    let test_server = open(SessionLimits::default()).await;
+    let watched = test_server.waiting().await;
+    let session = initialize(&test_server, "").await.unwrap();
+    complete(&test_server, "", &session).await;
+    let call = async |id: u64, tool: &str, arguments: Value| {
+        let meta = json!({ "progressToken": format!("token-{id}") });
+        let params = json!({ "name": tool, "_meta": meta, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        post(&test_server, "", &session, &call.to_string()).await.body
+    };
+    let execution =
+        json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] }, "idempotency_key": "ledger-1" });
+    // The second call finds the run of the first one.
+    for id in [7, 8] {
+        let answer = call(id, "skill.execute", execution.clone()).await;
+        assert!(answer.contains("confirmation_required"), "{answer}");
+        assert!(answer.contains("add completed (1 of 2)"), "{answer}");
+    }
+    let attachment = json!({ "skill_id": "watch", "target_type": "run", "target_ref": watched });
+    let answer = call(9, "skill.attach", attachment).await;
+    assert!(answer.contains("look completed (1 of 1)"), "{answer}");
+    let operations = test_server.core.diagnostics().await.unwrap().operations;
+    assert!(operations.contains_key("run_events") && !operations.contains_key("run"), "{operations:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

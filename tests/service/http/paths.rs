@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Map, Value, json};
-use skills_api::operations::{Caller, Operation, Principal, Scope, operation, operations};
+use skills_api::operations::{Caller, Operation, Principal, RunObserver, Scope, operation, operations};
 use skills_api::resources;
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +85,7 @@ fn runner() -> Caller {
         trace_id: "paths".to_owned(),
         leave: CancellationToken::new(),
         body: None,
+        observer: RunObserver::default(),
     }
 }
 

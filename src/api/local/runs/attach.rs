@@ -13,6 +13,7 @@ use super::lease_holder::with_holder;
 use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
 use super::{Launches, Plans, Targets, Workers, reproduce, workers};
+use crate::operations::RunObserver;
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content,
@@ -67,11 +68,13 @@ pub(in crate::local) struct Attachments {
 }
 
 impl Attachments {
-    /// Attaches a skill to a target; if its run is waited for, at most until `leave` fires.
+    /// Attaches a skill to a target; if its run is waited for, at most until `leave` fires, and the observer receives it
+    /// before.
     pub(super) async fn attach(
         &self,
         request: AttachRequest,
         leave: &CancellationToken,
+        observer: &RunObserver,
     ) -> Result<Attached, Error> {
         let runtime = self.store.runtime().await?;
         let preparing = self.preparing.acquire().await;
@@ -108,6 +111,7 @@ impl Attachments {
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
+            observer.report(&execution);
             // The contents of the target are not held while the run is waited for.
             let id = execution.id.clone();
             drop((execution, found.run));

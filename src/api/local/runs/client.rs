@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
 use super::lease_holder::with_holder;
-use crate::operations::{CheckpointList, Principal};
+use crate::operations::{CheckpointList, Principal, RunObserver};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, CommandResult,
     ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, RunClient, RunCommand, RunDetail,
@@ -64,8 +64,9 @@ impl RunClient for Local {
         &self,
         request: AttachRequest,
         leave: CancellationToken,
+        observer: RunObserver,
     ) -> Result<Attached, Error> {
-        self.operations.count("attach", self.runs.attachments.attach(request, &leave)).await
+        self.operations.count("attach", self.runs.attachments.attach(request, &leave, &observer)).await
     }
 
     async fn run_events(
@@ -95,7 +96,7 @@ impl RunClient for Local {
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
-        self.attach_until(request, CancellationToken::new()).await
+        self.attach_until(request, CancellationToken::new(), RunObserver::default()).await
     }
 
     async fn target_choices(
