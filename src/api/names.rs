@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Code, Error};
+use skills_config::quoted;
 use skills_registry::{Catalog, RootOrigin, is_shipped_id};
 use skills_skill::Skill;
 
@@ -60,7 +61,7 @@ pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<
         let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
         let message = format!(
             "skill `{wanted}` was rejected: {why}; run `skills lint {}` for details",
-            refusal.location.display()
+            quoted(&refusal.location.to_string_lossy())
         );
         return Err(Error::new(Code::InvalidConfiguration, message).of_rejected_skill(&refusal.id));
     }
@@ -227,5 +228,9 @@ mod tests {
         let error = resolve(&catalog, "broken", None).unwrap_err();
         assert_eq!(error.code, Code::InvalidConfiguration);
         assert!(error.message.contains("there is no description"), "{error}");
+        assert!(error.message.contains("run `skills lint /skills/broken/SKILL.md` for"), "{error}");
+        catalog.refused.push(refused("a;b", "there is no description"));
+        let error = resolve(&catalog, "a;b", None).unwrap_err();
+        assert!(error.message.contains("run `skills lint '/skills/a;b/SKILL.md'` for"), "{error}");
     }
 }

@@ -15,6 +15,7 @@ use skills_api::{
     CheckResult, Code, CoreParts, Error, HunkLine, ProposalAction, ProposalActionOptions, ProposalCheck,
     ProposalDecision, ProposalFilter, ProposalList, ProposalRequest, ProposalState, ProposalView,
 };
+use skills_config::quoted;
 use skills_skill::safe_text;
 
 /// Number of characters of a digest in a list of versions.
@@ -214,7 +215,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
         let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal"), list.waiting);
     }
     if let Some(next) = &list.next {
-        let _ = writeln!(out, "more: --cursor {next}");
+        let _ = writeln!(out, "more: --cursor {}", quoted(next));
     }
     out
 }

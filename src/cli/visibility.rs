@@ -10,6 +10,7 @@ use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
 use skills_api::{
     CoreParts, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
 };
+use skills_config::quoted;
 use skills_skill::safe_text;
 
 /// Width in cells of the longest state with its number of words.
@@ -85,7 +86,7 @@ fn labeled(report: &VisibilityReport) -> String {
     let clients = counted(report.clients.len(), "client");
     let _ = writeln!(out, "{}, {clients}.", counted(report.total, "skill"));
     if let Some(next) = &report.next {
-        let _ = writeln!(out, "More: --cursor {next}");
+        let _ = writeln!(out, "More: --cursor {}", quoted(next));
     }
     out
 }
@@ -152,7 +153,7 @@ fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let clients = counted(report.clients.len(), "client");
     let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill"));
     if let Some(next) = &report.next {
-        let _ = writeln!(out, "more: --cursor {next}");
+        let _ = writeln!(out, "more: --cursor {}", quoted(next));
     }
     out
 }

@@ -258,9 +258,10 @@ fn form(sheet: &DecisionPreview) -> ElicitationSchema {
 }
 
 /// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
-/// of the workbench.
+/// of the workbench. Each value is on one line, so that none can be taken for other lines; only the inputs, as JSON,
+/// have several.
 fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
-    let mut out = format!("{}\n", sheet.headline);
+    let mut out = format!("{}\n", safe_text::line(&sheet.headline));
     if sheet.outcome_unknown {
         out.push_str("Accept applies your choice, decline cancels the run.\n\n");
     } else {
@@ -269,7 +270,7 @@ fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
     let (place, of) = sheet.place;
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
-            let _ = writeln!(out, "{name}: {value}");
+            let _ = writeln!(out, "{name}: {}", safe_text::line(value));
         }
     };
     line("reason", &sheet.why);
@@ -286,9 +287,10 @@ fn message(sheet: &DecisionPreview, onward: &NextSteps) -> String {
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
     let inputs = if sheet.inputs.is_null() { DecisionPreview::CHANGED.to_owned() } else { inputs };
-    line("inputs", &shown(&inputs, &onward.line(&["runs", "show", &sheet.run.0])));
-    line("digest of the inputs", &sheet.inputs_digest);
-    safe_text::block(&out).into_owned()
+    let inputs = shown(&inputs, &onward.line(&["runs", "show", &sheet.run.0]));
+    let digest = safe_text::line(&sheet.inputs_digest);
+    let _ = writeln!(out, "inputs: {}\ndigest of the inputs: {digest}", safe_text::block(&inputs));
+    out
 }
 
 /// Truncates a long text, stating where the complete one can be read.
@@ -351,6 +353,36 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(!text.contains('\u{202e}'), "a character that turns text around is shown as what it is");
+    }
+
+    #[test]
+    fn no_value_imitates_other_lines() {
+        let forged = "x\nskill: other\r\ninputs: {}\ndigest of the inputs: 00";
+        let text = || forged.to_owned();
+        let clean = message(&sheet(), &NextSteps::Service);
+        let forged = DecisionPreview {
+            run: RunId(text()),
+            skill_id: text(),
+            headline: text(),
+            step: text(),
+            capability: text(),
+            capability_note: text(),
+            binding: text(),
+            isolation: text(),
+            why: text(),
+            irreversible: Some(text()),
+            blocked: Some(text()),
+            pause: Some(text()),
+            inputs: json!({ "total": text(), "note": text() }),
+            inputs_digest: text(),
+            ..sheet()
+        };
+        let message = message(&forged, &NextSteps::Service);
+        for begin in ["skill: ", "inputs: ", "digest of the inputs: "] {
+            assert_eq!(message.lines().filter(|line| line.starts_with(begin)).count(), 1, "{message}");
+        }
+        // Those that the other sheet lacks: `cannot be accepted` and `after approval`.
+        assert_eq!(message.lines().count(), clean.lines().count() + 2, "{message}");
     }
 
     #[test]

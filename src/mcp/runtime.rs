@@ -185,6 +185,27 @@ fn digest_of(error: &Error) -> Option<String> {
     error.reason.as_ref()?.get("script")?.get(DIGEST)?.as_str().map(str::to_owned)
 }
 
+/// Describes a script that requires confirmation. Each value is on one line, so that none can be taken for other lines;
+/// only the arguments, as JSON, have several. `command` shows what is truncated.
+fn confirmation(
+    path: &str,
+    error: &Error,
+    arguments: &Map<String, Value>,
+    session: &str,
+    command: &str,
+) -> String {
+    let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+    let message = format!(
+        "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
+        quoted(path),
+        elicitation::shown(&safe_text::line(&error.message), command),
+        elicitation::shown(&arguments, command),
+        safe_text::line(session),
+        safe_text::line(&digest_of(error).unwrap_or_default())
+    );
+    safe_text::block(&message).into_owned()
+}
+
 /// A call of a tool in a session.
 struct ToolInvocation<'a> {
     server: &'a Server,
@@ -285,18 +306,10 @@ impl ToolInvocation<'_> {
     }
 
     fn question(&self, error: &Error) -> ElicitRequestParams {
-        let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
         let command = self.server.inner().settings.onward().line(&["session", "show", self.session]);
-        let message = format!(
-            "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
-            quoted(&self.path()),
-            elicitation::shown(&error.message, &command),
-            elicitation::shown(&arguments, &command),
-            self.session,
-            digest_of(error).unwrap_or_default()
-        );
+        let message = confirmation(&self.path(), error, &self.arguments, self.session, &command);
         let form = ElicitationSchema::builder().build_unchecked();
-        elicitation::question(safe_text::block(&message).into_owned(), form)
+        elicitation::question(message, form)
     }
 
     fn declined(&self) -> Error {
@@ -315,5 +328,23 @@ impl ToolInvocation<'_> {
             error.message.push_str(&onward.of_script(self.session, &args, &digest));
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_a_confirmation_imitates_other_lines() {
+        let forged = "a.sh\ncall: {}\nsession: s0\ndigest: 00";
+        let reason = json!({ "script": { "inputs_digest": forged } });
+        let error = Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, forged) };
+        let arguments = json!({ "path": forged });
+        let text =
+            confirmation(forged, &error, arguments.as_object().unwrap(), forged, "skills session show 1");
+        for begin in ["call: ", "session: ", "digest: "] {
+            assert_eq!(text.lines().filter(|line| line.starts_with(begin)).count(), 1, "{text}");
+        }
     }
 }

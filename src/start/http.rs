@@ -10,6 +10,7 @@ use skills_api::operations::Service;
 use skills_api::{Code, Error, Local, RateLimit};
 use skills_base::private_files;
 use skills_cli::{Context, Exit, Failure, ServeArgs};
+use skills_config::quoted;
 use skills_http::{Authenticator, Server, ServiceKeys, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
@@ -190,11 +191,8 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     if let Some(path) = file
         && let Ok(Some(_)) = private_files::excess(&path, key_file_mode(&path))
     {
-        let path = path.display().to_string();
-        cx.reporter().print_line(&format!(
-            "the key file is readable by other users: run chmod 600 {}",
-            safe_text::line(&path)
-        ));
+        let path = quoted(&path.to_string_lossy());
+        cx.reporter().print_line(&format!("the key file is readable by other users: run chmod 600 {path}"));
     }
     Ok(keys)
 }

@@ -1,7 +1,7 @@
 //! Attaching a skill to what exists: the four checks, what is handed over, and what a sidecar may do.
 use crate::runs_place;
 
-use runs_place::{TestHome, attach, attachment, kinds, run, send_command, wait_for_completion};
+use runs_place::{TestHome, attach, attachment, kinds, launch, run, send_command, wait_for_completion};
 use serde_json::{Value, json};
 use skills_api::{
     AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, RunCommand, SessionAccess,
@@ -53,6 +53,32 @@ async fn each_check_fails_with_its_own_reason() {
     assert_eq!(allowed, ["run"]);
     let (code, check, actual, _) = reason(&fails("narrow", "run", "ffffffff").await);
     assert_eq!((code, check.as_str(), actual.as_str()), (Code::TargetNotFound, "target", "ffffffff"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_in_errors_are_quoted_for_the_shell() {
+    let place = TestHome::new();
+    let (signal, none) = ("steps:\n  - id: a\n    wait_for_signal: b\n", "steps: []\n");
+    let direct = "{invocation: direct}";
+    let sidecar = "{role: sidecar, invocation: attach, attach_targets: [run], effect_mode: read_only}";
+    for (name, classification, steps) in
+        [("direct", direct, signal), ("sidecar", sidecar, signal), ("broken", direct, none)]
+    {
+        let text = format!(
+            "---\nname: {name}\ndescription: Does {name} things.\nmetadata:\n  classification: {classification}\n---\nx\n"
+        );
+        place.write(&format!("skills/{name};date/SKILL.md"), &text);
+        let contract = format!("id: test.{name}\nversion: 1.0.0\n{steps}");
+        place.write(&format!("skills/{name};date/skill.yaml"), &contract);
+    }
+    let core = place.open().await;
+    let error = core.attach(attachment("direct;date", "run", "x", json!({}))).await.unwrap_err();
+    assert!(error.message.contains("`skills run 'direct;date'`"), "{error}");
+    let error = launch(&core, "sidecar;date", json!({})).await.unwrap_err();
+    assert!(error.message.contains("`skills attach 'sidecar;date'`"), "{error}");
+    let error = launch(&core, "broken;date", json!({})).await.unwrap_err();
+    assert!(error.message.contains("`skills lint '/"), "{error}");
+    assert!(error.message.ends_with("/skills/broken;date'` shows all"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

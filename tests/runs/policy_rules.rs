@@ -274,6 +274,37 @@ async fn a_script_in_a_session_collects_one_confirmation() {
     assert!(removed.message.contains("no longer in the catalog"), "{}", removed.message);
 }
 
+#[tokio::test]
+async fn approvals_of_a_contract_hold_for_the_scripts_of_a_session() {
+    let place = session_place::TestHome::new();
+    let skills = [
+        ("alpha", "approvals: {need: 2}\n", Some("skills run alpha")),
+        ("beta", "approvals: {not_by: starter}\n", Some("skills run beta")),
+        ("broken", "approvals: two\n", Some("the contract of broken has errors")),
+        ("gamma", "approvals: {need: 1}\n", None),
+    ];
+    for (id, approvals, _) in skills {
+        place.skill(id, "# Body\n\nUse it well.\n");
+        place.file(&format!("{id}/scripts/a.sh"), "echo hello\n");
+        let contract = format!("id: test.{id}\n{approvals}steps:\n  - id: one\n    uses: test.one\n");
+        place.file(&format!("{id}/skill.yaml"), &contract);
+    }
+    let core = place.core().await;
+    let session = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    for (id, _, refused) in skills {
+        session_place::call(&core, &session, "skills.load", json!({ "names": [id] })).await;
+        let script = json!({ "path": "scripts/a.sh" });
+        let answer = session_place::call(&core, &session, "skills.run_script", script).await;
+        let error = answer.result.unwrap_err();
+        match refused {
+            Some(why) => assert!(error.message.contains(why), "{id}: {}", error.message),
+            None => assert!(!error.message.contains("approvals"), "{id}: {}", error.message),
+        }
+        let is_refused = error.code != ToolFailure::ConfirmationRequired;
+        assert!(is_refused || refused.is_none(), "{id}: {}", error.message);
+    }
+}
+
 /// Trust counts when a run continues, for its skill and for those that it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_does_not_continue_after_trust_in_its_skills_was_revoked() {

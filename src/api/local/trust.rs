@@ -15,6 +15,7 @@ use crate::trust::{self, TrustSubject};
 use crate::work::run_blocking;
 use crate::{Code, Error, SkillSummary, request_limits};
 use skills_base::audit::{Entry, Recorder};
+use skills_config::quoted;
 use skills_discovery::{Answer, Request};
 use skills_registry::policy::Policy;
 use skills_registry::trust::{TrustSnapshot, is_bundle};
@@ -83,7 +84,7 @@ impl TrustPins {
             let message = format!(
                 "no skill of {} is loaded; specify a bundle folder, or add --root {}",
                 path.display(),
-                path.display()
+                quoted(&path.to_string_lossy())
             );
             return Err(Error::new(Code::NotFound, message));
         }

@@ -9,6 +9,7 @@ use super::{
 use crate::client_view::shadowed_by;
 use crate::visibility::{Visibility, deciding_sources};
 use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause};
+use skills_config::quoted;
 use skills_discovery::contains_word;
 use skills_session::{ListedEntry, Shown, without_description};
 use skills_skill::client::{one_blank, profile};
@@ -182,7 +183,8 @@ impl Examination<'_> {
         };
         let id = entry.skill_id.as_ref().map_or_else(|| path.display().to_string(), ToString::to_string);
         let evidence = format!("{evidence}; it lists another copy: {}", path.display());
-        let help = format!("edit that copy, or see `skills why {id} --client {}`", view.client);
+        let (id, client) = (quoted(&id), quoted(&view.client));
+        let help = format!("edit that copy, or see `skills why {id} --client {client}`");
         WhyCheck::fail(CheckKind::Folder, evidence, help)
     }
 
@@ -197,7 +199,7 @@ impl Examination<'_> {
     }
 
     fn link_help(&self) -> String {
-        let (name, id) = (&self.view.name, &self.view.client);
+        let (name, id) = (&self.view.name, quoted(&self.view.client));
         format!("copy or link it into a folder that {name} searches (listed by `skills list --client {id}`)")
     }
 
@@ -326,7 +328,8 @@ fn description_check(
 }
 
 fn fit_help(view: &ClientView) -> String {
-    format!("shorten the whole list: `skills budget fit --client {}` (needs golden queries)", view.client)
+    let client = quoted(&view.client);
+    format!("shorten the whole list: `skills budget fit --client {client}` (needs golden queries)")
 }
 
 /// Returns the check of a description of which the client shows only a part. `stated` is the complete text.

@@ -442,12 +442,16 @@ impl ProposalStore {
         if known.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(known)) }
     }
 
-    /// Checks the facts of a file, and completes an approval whose end was not recorded: the files show whether it was
-    /// written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for which they do
-    /// not show it.
+    /// Checks the name and the facts of a file, and completes an approval whose end was not recorded: the files show
+    /// whether it was written. Such an approval keeps `applying`, until it is recorded; so does a waiting proposal for
+    /// which they do not show it.
     fn checked(&self, folder: &Folder, mut facts: Facts, id: &str) -> Result<Facts, String> {
         if facts.proposal_id != id {
             return Err(format!("its id is {}", facts.proposal_id));
+        }
+        if !is_made_for(id, &facts.skill_id) {
+            let stem = id_stem(&facts.skill_id);
+            return Err(format!("its name is not {stem}-<timestamp>.md"));
         }
         if !facts.location.is_absolute() {
             return Err("its location is not an absolute path".to_owned());
@@ -553,15 +557,7 @@ impl ProposalStore {
 
     /// Returns an unused id of the form `<skill_id>-<timestamp>`.
     fn free_id(&self, skill: &SkillId, at_ms: i64) -> Result<String, ProposalError> {
-        let mut stem = String::new();
-        for letter in skill.as_str().chars() {
-            let letter = if letter == '/' || letter == '\\' || letter.is_control() { '-' } else { letter };
-            if stem.len() + letter.len_utf8() > MAX_ID_BYTES {
-                break;
-            }
-            stem.push(letter);
-        }
-        let stem = stem.trim_start_matches('.').to_owned();
+        let stem = id_stem(skill);
         for later in 0..i64::try_from(MAX_WAITING).unwrap_or(i64::MAX) {
             let at = jiff::Timestamp::from_millisecond(at_ms.saturating_add(later)).unwrap_or_default();
             let id = format!("{stem}-{}", at.strftime("%Y%m%dT%H%M%S%3fZ"));
@@ -777,6 +773,28 @@ impl ProposalStore {
         self.write_change(&locked, &proposal, &begun)?;
         Ok((proposal, false))
     }
+}
+
+/// Returns the beginning of the ids of a skill's proposals.
+fn id_stem(skill: &SkillId) -> String {
+    let mut stem = String::new();
+    for letter in skill.as_str().chars() {
+        let letter = if letter == '/' || letter == '\\' || letter.is_control() { '-' } else { letter };
+        if stem.len() + letter.len_utf8() > MAX_ID_BYTES {
+            break;
+        }
+        stem.push(letter);
+    }
+    stem.trim_start_matches('.').to_owned()
+}
+
+/// Returns whether an id is one that a new proposal for the skill gets. The files come with repositories, and users copy
+/// ids into commands.
+fn is_made_for(id: &str, skill: &SkillId) -> bool {
+    let timestamp = id.strip_prefix(&id_stem(skill)).and_then(|rest| rest.strip_prefix('-'));
+    let shape: Option<String> =
+        timestamp.map(|text| text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect());
+    shape.as_deref() == Some("00000000T000000000Z")
 }
 
 fn read_begun(file: &Path) -> Option<BegunChange> {
@@ -1333,5 +1351,31 @@ mod tests {
         let new = NewProposal { skill_id: SkillId::new("../../x"), ..place.new_proposal() };
         let id = place.store.create(new).unwrap().facts.proposal_id;
         assert!(id.starts_with("-..-x-"), "{id}");
+        place.store.find(&id).unwrap();
+    }
+
+    #[test]
+    fn a_file_whose_name_is_not_that_of_a_proposal_is_reported() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        // The form of all versions: files that exist stay valid.
+        assert_eq!(id, "billing-20260528T202640123Z");
+        let folder = place.store.folder().to_owned();
+        let text = std::fs::read_to_string(folder.join(format!("{id}.md"))).unwrap();
+        let forged = [format!("{id};touch x"), "$(touch x)".to_owned(), id.replace("billing", "mail")];
+        for forged in &forged {
+            std::fs::write(folder.join(format!("{forged}.md")), text.replace(&id, forged)).unwrap();
+        }
+        let listed = place.store.list().unwrap();
+        assert_eq!((listed.proposals.len(), listed.damaged.len()), (1, forged.len()));
+        for forged in &forged {
+            let error = place.store.find(forged).unwrap_err().to_string();
+            assert!(error.contains("billing-<timestamp>.md"), "{error}");
+        }
+        for skill in ["..hidden", "a b;c", "x\ny", &"é".repeat(200)] {
+            let new = NewProposal { skill_id: SkillId::new(skill), ..place.new_proposal() };
+            let id = place.store.create(new).unwrap().facts.proposal_id;
+            place.store.find(&id).unwrap_or_else(|error| panic!("{skill}: {error}"));
+        }
     }
 }

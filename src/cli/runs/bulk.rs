@@ -326,8 +326,8 @@ fn decisions(
         if !differs.is_empty() {
             let _ = writeln!(out, "      {differs}");
         }
-        let inputs = format!("step {}, inputs digest {}", safe_text::line(&sheet.step), sheet.inputs_digest);
-        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&inputs, look.color));
+        let inputs = format!("step {}, inputs digest {}", sheet.step, sheet.inputs_digest);
+        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&safe_text::line(&inputs), look.color));
         if let Some(warning) = &sheet.irreversible {
             let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.color));
         }
@@ -449,5 +449,12 @@ mod tests {
         assert!(text.starts_with("Approve 1 run:\n"), "{text}");
         assert!(text.contains(&format!("inputs digest {digest}")), "{text}");
         assert!(text.contains("skipped: ") && text.ends_with("digest: 0a\n"), "{text}");
+        let forged = DecisionPreview {
+            step: "a\ndigest: 0b".to_owned(),
+            inputs_digest: "00\ndigest: 0b".to_owned(),
+            ..detail.sheet.clone().unwrap()
+        };
+        let text = decisions(Verdict::Approve, &[(&detail.run, forged)], &[], "0a", CAPS);
+        assert_eq!(text.lines().filter(|line| line.starts_with("digest: ")).count(), 1, "{text}");
     }
 }

@@ -75,7 +75,8 @@ impl Drop for Reporter {
     }
 }
 
-/// Prompts on the terminal and returns the line entered; `means` names the options to pass without a terminal.
+/// Prompts on the terminal, on one line, and returns the line entered; `means` names the options to pass without a
+/// terminal.
 ///
 /// # Errors
 /// Returns `confirmation_required` if there is no terminal to prompt on.
@@ -90,7 +91,7 @@ pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
         return Err(Error::new(Code::ConfirmationRequired, message).into());
     }
     let mut err = io::stderr().lock();
-    drop(write!(err, "{} ", safe_text::block(question)).and_then(|()| err.flush()));
+    drop(write!(err, "{} ", safe_text::line(question)).and_then(|()| err.flush()));
     let mut line = String::new();
     io::stdin()
         .lock()

@@ -16,6 +16,7 @@ use super::failure::{Exit, Failure};
 use crate::output::grouped;
 use skills_api::{Code, CoreParts, Error, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
+use skills_config::quoted;
 use skills_skill::safe_text;
 
 impl From<&SettingsArgs> for SettingsChange {
@@ -255,6 +256,7 @@ fn in_commands(message: &str, session: &str) -> String {
         ("skills.load", "load", "SKILL"),
         ("skills.read", "read", "FILE"),
     ];
+    let session = quoted(session);
     commands.into_iter().fold(message.to_owned(), |text, (tool, command, argument)| {
         text.replace(tool, &format!("`skills session {command} {session} {argument}`"))
     })

@@ -10,7 +10,7 @@ use super::runtime::{CapabilityServices, LaunchPlaces, RunRuntime};
 use super::{Permissions, decision_preview, identity};
 use crate::operations::OS_ACCOUNT;
 use crate::{Code, DecisionPreview, Error};
-use skills_config::Config;
+use skills_config::{Config, quoted};
 use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
 use skills_registry::Registry;
 use skills_registry::policy::RequiredApprovals;
@@ -150,7 +150,7 @@ impl Approvals {
             let message = format!(
                 "no decision made: {what}. Review what it would execute now (skills runs show {}), then \
                     approve that: step {step}, inputs_digest {inputs_digest}",
-                now.id
+                quoted(&now.id.0)
             );
             let reason = json!({ "step": step, "inputs_digest": inputs_digest, "changed": what });
             return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::{Code, Error};
 use skills_base::sync::MutexExt as _;
+use skills_config::quoted;
 use skills_registry::{Catalog, Trust};
 use skills_runs::{Capabilities, Plan};
-use skills_skill::contract::{Contract, parse};
+use skills_skill::contract::{Contract, ContractApprovals, parse};
 use skills_skill::{Digest, Finding, MAX_BYTES, Severity, Skill, SkillId};
 
 /// File name of a contract.
@@ -47,6 +48,27 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
     }
 }
 
+/// Returns what the contract of a skill requires for approvals; `None` if it requires nothing, or there is no contract.
+/// Reads from disk.
+///
+/// # Errors
+/// Returns `invalid_configuration` if the contract is unreadable, or errors in its `approvals` hide what it requires.
+pub(super) fn approvals(skill: &Arc<Skill>) -> Result<Option<ContractApprovals>, Error> {
+    let read = match read(skill) {
+        Ok(read) => read,
+        Err(error) if error.has_no_contract() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_about_approvals = |finding: &Finding| {
+        let field = finding.field.as_deref().unwrap_or_default();
+        finding.severity == Severity::Error && (field == "approvals" || field.starts_with("approvals."))
+    };
+    match broken(&read).filter(|_| read.contract.findings.iter().any(is_about_approvals)) {
+        Some(error) => Err(error),
+        None => Ok(read.contract.approvals),
+    }
+}
+
 /// Returns why a contract with errors does not run; `None` if it has no errors.
 pub(super) fn broken(read: &SkillContract) -> Option<Error> {
     let errors: Vec<&Finding> =
@@ -61,7 +83,7 @@ pub(super) fn broken(read: &SkillContract) -> Option<Error> {
         "the contract of {} has errors: {}{more}; `skills lint {}` shows all",
         read.skill.id,
         located(&read.contract.location, first),
-        read.skill.root_dir.display()
+        quoted(&read.skill.root_dir.to_string_lossy())
     );
     Some(Error::new(Code::InvalidConfiguration, message))
 }

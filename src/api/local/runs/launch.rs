@@ -16,7 +16,7 @@ use super::{Permissions, Workers, identity};
 use crate::run_options::ensure_without_nul;
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, SingleFlight, new_trace_id};
 use skills_base::canonical::digest_of;
-use skills_config::Config;
+use skills_config::{Config, quoted};
 use skills_registry::policy::Verdict;
 use skills_registry::{Trust, TrustState};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs};
@@ -86,9 +86,10 @@ impl Plans {
             crate::work::run_blocking(move || {
                 let skill = plans.skills.resolve(&wanted)?;
                 if skill.classification.invocation.value == Invocation::Attach {
+                    let id = quoted(skill.id.as_str());
                     return Err(Error::new(
                         Code::InvalidRequest,
-                        format!("{} can only be attached: use `skills attach {}`", skill.id, skill.id),
+                        format!("{} can only be attached: use `skills attach {id}`", skill.id),
                     ));
                 }
                 plans.ready(&skill).map(Arc::new)
@@ -431,9 +432,10 @@ pub(super) fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String
         return Ok(verdict.require_approval);
     }
     let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+    let id = quoted(skill.as_str());
     Err(Error::new(
         Code::Forbidden,
-        format!("the policy forbids {skill}: {why} (skills policy explain {skill})"),
+        format!("the policy forbids {skill}: {why} (skills policy explain {id})"),
     ))
 }
 
@@ -483,6 +485,17 @@ fn key_seconds(said: Option<&str>) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_denial_quotes_the_id_in_its_command() {
+        let message = |id: &str| allowed(&SkillId::new(id), Verdict::default()).unwrap_err().message;
+        assert_eq!(
+            message("mail"),
+            "the policy forbids mail: no rule allows it (skills policy explain mail)"
+        );
+        let hostile = message("mail;touch x");
+        assert!(hostile.ends_with("(skills policy explain 'mail;touch x')"), "{hostile}");
+    }
 
     #[test]
     fn idempotency_key_lifetime_is_read_from_the_environment() {

@@ -15,6 +15,7 @@ use super::{capability_run, contracts, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
+use skills_config::quoted;
 use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillPath, SkillProperties, Verdict};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{Engine, Plan};
@@ -237,20 +238,25 @@ impl Permissions {
         Ok(required)
     }
 
-    /// Checks that the policy requires no more for a skill than the confirmation of any one person.
+    /// Checks that the policy and the contract of a skill require no more than the confirmation of any one person. Reads
+    /// from disk.
     ///
     /// # Errors
-    /// Returns `forbidden` with what the policy requires, and `invalid_configuration` for an invalid policy.
-    pub(in crate::local) fn ensure_single_approval(&self, skill: &Skill) -> Result<(), Error> {
+    /// Returns `forbidden` with what they require, and `invalid_configuration` for an invalid policy or contract.
+    pub(in crate::local) fn ensure_single_approval(&self, skill: &Arc<Skill>) -> Result<(), Error> {
         let (policy, catalog) = (self.deciding()?, self.registry.snapshot());
-        let required = policy.approvals(&[policies::properties(&catalog, skill)]);
+        let mut required = policy.approvals(&[policies::properties(&catalog, skill)]);
+        if let Some(approvals) = contracts::approvals(skill)? {
+            required.raise(&approvals);
+        }
         if !required.is_strict() {
             return Ok(());
         }
         let message = format!(
-            "the `approvals` of the policy for {} require more than one confirmation by anyone, which a session cannot \
-                collect; run its contract instead (skills run {}): its gates collect them",
-            skill.id, skill.id
+            "the `approvals` of the policy or the contract of {} require more than one confirmation by anyone, which a \
+                session cannot collect; run its contract instead (skills run {}): its gates collect them",
+            skill.id,
+            quoted(skill.id.as_str())
         );
         Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }

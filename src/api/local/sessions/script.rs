@@ -54,7 +54,7 @@ impl Scripts {
         let parsed: RunScriptArguments = arguments(tool, raw_arguments)?;
         let named = parsed.skill.as_deref().map(|name| called(&self.skills, session, name));
         let skill = session.loaded(named.as_deref())?;
-        self.ensure_permitted(skill)?;
+        self.ensure_permitted(skill).await?;
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.skills.config.cwd).map_err(to_tool_error)?;
         let bundle = open_loaded(skill, &self.skills.registry.snapshot())?;
@@ -111,9 +111,9 @@ impl Scripts {
         self.result(skill, &parsed.path, &handed, outcome, session.owner.clone()).await
     }
 
-    /// Checks that the policy lets a loaded skill run scripts. An approval that it requires is the confirmation of the
-    /// call.
-    fn ensure_permitted(&self, skill: &Active) -> Result<(), ToolError> {
+    /// Checks that the policy and the contract of a loaded skill let it run scripts. An approval that they require is the
+    /// confirmation of the call.
+    async fn ensure_permitted(&self, skill: &Active) -> Result<(), ToolError> {
         let Ok(now) = self.skills.resolve(&skill.location.to_string_lossy()) else {
             // Its rules in the policy may depend on its tags or domain, which are not known any longer.
             let message = format!(
@@ -123,7 +123,9 @@ impl Scripts {
             return Err(ToolError::new(ToolFailure::SafetyDenied, message));
         };
         self.permissions.approval(&now).map_err(to_tool_error)?;
-        self.permissions.ensure_single_approval(&now).map_err(to_tool_error)
+        let permissions = Arc::clone(&self.permissions);
+        let look = move || permissions.ensure_single_approval(&now);
+        crate::work::run_blocking(look).await.map_err(to_tool_error)
     }
 
     /// Returns the result of a call, and keeps the files that the script produced for the session's owner.

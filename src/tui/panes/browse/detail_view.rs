@@ -14,6 +14,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Scroll, Seg, Title, cells, cut_middle, shown, wrap, wrap_to};
 use skills_api::{ClientViewState, ForeignBundle, finding_text};
+use skills_config::quoted;
 use skills_skill::{Finding, RefusalReason, Severity};
 
 /// Draws the right part; returns the row of the disclosure's rule, if there is one.
@@ -295,7 +296,7 @@ fn draw_foreign(foreign: &ForeignBundle, area: Rect, buf: &mut Buffer, cx: &Draw
     painter.put(area.x + 2, area.y, "outside the roots: only its frontmatter is read", Role::Strong, width);
     painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
     let root = foreign.location.parent().and_then(std::path::Path::parent);
-    let root = root.map(|root| shown(&root.display().to_string())).unwrap_or_default();
+    let root = root.map(|root| quoted(&root.to_string_lossy())).unwrap_or_default();
     let (error, help) = match foreign.error.as_ref().filter(|_| foreign.rejected) {
         // With its folder as a root, it would be rejected.
         Some(error) => (shown(&finding_text(error)), shown(&error.help)),

@@ -14,6 +14,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{DecisionPreview, RunDetail, StepView, list_commands};
+use skills_config::quoted;
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
@@ -363,7 +364,7 @@ pub(super) fn checkpoint_lines(
         out.push(Line::of(segs).right(right, Role::Muted).at(DetailCursor::Checkpoint(point.number)));
     }
     if let Some(last) = detail.earlier_checkpoint() {
-        let text = format!("c0 to c{last}: skills runs show {} --checkpoint N", record.id);
+        let text = format!("c0 to c{last}: skills runs show {} --checkpoint N", quoted(&record.id.0));
         out.push(Line::of(vec![Seg::new(text, Role::Muted)]));
     }
 }

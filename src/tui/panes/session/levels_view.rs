@@ -10,6 +10,7 @@ use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::{Painter, Seg, byte_size, count, counted, cut_middle, shown, token_count, wrap};
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
+use skills_config::quoted;
 use skills_session::{ComposedPart, Fill, PartKind};
 use skills_skill::safe_text;
 
@@ -102,7 +103,8 @@ fn listed_as(state: &SessionState, skill: &str, glyphs: &Glyphs) -> CatalogCost 
         (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
         (None, Some(fill), Some(client)) => left_out(client, fill),
         (None, None, Some(client)) => {
-            format!("no entry: {client} does not list it; skills budget --client {client} --all shows why")
+            let id = quoted(client);
+            format!("no entry: {client} does not list it; skills budget --client {id} --all shows why")
         }
         (None, _, None) => "no entry: hidden from the model".to_owned(),
     };
