@@ -130,7 +130,7 @@ pub struct RunOptions {
     pub on_expiry: Expiry,
     /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Digests of its bindings and scripts at the launch, by binding, without those that ship with this program: what was
+    /// Digests of its bindings and scripts at launch, by binding, without those that ship with this program: what was
     /// edited or added since then requires approval. Absent if an earlier version launched it without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pins: Option<BTreeMap<String, String>>,
@@ -139,7 +139,7 @@ pub struct RunOptions {
     /// What it is called in lists: the contract's template with its inputs, or its first inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Labels given at the launch: `env: prod`.
+    /// Labels given at launch: `env: prod`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Others who chose its inputs: who corrected them, and who started the run that it was forked from. For a policy
