@@ -194,7 +194,7 @@ impl Error {
         self.reason_member(OUTCOME_UNKNOWN).is_some()
     }
 
-    /// Returns what became of a command that failed with this error, as the beginning of a message.
+    /// Returns whether a command that failed with this error was sent, as the beginning of a message.
     pub fn command_status(&self) -> &'static str {
         if self.is_outcome_unknown() {
             "Sent, outcome unknown"
@@ -280,7 +280,7 @@ const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 pub struct ErrorBody {
     /// The failure.
     pub error: ErrorDetail,
-    /// Its trace id, if any.
+    /// Trace id of the request, if any.
     pub trace_id: Option<String>,
 }
 

@@ -151,7 +151,7 @@ pub struct Advice {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HalfFigures")]
 pub struct SplitMetrics {
-    /// Its queries that have a skill.
+    /// Queries of the half that have a skill.
     pub queries: usize,
     /// Currently.
     pub before: f64,

@@ -176,17 +176,17 @@ pub struct RunOptions {
 pub struct PolicySubject {
     /// Id of the skill, or `capability:ID` for a run of a single capability.
     pub id: String,
-    /// Its tags.
+    /// Tags of the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its subject area.
+    /// Subject area of the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Its role.
+    /// Role of the skill.
     pub role: String,
-    /// Its effects.
+    /// Effects of the skill.
     pub effect: String,
-    /// Its location.
+    /// Location of the skill.
     pub location: String,
     /// The label of its root.
     pub root: String,
@@ -259,7 +259,7 @@ pub struct LaunchOutcome {
 /// The current state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRecord {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
     /// Id of the skill.
     pub skill_id: String,
@@ -410,7 +410,7 @@ pub struct NewEvent {
     pub kind: EventKind,
     /// The step it concerns.
     pub step: Option<String>,
-    /// Its content.
+    /// Content of the event.
     pub data: Value,
 }
 

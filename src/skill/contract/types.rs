@@ -28,7 +28,7 @@ pub enum FieldType {
 /// One declared input or output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Field {
-    /// Its type.
+    /// Type of the field.
     #[serde(rename = "type")]
     pub kind: FieldType,
     /// Whether it is required; default false.
