@@ -1,6 +1,7 @@
 //! The user's policy: its current file, its effect on the catalog, and its explanation. An invalid policy file is
 //! enforced as a refusal: nothing is found, run or attached.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,8 +12,8 @@ use super::{Code, Error};
 use skills_base::sync::MutexExt as _;
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
-use skills_registry::Catalog;
-use skills_registry::policy::{self, ApprovalRule, Effect, Policy, SkillProperties, Verdict};
+use skills_registry::policy::{self, ApprovalRule, Effect, Policy, SkillPath, SkillProperties, Verdict};
+use skills_registry::{Alias, Catalog};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// Maximum size of a policy, which is written by hand, in bytes.
@@ -118,17 +119,39 @@ pub fn root_label<'c>(catalog: &'c Catalog, skill: &Skill) -> &'c str {
     root.and_then(|root| catalog.roots.get(root)).map_or("", |root| &root.label)
 }
 
+/// Returns what the rules compare with a skill of the catalog.
+pub fn properties<'c>(catalog: &'c Catalog, skill: &'c Skill) -> SkillProperties<'c> {
+    let aliases = catalog.aliases.iter().filter(|alias| alias.same_as == skill.location);
+    SkillProperties::of(skill, root_label(catalog, skill), aliases.map(|alias| path_of(catalog, alias)))
+}
+
+fn path_of<'c>(catalog: &'c Catalog, alias: &'c Alias) -> SkillPath<'c> {
+    SkillPath::new(&alias.location, catalog.roots.get(alias.root).map_or("", |root| &root.label))
+}
+
+/// Returns what the rules compare with every skill of the catalog, the winners first.
+fn all_properties(catalog: &Catalog) -> impl Iterator<Item = (&SkillId, SkillProperties<'_>)> {
+    let mut aliases: HashMap<&Path, Vec<SkillPath<'_>>> = HashMap::new();
+    for alias in &catalog.aliases {
+        aliases.entry(&alias.same_as).or_default().push(path_of(catalog, alias));
+    }
+    catalog.skills_with_roots().map(move |(skill, root)| {
+        let label = catalog.roots.get(root).map_or("", |root| root.label.as_str());
+        let others = aliases.remove(skill.location.as_path()).unwrap_or_default();
+        (&skill.id, SkillProperties::of(skill, label, others.into_iter()))
+    })
+}
+
 pub fn verdict(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Verdict {
-    policy.verdict(&SkillProperties::of(skill, root_label(catalog, skill)))
+    policy.verdict(&properties(catalog, skill))
 }
 
 fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
     if policy.is_empty() {
         return Adjustments::default();
     }
-    let label = |root: usize| catalog.roots.get(root).map_or("", |root| root.label.as_str());
-    let changed = catalog.skills_with_roots().filter_map(|(skill, root)| {
-        let verdict = policy.verdict(&SkillProperties::of(skill, label(root)));
+    let changed = all_properties(catalog).filter_map(|(id, properties)| {
+        let verdict = policy.verdict(&properties);
         let terms: Vec<(String, f64)> = verdict
             .rules
             .iter()
@@ -137,7 +160,7 @@ fn adjustments(policy: &Policy, catalog: &Catalog) -> Adjustments {
         let idle = verdict.allowed && terms.is_empty() && verdict.require_approval.is_none();
         let adjustment =
             Adjustment { leave_out: verdict.denied_by, terms, needs_approval: verdict.require_approval };
-        (!idle).then(|| (skill.id.clone(), adjustment))
+        (!idle).then(|| (id.clone(), adjustment))
     });
     changed.collect()
 }
@@ -202,23 +225,27 @@ pub struct PolicyRule {
 
 /// Returns the rules about approvals of the runs of a skill. Those that need a label apply to runs with it.
 pub fn approval_rules(policy: &Policy, catalog: &Catalog, skill: &Skill) -> Vec<String> {
-    let subject = SkillProperties::of(skill, root_label(catalog, skill));
+    let subject = properties(catalog, skill);
     let rules = policy.approvals.iter();
-    rules.filter(|rule| rule.criteria.without_labels().fit(&subject)).map(ApprovalRule::describe).collect()
+    rules
+        .filter(|rule| rule.criteria.without_labels().fit_anywhere(&subject))
+        .map(ApprovalRule::describe)
+        .collect()
 }
 
 /// Returns every rule with the number of skills that it matches: one that matches none is often misspelled.
 pub fn reach(policy: &Policy, catalog: &Catalog) -> Vec<PolicyRule> {
+    let subjects: Vec<SkillProperties<'_>> =
+        all_properties(catalog).map(|(_, properties)| properties).collect();
     let of_rule = |rule: &policy::Rule| {
         // Only runs have labels.
-        let criteria = rule.criteria.without_labels();
-        let fits = |skill: &Skill| criteria.fit(&SkillProperties::of(skill, root_label(catalog, skill)));
+        let unlabeled = policy::Rule { criteria: rule.criteria.without_labels(), ..rule.clone() };
         PolicyRule {
             effect: rule.effect,
             rule: rule.describe(),
             line: rule.line,
             labels: rule.criteria.label.clone(),
-            skills: catalog.all_skills().filter(|skill| fits(skill)).count(),
+            skills: subjects.iter().filter(|subject| unlabeled.fits(subject)).count(),
         }
     };
     policy.rules.iter().map(of_rule).collect()

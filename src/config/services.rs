@@ -70,7 +70,7 @@ pub(super) fn endpoint(
                 let message = format!("`services.{id}.command` is empty");
                 return Err(wrong(place(file, command.referenced), message, "allowed: a program"));
             }
-            let program = if command.value.starts_with(['~', '.']) {
+            let program = if command.value.starts_with('~') || command.value.contains('/') {
                 expand(&command.value, folder, home).to_string_lossy().into_owned()
             } else {
                 command.value

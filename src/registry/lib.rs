@@ -26,4 +26,4 @@ pub use catalog::{
 pub use handle::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
 pub use shipped::{SHIPPED, check_cache, is_shipped_id, versions as shipped_versions};
-pub use trust::{Pin, Trust, TrustError, TrustState, TrustSummary};
+pub use trust::{Pin, PinsStamp, Trust, TrustError, TrustState, TrustSummary};

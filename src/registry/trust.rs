@@ -143,7 +143,7 @@ struct Inner {
 /// The pins as last read, and the stamp of the file at that time.
 #[derive(Debug, Default)]
 struct CachedPins {
-    stamp: Option<FileStamp>,
+    stamp: Option<PinsStamp>,
     pins: Arc<Pins>,
 }
 
@@ -151,7 +151,7 @@ struct CachedPins {
 const MAX_CACHED: usize = 65_536;
 
 /// Inode number, size, and time of the last change of the file.
-type FileStamp = (u64, u64, i64, i64);
+pub type PinsStamp = (u64, u64, i64, i64);
 
 impl Trust {
     /// Creates the trust state of these settings: pins in the data folder, `trust` of the user's own settings file,
@@ -184,6 +184,11 @@ impl Trust {
     /// Returns a snapshot for the states of many places at once.
     pub fn trust_snapshot(&self) -> TrustSnapshot {
         TrustSnapshot::new(self.clone())
+    }
+
+    /// Returns the version of the pins: it differs after a bundle was trusted or its trust was revoked, by any process.
+    pub fn pins_stamp(&self) -> Option<PinsStamp> {
+        self.inner.file.as_deref().and_then(stamp)
     }
 
     /// Returns why a folder may not run, or `None` if it may: `what` is the subject of the sentence, `name` the
@@ -352,14 +357,14 @@ fn few(files: &[String]) -> String {
 }
 
 #[cfg(unix)]
-fn stamp(file: &Path) -> Option<FileStamp> {
+fn stamp(file: &Path) -> Option<PinsStamp> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = fs::metadata(file).ok()?;
     Some((metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec()))
 }
 
 #[cfg(not(unix))]
-fn stamp(_: &Path) -> Option<FileStamp> {
+fn stamp(_: &Path) -> Option<PinsStamp> {
     None
 }
 

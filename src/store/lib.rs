@@ -40,9 +40,9 @@ pub use sqlite::{
 pub use summary::{failure_kind, failure_summary};
 pub use types::{
     Assignment, AuditMode, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, PendingDelivery,
-    PolicySubject, Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions, RunPage,
-    RunRecord, StepIntent, StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, LaunchOutcome, NewEvent, OtherPath,
+    PendingDelivery, PolicySubject, Precondition, RecordedDecision, RunEvent, RunFilter, RunId, RunOptions,
+    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, TableRows, Unavailability, WorkerId,
     WriteFailure,
 };
 

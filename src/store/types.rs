@@ -190,9 +190,22 @@ pub struct PolicySubject {
     pub location: String,
     /// The label of its root.
     pub root: String,
+    /// Other paths of the same files: its real path, and those in other roots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_paths: Vec<OtherPath>,
     /// A capability that is called and that the bundle of this skill contains: only `deny` and `require_approval` apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
+}
+
+/// Another path of the files of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OtherPath {
+    /// Path of the main file.
+    pub location: String,
+    /// The label of its root; empty if it is in none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub root: String,
 }
 
 /// What a change of a run's options requires.

@@ -185,6 +185,34 @@ fn explain_names_every_rule_and_what_it_does() {
     assert_eq!(home.run(&["policy", "check"]).code, 0);
 }
 
+/// A cloned repository can contain links to the user's own skills, which are trusted under any name.
+#[test]
+fn a_link_to_a_skill_does_not_exempt_it_from_the_policy() {
+    let home = home();
+    let links = home.path().join("work/links");
+    fs::create_dir(&links).unwrap();
+    symlink(home.skills().join("intake"), links.join("helper")).unwrap();
+    symlink(home.skills(), home.path().join("work/all")).unwrap();
+    let denied = |root: &str, id: &str| {
+        let root = home.path().join("work").join(root);
+        let explained = home.run_bare(&["--root", root.to_str().unwrap(), "policy", "explain", id, "--json"]);
+        let report = explained.json();
+        let skills = report["skills"].as_array().unwrap();
+        skills.iter().find(|skill| skill["skill_id"] == id).unwrap()["allowed"] == false
+    };
+    let skills = home.skills().canonicalize().unwrap();
+    for (rule, root, id) in [
+        ("{id: intake}".to_owned(), "links/helper", "helper"),
+        (format!("{{root: '{}'}}", skills.display()), "links/helper", "helper"),
+        (format!("{{root: '{}'}}", skills.display()), "all", "intake"),
+    ] {
+        policy(&home, "prefer: [{id: none}]\n");
+        assert!(!denied(root, id), "{rule}");
+        policy(&home, &format!("deny:\n  - {rule}\n"));
+        assert!(denied(root, id), "{rule} {root}");
+    }
+}
+
 #[test]
 fn invalid_policy_denies_and_a_demo_has_none() {
     let home = home();

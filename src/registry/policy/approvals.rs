@@ -209,6 +209,7 @@ mod tests {
             effect,
             location,
             root: "",
+            other_paths: Vec::new(),
             labels: &labels,
         };
         policy(text).unwrap().approvals(&[subject])

@@ -1,6 +1,7 @@
 //! Matches a rule against a skill: all of its criteria must hold, each by any of its values.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use skills_skill::{EffectMode, Role, Skill};
 
 /// The properties of a skill that a policy uses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SkillProperties<'a> {
     /// Its id; for a shadowed skill (`id@3f9a01c2`), the part before the `@` matches as well.
     pub id: &'a str,
@@ -20,15 +21,37 @@ pub struct SkillProperties<'a> {
     pub location: &'a Path,
     /// The display form of its root (`~/.claude/skills`, `shipped`).
     pub root: &'a str,
+    /// Other paths of the same files: a folder that reaches them by a symbolic link does not exempt them from a rule.
+    pub other_paths: Vec<SkillPath<'a>>,
     /// Labels of the run that is launched or decided; empty if the policy is evaluated for the skill alone.
     pub labels: &'a BTreeMap<String, String>,
+}
+
+/// Another path of a skill: its real path, or one in another root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SkillPath<'a> {
+    /// The id that it has at this path: the name of the folder.
+    pub id: &'a str,
+    pub location: &'a Path,
+    /// The display form of the root; empty for a path in none.
+    pub root: &'a str,
+}
+
+impl<'a> SkillPath<'a> {
+    /// Returns the path of a main file in a root.
+    pub fn new(location: &'a Path, root: &'a str) -> Self {
+        let folder = location.parent().and_then(Path::file_name);
+        Self { id: folder.and_then(OsStr::to_str).unwrap_or_default(), location, root }
+    }
 }
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> SkillProperties<'a> {
-    /// Returns the properties of a skill from a root.
-    pub fn of(skill: &'a Skill, root: &'a str) -> Self {
+    /// Returns the properties of a skill from a root, with its paths in other roots.
+    pub fn of(skill: &'a Skill, root: &'a str, aliases: impl Iterator<Item = SkillPath<'a>>) -> Self {
+        let real = skill.real_location();
+        let real = (real != skill.location).then(|| SkillPath::new(real, ""));
         Self {
             id: skill.id.as_str(),
             tags: &skill.tags,
@@ -37,6 +60,7 @@ impl<'a> SkillProperties<'a> {
             effect: skill.classification.effect_mode.value,
             location: &skill.location,
             root,
+            other_paths: real.into_iter().chain(aliases).collect(),
             labels: &NO_LABELS,
         }
     }
@@ -85,19 +109,28 @@ impl Criteria {
             && self.label.is_empty()
     }
 
-    /// Returns whether all criteria hold.
+    /// Returns whether all criteria hold at the path where the skill is listed: a rule that permits something.
     pub fn fit(&self, subject: &SkillProperties<'_>) -> bool {
+        self.fit_at(subject, SkillPath { id: subject.id, location: subject.location, root: subject.root })
+    }
+
+    /// Returns whether all criteria hold at any path of the skill: a rule that restricts something.
+    pub fn fit_anywhere(&self, subject: &SkillProperties<'_>) -> bool {
+        self.fit(subject) || subject.other_paths.iter().any(|path| self.fit_at(subject, *path))
+    }
+
+    fn fit_at(&self, subject: &SkillProperties<'_>, path: SkillPath<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
         let is_id = |patterns: &[String]| {
-            let base_id = subject.id.split('@').next().unwrap_or(subject.id);
-            any(patterns, subject.id) || any(patterns, base_id)
+            let base_id = path.id.split('@').next().unwrap_or(path.id);
+            any(patterns, path.id) || any(patterns, base_id)
         };
         (self.id.is_empty() || is_id(&self.id))
             && (self.tag.is_empty() || subject.tags.iter().any(|tag| any(&self.tag, tag)))
             && (self.domain.is_empty() || subject.domain.is_some_and(|domain| any(&self.domain, domain)))
             && (self.role.is_empty() || self.role.contains(&subject.role))
             && (self.effect.is_empty() || self.effect.contains(&subject.effect))
-            && (self.root.is_empty() || self.root.iter().any(|root| root.fits(subject)))
+            && (self.root.is_empty() || self.root.iter().any(|root| root.fits(path)))
             && (self.label.is_empty() || self.label.iter().any(|label| has_label(subject, label)))
             && !is_id(&self.except)
     }
@@ -138,10 +171,10 @@ fn has_label(subject: &SkillProperties<'_>, label: &str) -> bool {
 }
 
 impl RootPattern {
-    fn fits(&self, subject: &SkillProperties<'_>) -> bool {
+    fn fits(&self, path: SkillPath<'_>) -> bool {
         match self {
-            Self::Below(folder) => subject.location.starts_with(folder),
-            Self::Label(label) => glob(label, subject.root),
+            Self::Below(folder) => path.location.starts_with(folder),
+            Self::Label(label) => glob(label, path.root),
         }
     }
 

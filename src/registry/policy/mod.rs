@@ -12,5 +12,5 @@ mod verdict;
 
 pub use approvals::{ApprovalRule, Approver, Escalation, ExcludedApprover, RequiredApprovals};
 pub use load::{PolicyError, parse};
-pub use matching::{Criteria, SkillProperties, glob};
+pub use matching::{Criteria, SkillPath, SkillProperties, glob};
 pub use verdict::{Effect, MAX_PREFERENCE, Policy, Rule, RuleMatch, Verdict};

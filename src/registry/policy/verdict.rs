@@ -42,6 +42,14 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Returns whether it applies to a skill.
+    pub fn fits(&self, subject: &SkillProperties<'_>) -> bool {
+        match self.effect {
+            Effect::Deny | Effect::RequireApproval => self.criteria.fit_anywhere(subject),
+            Effect::Allow | Effect::Prefer => self.criteria.fit(subject),
+        }
+    }
+
     /// Returns the rule as text: `deny id deploy.* (line 4: through the pipeline only)`.
     pub fn describe(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -92,7 +100,7 @@ pub struct Policy {
 impl Policy {
     /// Returns the combined requirements for approvals of a run of these skills.
     pub fn approvals(&self, subjects: &[SkillProperties<'_>]) -> RequiredApprovals {
-        let fits = |rule: &&ApprovalRule| subjects.iter().any(|subject| rule.criteria.fit(subject));
+        let fits = |rule: &&ApprovalRule| subjects.iter().any(|subject| rule.criteria.fit_anywhere(subject));
         RequiredApprovals::of(self.approvals.iter().filter(fits))
     }
 
@@ -103,7 +111,7 @@ impl Policy {
 
     /// Returns the combined result of the rules for a skill.
     pub fn verdict(&self, subject: &SkillProperties<'_>) -> Verdict {
-        let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
+        let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.fits(subject)).collect();
         let first =
             |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.describe());
         let listed = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
@@ -133,6 +141,7 @@ mod tests {
 
     use super::super::parse;
     use super::*;
+    use crate::policy::SkillPath;
     use skills_skill::{EffectMode, Role};
 
     fn policy(text: &str) -> Policy {
@@ -150,7 +159,41 @@ mod tests {
             location: Path::new("/home/ann/skills/x/SKILL.md"),
             labels: &std::collections::BTreeMap::new(),
             root: "~/skills",
+            other_paths: Vec::new(),
         })
+    }
+
+    #[test]
+    fn a_linked_skill_is_restricted_as_at_its_other_paths() {
+        let others = [("/home/ann/own/deploy/SKILL.md", ""), ("/home/ann/team/ship/SKILL.md", "team")];
+        let linked = |text: &str| {
+            policy(text).verdict(&SkillProperties {
+                id: "helper",
+                tags: &[],
+                domain: None,
+                role: Role::Procedure,
+                effect: EffectMode::Enrich,
+                location: Path::new("/home/ann/repo/helper/SKILL.md"),
+                labels: &std::collections::BTreeMap::new(),
+                root: "repo",
+                other_paths: others.map(|(path, root)| SkillPath::new(Path::new(path), root)).into(),
+            })
+        };
+        for text in [
+            "deny: [{id: deploy}]",
+            "deny: [{id: ship}]",
+            "deny: [{root: ~/own}]",
+            "deny: [{root: team}]",
+            "deny: [{id: '*', except: helper}]",
+        ] {
+            assert!(!linked(text).allowed, "{text}");
+            let approval = text.replace("deny", "require_approval");
+            assert!(linked(&approval).require_approval.is_some(), "{approval}");
+        }
+        for text in ["deny: [{id: deploy, except: deploy}]", "deny: [{id: deploy, root: team}]"] {
+            assert!(linked(text).allowed, "{text}");
+        }
+        assert!(!linked("allow: [{id: deploy}]").allowed, "only its own path permits it");
     }
 
     #[test]

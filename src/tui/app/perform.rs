@@ -199,7 +199,7 @@ impl Executor {
                 let text = screen.with_keys(&text);
                 screen.notices.note(text, now);
             }
-            Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(text, what)),
+            Effect::Copy(text, what) => self.commands.push(AppCommand::Copy(without_controls(&text), what)),
             Effect::CopyCommand(line, what) => match screen.connection.command_line(&line) {
                 Some(line) => self.commands.push(AppCommand::Copy(line, what)),
                 None => screen.notices.note(NO_COMMAND_REASON, now),
@@ -332,4 +332,13 @@ impl Executor {
         let purpose = Purpose::Pane(pane, PickerKind::Client);
         self.screen.overlays.open(Chooser::new(purpose, "View as client", choices, at));
     }
+}
+/// Replaces control characters other than line breaks and tabs: one of them ends a bracketed paste, and the terminal into
+/// which a copied text is pasted would execute what follows.
+fn without_controls(text: &str) -> String {
+    let is_text = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.replace("\r\n", "\n")
+        .chars()
+        .map(|c| if is_text(c) { c } else { char::REPLACEMENT_CHARACTER })
+        .collect()
 }

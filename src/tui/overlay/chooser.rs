@@ -13,6 +13,7 @@ use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
 use crate::widgets::fuzzy::Fuzzy;
+use crate::widgets::text_width::shown as safe;
 use crate::widgets::{Painter, Scroll, cells, count, cut_end};
 
 /// Lists with more entries start with the filter, whatever their subject.
@@ -48,10 +49,13 @@ impl Chooser {
         choices: Vec<(String, String, String)>,
         current: Option<usize>,
     ) -> Self {
+        // Names and descriptions come from bundles and services.
+        let choices: Vec<_> =
+            choices.into_iter().map(|(id, label, note)| (id, safe(&label), safe(&note))).collect();
         let shown = (0..choices.len()).collect();
         let filter = typed(purpose, choices.len()).then(Field::new);
         let scroll = Scroll { cursor: current.unwrap_or(0), ..Scroll::default() };
-        let title = title.into();
+        let title = safe(&title.into());
         let widest = |texts: &mut dyn Iterator<Item = &String>, most| {
             texts.map(|t| cells(t)).max().unwrap_or(0).min(most)
         };

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use skills_base::files::FileStamp;
 use skills_base::sync::MutexExt as _;
-use skills_registry::{Catalog, Root, RootOrigin, RootState, Trust};
+use skills_registry::{Catalog, PinsStamp, Root, RootOrigin, RootState, Trust};
 use skills_runs::{Capabilities, CapabilityFolder};
 
 /// Subfolders that make a folder a capability folder.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
 /// Maximum depth of files below those folders.
 const MAX_DEPTH: usize = 4;
+
+/// Interval at which changes of trusted bundles are looked for.
+const TRUST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Cache of the catalog and its sources.
 #[derive(Default)]
@@ -24,11 +27,35 @@ struct State {
     /// Generation of the skills, counted from 1, so that an empty cache matches no generation.
     generation: Option<u64>,
     places: Vec<CapabilityFolder>,
+    trust: TrustCheck,
     files: Vec<(PathBuf, FileStamp)>,
     /// When the files were read last.
     read_at: Option<SystemTime>,
     capabilities: Arc<Capabilities>,
     looked: Option<Instant>,
+}
+
+/// Which of the places were trusted, and when that was determined: their order depends on it.
+#[derive(Default)]
+struct TrustCheck {
+    trusted: Vec<bool>,
+    pins: Option<PinsStamp>,
+    at: Option<Instant>,
+}
+
+impl TrustCheck {
+    /// Returns whether trust in a place has changed; looked for when pins change, and otherwise after an interval.
+    fn is_outdated(&mut self, places: &[CapabilityFolder], trust: &Trust) -> bool {
+        let pins = trust.pins_stamp();
+        let is_recent = self.at.is_some_and(|at| at.elapsed() < TRUST_CHECK_INTERVAL);
+        if is_recent && pins == self.pins {
+            return false;
+        }
+        let trusted = trusted(places, trust);
+        let is_outdated = trusted != self.trusted;
+        *self = Self { trusted, pins, at: Some(Instant::now()) };
+        is_outdated
+    }
 }
 
 impl CatalogCache {
@@ -49,16 +76,20 @@ impl CatalogCache {
     /// Returns the current capabilities, and whether they were read again. Reads from disk.
     pub(super) fn present(&self, skills: &Catalog, trust: &Trust) -> (Arc<Capabilities>, bool) {
         let mut state = self.0.locked();
-        if state.generation != Some(skills.generation) {
-            state.places = places(skills, trust);
+        let is_same_catalog = state.generation == Some(skills.generation);
+        let State { places, trust: check, .. } = &mut *state;
+        let is_current = is_same_catalog && !check.is_outdated(places, trust);
+        if !is_current {
+            let (pins, at) = (trust.pins_stamp(), Some(Instant::now()));
+            let (places, trusted) = ordered_places(skills, trust);
+            state.places = places;
+            state.trust = TrustCheck { trusted, pins, at };
         }
         let now = SystemTime::now();
         let files = stamp(&state.places);
         state.looked = Some(Instant::now());
         let is_settled = |at: SystemTime| files.iter().all(|(_, stamp)| stamp.is_settled(at));
-        let fresh = state.generation != Some(skills.generation)
-            || files != state.files
-            || !state.read_at.is_some_and(is_settled);
+        let fresh = !is_current || files != state.files || !state.read_at.is_some_and(is_settled);
         if fresh {
             state.capabilities = Arc::new(Capabilities::load(&state.places));
             state.files = files;
@@ -71,7 +102,7 @@ impl CatalogCache {
 
 /// Returns every capability folder: trusted ones first, so that an untrusted bundle never overrides a definition of a
 /// trusted one; then in the order of the roots.
-fn places(skills: &Catalog, trust: &Trust) -> Vec<CapabilityFolder> {
+fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Vec<bool>) {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
     for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
@@ -84,9 +115,17 @@ fn places(skills: &Catalog, trust: &Trust) -> Vec<CapabilityFolder> {
         let own = CapabilityFolder { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
         places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
     }
+    let mut places: Vec<_> = trusted(&places, trust).into_iter().zip(places).collect();
     // The sort is stable: equal elements keep the order of the roots.
-    places.sort_by_cached_key(|place| !trust.state(place.root()).may_run());
-    places
+    places.sort_by_key(|(is_trusted, _)| !is_trusted);
+    let (trusted, places) = places.into_iter().unzip();
+    (places, trusted)
+}
+
+/// Returns whether each place is trusted.
+fn trusted(places: &[CapabilityFolder], trust: &Trust) -> Vec<bool> {
+    let snapshot = trust.trust_snapshot();
+    places.iter().map(|place| snapshot.state(place.root()).may_run()).collect()
 }
 
 fn has_any(dir: &Path) -> bool {
@@ -151,6 +190,37 @@ mod tests {
             let (found, _) = cache.present(&skills, &trust);
             assert_eq!(found.capability("a.b").unwrap().description, word);
         }
+    }
+
+    #[test]
+    fn revoked_trust_changes_the_order_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let root = |name: &str| {
+            let folder = home.join(name);
+            std::fs::create_dir_all(folder.join("capabilities")).unwrap();
+            let text = format!("id: a.b\nversion: 1.0.0\ndescription: {name}\n");
+            std::fs::write(folder.join("capabilities/a.b.yaml"), text).unwrap();
+            Root {
+                path: folder,
+                label: name.to_owned(),
+                project_label: None,
+                origin: RootOrigin::Argument,
+                state: RootState::Present,
+                live: false,
+            }
+        };
+        let (project, own) = (root("project"), root("own"));
+        let pinned = project.path.clone();
+        let trust = Trust::new(Some(home.join("trust.json")), home.join("shipped"), vec![own.path.clone()]);
+        let skills = Catalog { generation: 1, roots: vec![project, own], ..Catalog::default() };
+        let cache = CatalogCache::default();
+        let source = || cache.present(&skills, &trust).0.capability("a.b").unwrap().description.clone();
+        assert_eq!(source(), "own");
+        trust.pin(&[(pinned.clone(), trust.compute_digest(&pinned).unwrap())], "today").unwrap();
+        assert_eq!(source(), "project");
+        trust.revoke(&pinned).unwrap();
+        assert_eq!(source(), "own");
     }
 
     #[test]

@@ -15,17 +15,21 @@ use super::{capability_run, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
-use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillProperties, Verdict};
+use skills_registry::policy::{Effect, Policy, RequiredApprovals, SkillPath, SkillProperties, Verdict};
 use skills_registry::{Catalog, Registry, SHIPPED, TrustState, is_shipped_id};
 use skills_runs::{Engine, Plan};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
-use skills_store::{Claimed, PolicySubject, RunRecord};
+use skills_store::{Claimed, OtherPath, PolicySubject, RunRecord};
 
 /// Returns what the rules of the policy apply to for a skill; `contains` is the capability of its bundle that is called,
 /// if only that is used.
 fn skill_subject(catalog: &Catalog, skill: &Skill, contains: Option<&str>) -> PolicySubject {
-    let SkillProperties { id, tags, domain, role, effect, location, root, .. } =
-        SkillProperties::of(skill, policies::root_label(catalog, skill));
+    let SkillProperties { id, tags, domain, role, effect, location, root, other_paths, .. } =
+        policies::properties(catalog, skill);
+    let other_paths = other_paths.into_iter().map(|path| OtherPath {
+        location: path.location.to_string_lossy().into_owned(),
+        root: path.root.to_owned(),
+    });
     PolicySubject {
         id: id.to_owned(),
         tags: tags.to_vec(),
@@ -34,6 +38,7 @@ fn skill_subject(catalog: &Catalog, skill: &Skill, contains: Option<&str>) -> Po
         effect: effect.to_string(),
         location: location.to_string_lossy().into_owned(),
         root: root.to_owned(),
+        other_paths: other_paths.collect(),
         contains: contains.map(str::to_owned),
     }
 }
@@ -58,6 +63,10 @@ fn comparable<'a>(subject: &'a PolicySubject, labels: &'a BTreeMap<String, Strin
         effect: subject.effect.parse().unwrap_or(EffectMode::Enrich),
         location: Path::new(&subject.location),
         root: &subject.root,
+        other_paths: {
+            let paths = subject.other_paths.iter();
+            paths.map(|path| SkillPath::new(Path::new(&path.location), &path.root)).collect()
+        },
         labels,
     }
 }
@@ -234,7 +243,7 @@ impl Permissions {
     /// Returns `forbidden` with what the policy requires, and `invalid_configuration` for an invalid policy.
     pub(in crate::local) fn ensure_single_approval(&self, skill: &Skill) -> Result<(), Error> {
         let (policy, catalog) = (self.deciding()?, self.registry.snapshot());
-        let required = policy.approvals(&[SkillProperties::of(skill, policies::root_label(&catalog, skill))]);
+        let required = policy.approvals(&[policies::properties(&catalog, skill)]);
         if !required.is_strict() {
             return Ok(());
         }

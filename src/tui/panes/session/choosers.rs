@@ -35,7 +35,7 @@ pub(super) fn loadable(state: &SessionState) -> Effect {
         .iter()
         .map(|entry| &entry.skill)
         .filter(|skill| !loaded.contains(&skill.id.as_str()))
-        .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)));
+        .map(|skill| (skill.id.to_string(), safe(skill.id.as_str()), safe(&skill.description)));
     pick(PickerKind::SkillToLoad, "Load a skill", to_reload.chain(others).collect(), None)
 }
 
