@@ -15,7 +15,7 @@ pub struct ContractView {
     pub skill_id: SkillId,
     /// The contract.
     pub contract: Contract,
-    /// Its digest.
+    /// Digest of the contract.
     pub digest: String,
     /// Per step: its calls, bindings and gates.
     pub steps: Vec<ContractStep>,
@@ -58,7 +58,7 @@ pub type InputFields = BTreeMap<String, Field>;
 /// A capability with its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CapabilityExplanation {
-    /// Its own description.
+    /// Description of the capability.
     pub description: String,
     /// Declared inputs by name.
     pub inputs: BTreeMap<String, Field>,

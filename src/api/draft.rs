@@ -121,7 +121,7 @@ pub struct DraftReport {
     pub skill_id: SkillId,
     /// The description of the draft.
     pub description: String,
-    /// Its `when_to_use`, if any.
+    /// The `when_to_use` of the draft, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_to_use: Option<String>,
     /// Tokens of the description (o200k vocabulary).

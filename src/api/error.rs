@@ -194,6 +194,17 @@ impl Error {
         self.reason_member(OUTCOME_UNKNOWN).is_some()
     }
 
+    /// Returns whether a command that failed with this error was sent, as the beginning of a message.
+    pub fn command_status(&self) -> &'static str {
+        if self.is_outcome_unknown() {
+            "Sent, outcome unknown"
+        } else if self.is_service_unreachable() {
+            "Not sent"
+        } else {
+            "Rejected"
+        }
+    }
+
     /// Marks the error of a golden set or another file of queries that cannot be read: wrong configuration, which is not
     /// refused but has to be repaired.
     pub(crate) fn of_unreadable_file(mut self) -> Self {
@@ -269,7 +280,7 @@ const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 pub struct ErrorBody {
     /// The failure.
     pub error: ErrorDetail,
-    /// Its trace id, if any.
+    /// Trace id of the request, if any.
     pub trace_id: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct EvalJob {
     pub against: Option<String>,
     /// Maximum decrease of a metric since that commit (a fraction of 1).
     pub tolerance: f64,
-    /// Whether to search changes of descriptions that win lost queries.
+    /// Whether to search changes of descriptions that win missed queries.
     pub advice: bool,
     /// An earlier result to compare with, and the maximum decrease of a metric (a fraction of 1).
     pub baseline: Option<(PathBuf, f64)>,
@@ -79,7 +79,7 @@ pub struct Evaluation {
     /// Which queries were compared for `changed`, and how many were added and removed since the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<ComparedQueries>,
-    /// Changes of descriptions that win lost queries, each measured by a draft; for the first lost queries only.
+    /// Changes of descriptions that win missed queries, each measured by a draft; for the first missed queries only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
     /// With a skill: all its queries, in the order of their files.
@@ -438,7 +438,7 @@ fn of_skill(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Vec
     cases.iter().zip(outcomes).map(ranked).collect()
 }
 
-/// Maximum number of lost queries for which changes are searched.
+/// Maximum number of missed queries for which changes are searched.
 pub const MAX_ADVISED: usize = 10;
 
 fn advice(

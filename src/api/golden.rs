@@ -1,4 +1,4 @@
-//! `golden`: how the queries of the golden sets are answered, and why a query is lost.
+//! `golden`: how the queries of the golden sets are answered, and why a query is missed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ pub struct BoardRun {
     pub run: RunId,
     /// Id of the skill.
     pub skill_id: String,
-    /// Its title, else the skill.
+    /// Title of the run, else the skill.
     pub title: String,
     /// What distinguishes it from other runs on the board with the same title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -72,7 +72,7 @@ pub struct BoardFailures {
 pub struct Board {
     /// Start of the window, milliseconds since 1970-01-01 UTC.
     pub from_ms: i64,
-    /// Its end: now.
+    /// End of the window: now.
     pub now_ms: i64,
     /// Runs by state over the whole store.
     pub counts: BTreeMap<RunState, u64>,
@@ -127,7 +127,7 @@ pub struct WorkerView {
     pub runs: Vec<BoardRun>,
     /// Its start, milliseconds since 1970-01-01 UTC.
     pub started_ms: Option<i64>,
-    /// Its last heartbeat.
+    /// Last heartbeat of the worker.
     pub seen_ms: Option<i64>,
 }
 
@@ -154,7 +154,7 @@ pub struct FacetValue {
 pub struct Facet {
     /// The field: `error`, `skill`, `input.region`.
     pub key: String,
-    /// Its most frequent values.
+    /// Most frequent values of the field.
     pub values: Vec<FacetValue>,
 }
 

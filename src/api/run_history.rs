@@ -28,8 +28,8 @@ pub struct EarlierAttempt {
 pub struct ChangedInput {
     /// Name of the input.
     pub name: String,
-    /// Its previous value, if any.
+    /// Previous value of the input, if any.
     pub before: Option<Value>,
-    /// Its new value.
+    /// New value of the input.
     pub after: Value,
 }

@@ -24,7 +24,7 @@ use skills_store::{
 pub struct ExecutionOptions {
     /// Respond when the run has ended or waits, instead of immediately.
     pub wait: bool,
-    /// Its trace id; generated if absent.
+    /// Trace id of the run; generated if absent.
     #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
     pub trace_id: Option<String>,
     /// Idempotency key: the same key and payload return the same run.
@@ -68,7 +68,7 @@ pub struct LaunchRequest {
 /// A launched run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launched {
-    /// Its current state.
+    /// Current state of the run.
     pub run: RunRecord,
     /// Use of the key.
     pub idempotency: IdempotencyOutcome,
@@ -218,7 +218,7 @@ pub struct StepView {
     pub ended_ms: Option<i64>,
     /// Attempts so far.
     pub attempts: u32,
-    /// Its inputs, where recorded.
+    /// Inputs of the step, if recorded.
     pub inputs: Option<Value>,
     /// What it produced, or its error.
     pub result: Option<Value>,
@@ -264,7 +264,7 @@ pub struct DecisionPreview {
     pub headline: String,
     /// The step's path.
     pub step: String,
-    /// Its position, from 1, and the total.
+    /// Position of the step, from 1, and the total.
     pub place: (u32, u32),
     /// The labels of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -283,7 +283,7 @@ pub struct DecisionPreview {
     pub why: String,
     /// A warning if it cannot be undone or would be repeated.
     pub irreversible: Option<String>,
-    /// Its inputs.
+    /// Inputs of the step.
     pub inputs: Value,
     /// Its outputs, which a result stated for an unknown outcome must match.
     #[serde(default)]
@@ -317,7 +317,7 @@ pub struct DecisionPreview {
 /// A complete run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunDetail {
-    /// Its current state.
+    /// Current state of the run.
     pub run: RunRecord,
     /// Version of its contract.
     pub contract_version: String,
@@ -326,7 +326,7 @@ pub struct RunDetail {
     /// Its failed attempts before the last resume, oldest first.
     #[serde(default)]
     pub earlier: Vec<EarlierAttempt>,
-    /// Its steps.
+    /// Steps of the run.
     pub steps: Vec<StepView>,
     /// Its newest checkpoints, oldest first: at most 1,000, fewer if they are large. The others are in
     /// `run.checkpoints`, as is the state of one that is too large alone (`omitted_bytes` in its place).
@@ -467,11 +467,11 @@ pub struct AttachPreview {
     pub target_label: Option<String>,
     /// The target's content as passed to the skill; truncated only for display.
     pub content: Option<Value>,
-    /// Its size in bytes as JSON.
+    /// Size of the content in bytes as JSON.
     pub content_bytes: Option<u64>,
     /// Errors of the inputs: field and message.
     pub input_problems: Vec<(String, String)>,
-    /// Its effect.
+    /// Effect of the skill.
     pub effect_mode: Option<EffectMode>,
     /// Permitted effects on the target and beyond, as text.
     pub may_do: Vec<String>,

@@ -121,7 +121,7 @@ pub struct GovernedSkill {
     pub skill_id: SkillId,
     /// The highest state whose rules hold.
     pub state: QualityState,
-    /// Its reasons, as text.
+    /// Reasons for the state, as text.
     pub reasons: Vec<String>,
     /// Requirements of the next state, as text; empty for the highest.
     pub next: Vec<String>,

@@ -187,7 +187,7 @@ pub struct GivenBody {
     pub entry: u64,
     /// Id of the skill.
     pub skill: String,
-    /// Its size there; included in L2.
+    /// Size of the body in that entry; included in L2.
     pub size: LevelSize,
 }
 
@@ -255,9 +255,9 @@ impl DescriptionChanges {
 pub struct SettingChanged {
     /// The setting: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
     pub what: String,
-    /// Its previous value.
+    /// Previous value of the setting.
     pub before: String,
-    /// Its value now.
+    /// Current value of the setting.
     pub now: String,
 }
 

@@ -40,7 +40,7 @@ pub enum LoadedFrom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Standing")]
 pub struct SkillDrift {
-    /// Its file.
+    /// State of the file of the skill.
     pub file: LoadedFile,
     /// The current roots.
     pub roots: LoadedFrom,

@@ -110,7 +110,7 @@ pub struct SkillSummary {
     pub skill_id: SkillId,
     /// Name of the skill.
     pub name: String,
-    /// Its description.
+    /// Description of the skill.
     pub description: String,
     /// Role of the skill.
     pub role: Role,
@@ -118,7 +118,7 @@ pub struct SkillSummary {
     pub invocation: Invocation,
     /// What it does.
     pub effect_mode: EffectMode,
-    /// Its status.
+    /// Status of the skill.
     pub status: Status,
     /// Facts or tool.
     pub kind: Kind,
@@ -365,7 +365,7 @@ impl AssumedFolder {
 pub struct ForeignBundle {
     /// The name that the client gives it.
     pub name: String,
-    /// Its file, under the client's path.
+    /// File of the bundle, under the client's path.
     #[serde(serialize_with = "skills_base::paths::serialize")]
     pub location: PathBuf,
     /// The description that the client reads.

@@ -228,13 +228,13 @@ impl WhyTerm {
 pub struct WhyHit {
     /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its rank, from 1.
+    /// Rank of the skill, from 1.
     pub rank: usize,
-    /// Its score.
+    /// Score of the skill.
     pub score: f64,
     /// The score by signal: name, description, body, semantic, rule.
     pub signals: SignalSums,
-    /// Its description.
+    /// Description of the skill.
     pub description: String,
     /// What counted in the description.
     pub description_marks: Vec<Mark>,
@@ -258,7 +258,7 @@ impl WhyHit {
 pub struct WhyRanking {
     /// The skill's rank among all results, from 1; none if it is not a result.
     pub rank: Option<usize>,
-    /// Its score.
+    /// Score of the skill.
     pub score: Option<f64>,
     /// The result to compare with: the first; the second, if the skill itself is first.
     #[serde(rename = "rival")]

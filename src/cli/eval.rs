@@ -1,4 +1,4 @@
-//! `skills eval`: measures the ranking on queries with known answers, lists lost queries, and detects regressions.
+//! `skills eval`: measures the ranking on queries with known answers, lists missed queries, and detects regressions.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use skills_skill::{SkillId, safe_text};
 pub(super) const NO_GOLDEN_QUERIES: &str =
     "no golden queries; add one with `skills golden add QUERY --expect SKILL`";
 
-/// Maximum number of lost queries named.
+/// Maximum number of missed queries named.
 const MAX_LOST_QUERIES: usize = 30;
 
 pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Exit, Failure> {

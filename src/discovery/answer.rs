@@ -65,7 +65,7 @@ pub enum TermKind {
 pub struct BreakdownTerm {
     /// Its row: index into [`Breakdown::words`].
     pub word: usize,
-    /// Its column.
+    /// Column of the term.
     pub signal: Signal,
     /// Which component of the formula.
     pub kind: TermKind,
@@ -150,17 +150,17 @@ pub struct Hit {
     pub score: f64,
     /// The score before rule terms.
     pub z: f64,
-    /// Its role.
+    /// Role of the skill.
     pub role: Role,
-    /// Its effect.
+    /// Effect of the skill.
     pub effect_mode: EffectMode,
     /// Summary of the largest terms.
     pub reason: String,
-    /// Its status, as shown.
+    /// Status of the skill, as shown.
     pub status: String,
     /// Where it is shown.
     pub group: Group,
-    /// Its description.
+    /// Description of the skill.
     pub description: String,
     /// Matches in the name.
     pub name_marks: Vec<Mark>,
@@ -185,7 +185,7 @@ pub struct Attachable {
     pub skill_id: SkillId,
     /// Name of the skill.
     pub name: String,
-    /// Its score for the request.
+    /// Score of the skill for the request.
     pub score: f64,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,
@@ -217,7 +217,7 @@ pub enum ExcludedWhy {
 pub struct Excluded {
     /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its score for the request.
+    /// Score of the skill for the request.
     pub score: f64,
     /// Why, as short text: `deprecated`, `a copy, shadowed by ~/.claude/skills`.
     pub why: String,
@@ -257,7 +257,7 @@ pub enum Margin {
 /// Confidence and its thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Confidence {
-    /// Its label.
+    /// Label of the confidence.
     pub fit: Fit,
     /// Calibrated probability that the first result fits, 0 to 1; displayed only as a label.
     pub p_fit: f64,
@@ -375,7 +375,7 @@ pub struct MatcherReport {
     /// `exact`, `typo`, `lexical`, `presence`, `task`, `semantic`.
     #[serde(rename = "link")]
     pub matcher: String,
-    /// Its outcome.
+    /// Outcome of the matcher.
     pub state: MatcherState,
     /// Number of candidates with signals.
     pub candidates: usize,

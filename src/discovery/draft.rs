@@ -151,7 +151,7 @@ pub struct Advice {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HalfFigures")]
 pub struct SplitMetrics {
-    /// Its queries that have a skill.
+    /// Queries of the half that have a skill.
     pub queries: usize,
     /// Currently.
     pub before: f64,
@@ -384,7 +384,7 @@ fn main_word(hit: &Hit) -> Option<String> {
     (written(&best) > 0.0).then(|| best.label.clone())
 }
 
-/// Maximum number of lost queries for which words are tried.
+/// Maximum number of missed queries for which words are tried.
 const MAX_ADVISED: usize = 5;
 /// Maximum number of words tried for each query, and of words added together.
 const MAX_WORDS: usize = 8;
@@ -392,7 +392,7 @@ const MAX_ADDED: usize = 4;
 /// Maximum number of changes of a description that are measured on the golden set for one query.
 const MAX_MEASURED: usize = 3;
 
-/// Finds, for the skill's lost queries, the missing words that help most, each measured by a draft. `current` holds
+/// Finds, for the skill's missed queries, the missing words that help most, each measured by a draft. `current` holds
 /// the outcomes of `router`; `first` is the query that comes first, if it is lost, before those closest to a win.
 ///
 /// # Errors

@@ -396,7 +396,7 @@ pub struct ComparedQueries {
     pub added: Option<usize>,
     /// Number of queries of the baseline that no longer exist; `None` if it does not name all of its queries.
     pub removed: Option<usize>,
-    /// Number of queries whose first result is not known in the baseline, because it names lost queries only.
+    /// Number of queries whose first result is not known in the baseline, because it names missed queries only.
     pub not_comparable: usize,
 }
 

@@ -125,7 +125,7 @@ pub enum AdviceKind {
 pub struct AdvisedText {
     /// Id of the skill.
     pub skill_id: SkillId,
-    /// Its new description.
+    /// New description of the skill.
     pub description: String,
 }
 

@@ -150,7 +150,7 @@ pub enum ApprovalReason {
     Gate {
         /// The gate's capability.
         capability: String,
-        /// Its response, as text.
+        /// Response of the gate, as text.
         reason: String,
     },
     /// The policy requires approval; the rule as text.

@@ -56,7 +56,7 @@ pub struct Root {
     pub project_label: Option<String>,
     /// Where it comes from.
     pub origin: RootOrigin,
-    /// Its state on disk.
+    /// State of the root on disk.
     pub state: RootState,
     /// Whether file events are available there (else it is polled).
     pub live: bool,

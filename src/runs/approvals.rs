@@ -36,7 +36,7 @@ pub(super) enum Admission {
     Fail,
 }
 
-/// Builds the question whether a call may be executed by something other than at the launch. It is bound to what would
+/// Builds the question whether a call may be executed by something other than at launch. It is bound to what would
 /// execute it now: another edit requires another approval. Approving it also approves the call itself if that requires
 /// approval, so that one change is one question.
 pub(super) fn about_change(
@@ -81,7 +81,7 @@ fn lost_digest(call: &str, attempt: u32) -> String {
 pub(super) struct Approvals {
     pub run: Arc<RunRecord>,
     pub grants: Grants,
-    /// Capabilities that something other than at the launch would execute, and what changed; updated before each turn.
+    /// Capabilities that something other than at launch would execute, and what changed; updated before each turn.
     pub changed: BTreeMap<String, ApprovalReason>,
 }
 

@@ -281,7 +281,7 @@ pub trait Caller: Send + Sync + 'static {
         BTreeMap::new()
     }
 
-    /// Returns why approval is required because something other than at the launch would execute a capability; `None`
+    /// Returns why approval is required because something other than at launch would execute a capability; `None`
     /// if nothing changed.
     fn changed(
         &self,

@@ -14,7 +14,7 @@ pub struct AgentLimits {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Agent {
-    /// Its id in commands.
+    /// Id of the agent in commands.
     pub id: String,
     /// Description for users.
     pub description: Option<String>,

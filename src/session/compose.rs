@@ -81,7 +81,7 @@ impl ToolNameFormat {
 pub struct ListedEntry {
     /// The name to load it by; in a client's list, the client's name of the skill.
     pub name: String,
-    /// Its description, possibly truncated.
+    /// Description of the skill, possibly truncated.
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
     #[serde(serialize_with = "skills_base::paths::serialize")]
@@ -137,7 +137,7 @@ pub enum PartKind {
 /// A part of the composed text, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComposedPart {
-    /// Its kind.
+    /// Kind of the part.
     pub kind: PartKind,
     /// The skill it concerns, if any.
     pub skill: Option<String>,

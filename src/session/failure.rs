@@ -69,7 +69,7 @@ pub struct ScriptPreview {
     pub workdir: Option<String>,
     /// Digests of the files that are copied to the work directory, by their names there.
     pub files: BTreeMap<String, String>,
-    /// Its isolation.
+    /// Isolation of the script.
     pub isolation: String,
     /// Digest of all of this in this session. Running the script needs it.
     pub inputs_digest: String,

@@ -132,7 +132,7 @@ pub struct ReadSkillArguments {
 /// A tool definition for a model API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolSpec {
-    /// Its name there.
+    /// Name of the tool in the model API.
     pub name: String,
     /// What it does, for the model.
     pub description: String,

@@ -24,18 +24,18 @@ pub enum MessageRole {
 pub enum Turn {
     /// A message was appended.
     Message {
-        /// Its author.
+        /// Author of the message.
         speaker: MessageRole,
-        /// Its text.
+        /// Text of the message.
         text: String,
     },
     /// A runtime tool was called.
     Call {
-        /// Its name, with a dot.
+        /// Name of the tool, with a dot.
         tool: String,
         /// As given.
         arguments: Value,
-        /// Its response.
+        /// Response of the tool.
         #[schemars(with = "ToolResult")]
         result: Result<Value, ToolError>,
     },

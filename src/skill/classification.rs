@@ -150,6 +150,6 @@ pub struct Classification {
     pub invocation: WithOrigin<Invocation>,
     /// Valid targets in the order of the file; empty for direct skills.
     pub attach_targets: Vec<AttachTarget>,
-    /// Its effects; default enrich.
+    /// Effects of the skill; default enrich.
     pub effect_mode: WithOrigin<EffectMode>,
 }

@@ -65,7 +65,7 @@ pub struct Skill {
     pub root_dir: PathBuf,
     /// Whether it contains facts or is a tool.
     pub kind: WithOrigin<Kind>,
-    /// Its status.
+    /// Status of the skill.
     pub status: WithOrigin<Status>,
     /// Subject area, if any.
     pub domain: Option<WithOrigin<String>>,

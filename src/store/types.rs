@@ -130,7 +130,7 @@ pub struct RunOptions {
     pub on_expiry: Expiry,
     /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Digests of its bindings and scripts at the launch, by binding, without those that ship with this program: what was
+    /// Digests of its bindings and scripts at launch, by binding, without those that ship with this program: what was
     /// edited or added since then requires approval. Absent if an earlier version launched it without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pins: Option<BTreeMap<String, String>>,
@@ -139,7 +139,7 @@ pub struct RunOptions {
     /// What it is called in lists: the contract's template with its inputs, or its first inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Labels given at the launch: `env: prod`.
+    /// Labels given at launch: `env: prod`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Others who chose its inputs: who corrected them, and who started the run that it was forked from. For a policy
@@ -176,17 +176,17 @@ pub struct RunOptions {
 pub struct PolicySubject {
     /// Id of the skill, or `capability:ID` for a run of a single capability.
     pub id: String,
-    /// Its tags.
+    /// Tags of the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its subject area.
+    /// Subject area of the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Its role.
+    /// Role of the skill.
     pub role: String,
-    /// Its effects.
+    /// Effects of the skill.
     pub effect: String,
-    /// Its location.
+    /// Location of the skill.
     pub location: String,
     /// The label of its root.
     pub root: String,
@@ -272,7 +272,7 @@ pub struct LaunchOutcome {
 /// The current state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRecord {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
     /// Id of the skill.
     pub skill_id: String,
@@ -423,7 +423,7 @@ pub struct NewEvent {
     pub kind: EventKind,
     /// The step it concerns.
     pub step: Option<String>,
-    /// Its content.
+    /// Content of the event.
     pub data: Value,
 }
 

@@ -1,4 +1,4 @@
-//! `skills eval`: measures on files and on the roots' golden sets, lost queries, baselines.
+//! `skills eval`: measures on files and on the roots' golden sets, missed queries, baselines.
 
 use crate::binary;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Merge logs by time. Every line keeps its source; times are shown in UTC.
 
-Exit codes: 0 done, 1 no time stamps found, 2 usage or unreadable.
+Exit codes: 0 done, 1 no timestamps found, 2 usage or unreadable.
 """
 import argparse
 import datetime as dt
@@ -16,7 +16,7 @@ EPOCH = re.compile(r"^\W*(\d{10})(?:\.(\d{1,6})|(\d{3}))?\b")
 
 
 class NoYear(Exception):
-    """A time stamp without a year, and none was given."""
+    """A timestamp without a year, and none was given."""
 
 
 def zone(text):
@@ -30,7 +30,7 @@ def zone(text):
 
 
 def moment(line, naive, year):
-    """The first time stamp of a line, or nothing."""
+    """The first timestamp of a line, or nothing."""
     try:
         if match := ISO.search(line[:120]):
             *parts, fraction, offset = match.groups()
@@ -83,8 +83,8 @@ def read(name, naive, year):
 def main():
     parser = argparse.ArgumentParser(description="Merge logs by time, in UTC.")
     parser.add_argument("files", nargs="+")
-    parser.add_argument("--zone", type=zone, default=dt.timezone.utc, help="offset of time stamps that name none (Z)")
-    parser.add_argument("--year", type=int, help="year of time stamps that name none")
+    parser.add_argument("--zone", type=zone, default=dt.timezone.utc, help="offset of timestamps that name none (Z)")
+    parser.add_argument("--year", type=int, help="year of timestamps that name none")
     parser.add_argument("--from", dest="start", type=bound)
     parser.add_argument("--to", dest="end", type=bound)
     parser.add_argument("--grep", help="keep entries that match this regular expression")
@@ -95,16 +95,16 @@ def main():
         try:
             found, orphans = read(name, args.zone, args.year)
         except NoYear:
-            print(f"{name} has time stamps without a year; say --year YYYY", file=sys.stderr)
+            print(f"{name} has timestamps without a year; use --year YYYY", file=sys.stderr)
             return 2
         except OSError as error:
             print(f"cannot read {name}: {error}", file=sys.stderr)
             return 2
         if orphans:
-            print(f"{name}: {orphans} lines before the first time stamp left out", file=sys.stderr)
+            print(f"{name}: {orphans} lines before the first timestamp left out", file=sys.stderr)
         entries += found
     if not entries:
-        print("no time stamps found", file=sys.stderr)
+        print("no timestamps found", file=sys.stderr)
         return 1
     entries.sort(key=lambda entry: entry[0])
     try:

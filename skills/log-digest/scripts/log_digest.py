@@ -29,7 +29,7 @@ def events(given):
     lines = [line for line in log.splitlines() if line.strip()]
     found = [match.groupdict() for match in map(LINE.match, lines) if match]
     if len(found) < len(lines):
-        print(f"{len(lines) - len(found)} lines of another form left alone", file=sys.stderr)
+        print(f"{len(lines) - len(found)} lines in a different format ignored", file=sys.stderr)
     return found
 
 

@@ -142,7 +142,7 @@ impl Proposals {
         self.folder.store.clone()
     }
 
-    /// Completes changes that were interrupted, in the audit log too. Where the folder cannot be written, the next
+    /// Completes changes that were interrupted, in the audit log too. If the folder cannot be written, the next
     /// process that can completes them.
     async fn record_interrupted(&self) {
         let store = self.proposal_store();

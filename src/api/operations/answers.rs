@@ -131,7 +131,7 @@ pub struct LegacyStatus {
     pub run_id: RunId,
     /// Id of the skill.
     pub skill_id: String,
-    /// Its state, `failed` for a canceled one.
+    /// State of the run, `failed` for a canceled one.
     pub status: String,
     /// Completed steps and total steps.
     pub progress: (u32, u32),
@@ -161,7 +161,7 @@ pub struct SessionList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Said")]
 pub struct AppendReply {
-    /// Its number in the transcript.
+    /// Number of the message in the transcript.
     pub entry: u64,
 }
 

@@ -10,8 +10,8 @@ use crate::Error;
 /// Fields of a failure that only `admin` may see.
 const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 
-/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is none, and
-/// whoever approves it has to see all of it.
+/// Members that hold values of callers, scripts and services. A value in them that looks like a failure is not one, and
+/// the person who approves it has to see all of it.
 const VALUES: [&str; 7] =
     ["inputs", "corrected_inputs", "outputs", "content", "payload", "arguments", "labels"];
 

@@ -67,7 +67,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "proposal.rollback",
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
-            "Restores the version of the file before an applied proposal.",
+            "Restores the file as it was before an applied proposal.",
             |context: CallContext, ask: ProposalCommand| async move {
                 act_on(&context, &ask.proposal_id, ProposalAction::RollBack, ask.by, ask.notes).await
             },

@@ -62,7 +62,7 @@ pub struct Hunk {
     pub old_start: usize,
     /// First line in the proposed text, from 1.
     pub new_start: usize,
-    /// Its lines, without line endings.
+    /// Lines of the hunk, without line endings.
     pub lines: Vec<HunkLine>,
 }
 

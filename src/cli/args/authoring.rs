@@ -23,7 +23,7 @@ pub enum ScriptWord {
 #[derive(Debug, Args)]
 #[command(
     after_help = "At a terminal, missing values are prompted for. Existing files are never overwritten.\n\n\
-    Example:\n  skills scaffold log-digest --description \"Sums up a log by hour and level.\" \\\n    \
+    Example:\n  skills scaffold log-digest \\\n    --description \"Summarizes a log by hour and level.\" \\\n    \
     --when \"the user asks what happened on a server\" --script python --contract"
 )]
 pub struct ScaffoldArgs {

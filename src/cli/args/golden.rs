@@ -53,7 +53,7 @@ pub struct ExpectArgs {
     #[arg(long, value_name = "SKILL", value_delimiter = ',', value_parser = expected_skill,
           conflicts_with_all = ["none", "not"])]
     pub expect: Vec<String>,
-    /// No skill fits.
+    /// Expect that no skill fits.
     #[arg(long, conflicts_with = "not")]
     pub none: bool,
     /// Skill that must not rank first.

@@ -24,7 +24,7 @@ pub struct GovernanceArgs {
     /// Show only skills in these states.
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<QualityState>,
-    /// Show only these domains.
+    /// Show only skills of these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Maximum number of skills, 1 to 1000 [default: all].

@@ -50,7 +50,7 @@ pub enum ProposalsAction {
     Approve(ApproveProposalArgs),
     /// Deny a proposal.
     Deny(ProposalActionArgs),
-    /// Restore the version of the file before an applied proposal.
+    /// Restore the file as it was before an applied proposal.
     Rollback(ProposalActionArgs),
 }
 

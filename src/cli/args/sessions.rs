@@ -262,7 +262,7 @@ pub struct BudgetFitArgs {
     /// Context window of the model in tokens.
     #[arg(long, value_name = "TOKENS")]
     pub window: Option<u32>,
-    /// Write the descriptions into their files, and the levels into the clients' settings files. Where a skill's file
+    /// Write the descriptions into their files, and the levels into the clients' settings files. If a skill's file
     /// cannot be written, its description is proposed instead.
     #[arg(long)]
     pub write: bool,

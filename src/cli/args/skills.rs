@@ -53,13 +53,13 @@ pub struct DiscoverArgs {
 /// `skills list`
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Show only these domains.
+    /// Show only skills of these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// Show only this role.
+    /// Show only skills of this role.
     #[arg(long, value_parser = super::value_parsers::parse_name::<Role>(&ROLES))]
     pub role: Option<Role>,
-    /// Show only this status, e.g. stable, experimental, deprecated.
+    /// Show only skills with this status, e.g. stable, experimental, deprecated.
     #[arg(long)]
     pub status: Option<String>,
     /// Filter by id, name and description, best match first.
@@ -160,7 +160,7 @@ pub struct DraftArgs {
     /// triggers, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
     #[arg(long, conflicts_with = "write")]
     pub prompt: bool,
-    /// Write the description and `when_to_use` to the file; all other bytes are unchanged. Where the file cannot be
+    /// Write the description and `when_to_use` to the file; all other bytes are unchanged. If the file cannot be
     /// written, and with --connect, propose them instead.
     #[arg(long)]
     pub write: bool,

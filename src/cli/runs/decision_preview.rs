@@ -18,7 +18,7 @@ pub fn render(sheet: &DecisionPreview, now_ms: i64, zone: &TimeZone, look: Termi
     let (place, steps) = sheet.place;
     let _ = writeln!(
         out,
-        "step {place} of {steps}, {}, of {} {}, waiting {}",
+        "step {place} of {steps}, {}, of {} {}, waiting for {}",
         safe_text::line(&sheet.step),
         safe_text::line(&sheet.skill_id),
         status::short(&sheet.run.0),
@@ -105,7 +105,7 @@ mod tests {
         let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger
-        step 4 of 4, book, of invoice-intake 0000abcd, waiting 1 m
+        step 4 of 4, book, of invoice-intake 0000abcd, waiting for 1 m
         ! It leaves this machine and cannot be undone.
 
         reason      the capability always requires approval

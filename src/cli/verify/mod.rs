@@ -66,7 +66,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
         };
         out.push_str(&format!("{} {}\n", style.paint(sign, look.color), safe_text::line(&check.check)));
         if !check.note.is_empty() {
-            let what = if check.outcome == Outcome::NotTried { "not tried: " } else { "" };
+            let what = if check.outcome == Outcome::NotTried { "skipped: " } else { "" };
             out.push_str(&format!("    {what}{}\n", safe_text::line(&check.note)));
         }
         if let Some(advice) = check.advice {
@@ -76,7 +76,7 @@ fn render(checks: &[Check], look: TerminalCaps) -> String {
     let (passed, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
     let mut parts = vec![match (passed, failed) {
         (passed, 0) if passed == checks.len() => format!("all {passed} passed"),
-        (passed, 0) => format!("{passed} hold"),
+        (passed, 0) => format!("{passed} passed"),
         (_, failed) => format!("{failed} of {} failed", checks.len()),
     }];
     match count(checks, Outcome::NotTried) {
@@ -106,7 +106,7 @@ mod tests {
             status 500
             help: fix it
         -- a limit
-            not tried: there is none
+            skipped: there is none
         1 of 3 failed; 1 was skipped
         ");
     }

@@ -298,7 +298,7 @@ impl BindingContext {
             self.services.get(&offered.binding.service).map(|service| &service.reach),
         ) {
             (Protocol::Script, _) => format!("sandbox, {}", self.sandbox.report().summary()),
-            (Protocol::Builtin, _) => "inside this program, no access".to_owned(),
+            (Protocol::Builtin, _) => "in this process, no external access".to_owned(),
             (_, Some(ServiceTarget::Http { url, .. })) => http::distance(url),
             (_, Some(ServiceTarget::Command { program, .. })) => {
                 format!("your program, not sandboxed: {program}, with only its configured variables")

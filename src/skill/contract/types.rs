@@ -28,7 +28,7 @@ pub enum FieldType {
 /// One declared input or output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Field {
-    /// Its type.
+    /// Type of the field.
     #[serde(rename = "type")]
     pub kind: FieldType,
     /// Whether it is required; default false.
@@ -219,7 +219,7 @@ pub struct Contract {
     /// Template of the title of its runs: `Deploy {inputs.version} to {inputs.region}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How long its runs wait for an approval or a signal, in seconds, if not specified at the launch.
+    /// How long its runs wait for an approval or a signal, in seconds, if not specified at launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_seconds: Option<u64>,
     /// What its gates require, in addition to the policy.

@@ -25,7 +25,7 @@ steps:
   - { id: send, uses: mail.send, input: { to: item }, output: { to: outputs.done }, config: { foreach: { items: inputs.all, as: item } } }
 ";
 
-/// A fixture whose `mail.send` requires approval each time, over a script as it is at the launch.
+/// A fixture whose `mail.send` requires approval each time, over a script as it is at launch.
 fn confirming() -> Bench {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));

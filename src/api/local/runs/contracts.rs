@@ -164,13 +164,9 @@ impl Sources<'_> {
 pub(super) fn trusted(trust: &Trust, read: &SkillContract) -> Result<(), Error> {
     let (skill, files) = (&read.skill, BTreeMap::from([(FILE.to_owned(), read.digest.to_string())]));
     // Named by its id: remote callers must not learn paths of this machine.
-    match trust.refusal_of(&skill.root_dir, &files, "it", skill.id.as_str()) {
+    let id = skill.id.as_str();
+    match trust.refusal_of(&skill.root_dir, &files, id, id) {
         None => Ok(()),
-        Some(why) => Err(untrusted(skill.id.as_str(), &why)),
+        Some(why) => Err(Error::new(Code::Untrusted, why)),
     }
-}
-
-/// Returns the error for a skill that may not run.
-pub(super) fn untrusted(id: &str, why: &str) -> Error {
-    Error::new(Code::Untrusted, format!("{id} is not allowed to run: {why}"))
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::contracts::ByContractId;
 use super::runtime::{CapabilityServices, RunRuntime};
-use super::{capability_run, contracts, launch};
+use super::{capability_run, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
@@ -279,16 +279,16 @@ impl Permissions {
                 continue;
             }
             let Some(folder) = Path::new(location).parent() else { continue };
-            let Some(why) = trust.refusal(folder, "it", id) else { continue };
+            let Some(why) = trust.refusal(folder, id, id) else { continue };
             let why = match folder.ancestors().find(|above| above.exists()) {
                 Some(above) if above != folder => match trust.state(above) {
                     // A removed bundle is trusted if the settings name a folder that contained it.
                     TrustState::Shipped | TrustState::Config { .. } => continue,
-                    _ => "its folder no longer exists; restore it, or cancel the run".to_owned(),
+                    _ => format!("the folder of {id} no longer exists; restore it, or cancel the run"),
                 },
                 _ => why,
             };
-            return Err(contracts::untrusted(id, &why));
+            return Err(Error::new(Code::Untrusted, why));
         }
         Ok(())
     }

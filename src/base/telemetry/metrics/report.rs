@@ -33,15 +33,15 @@ pub enum MetricKind {
 /// A metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricFamily {
-    /// Its name, dotted.
+    /// Name of the metric, dotted.
     pub name: String,
-    /// Its name in the text form.
+    /// Name of the metric in the text form.
     pub text_name: String,
-    /// Its description.
+    /// Description of the metric.
     pub help: String,
-    /// Its kind.
+    /// Kind of the metric.
     pub kind: MetricKind,
-    /// Its unit, if it has one (`seconds`).
+    /// Unit of the metric, if it has one (`seconds`).
     pub unit: Option<String>,
     /// One sample for each set of labels.
     pub samples: Vec<MetricSample>,

@@ -417,7 +417,8 @@ impl<R: BufRead, W: Write> RunsDialog<'_, R, W> {
                 self.follow(result).await.map(|()| true)
             }
             Err(error) => {
-                self.print_line(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))?;
+                let message = clean(error.message.trim_end_matches('.'));
+                self.print_line(format!("{}: {message}.", error.command_status()))?;
                 Ok(false)
             }
         }

@@ -120,7 +120,7 @@ fn draw_empty(
     let mut lines = vec![
         RichLine::of("no golden queries yet", Role::Strong),
         RichLine::default(),
-        RichLine::of("A golden query is a request with the expected first skill, or `none`.", Role::Muted),
+        RichLine::of("A golden query is a request with the skill that should win, or `none`.", Role::Muted),
         RichLine::of("Golden queries show which requests a changed description wins or loses.", Role::Muted),
         RichLine::default(),
     ];

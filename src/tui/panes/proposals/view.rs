@@ -66,7 +66,7 @@ fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer
     };
     let mut texts = vec![(said, role)];
     if is_read && error.is_none() {
-        let how = "A proposal is a change to a skill that waits for approval. Agents propose with the MCP tool \
+        let how = "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
             propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \
             proposals.";
         texts.push((how.to_owned(), Role::Muted));

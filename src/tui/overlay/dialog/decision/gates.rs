@@ -258,14 +258,7 @@ impl Gates {
             Err(error) => {
                 // Sending the same decision again is safe: it returns the first result.
                 one.send_state = SendState::Open;
-                let what = if error.is_outcome_unknown() {
-                    "Sent, outcome unknown"
-                } else if error.is_service_unreachable() {
-                    "Not sent"
-                } else {
-                    "Rejected"
-                };
-                Some(Notice::at_top(format!("{what}: {}", shown(&error.message))))
+                Some(Notice::at_top(format!("{}: {}", error.command_status(), shown(&error.message))))
             }
         }
     }
