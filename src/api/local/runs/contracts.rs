@@ -52,11 +52,11 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<SkillContract, Error> {
 /// Reads from disk.
 ///
 /// # Errors
-/// Returns `invalid_configuration` if the contract is unreadable, or errors in its `approvals` hide what it requires.
+/// Returns `invalid_configuration` if errors hide what its `approvals` require.
 pub(super) fn approvals(skill: &Arc<Skill>) -> Result<Option<ContractApprovals>, Error> {
     let read = match read(skill) {
         Ok(read) => read,
-        Err(error) if error.has_no_contract() => return Ok(None),
+        Err(error) if error.has_no_contract() || !mentions_approvals(skill) => return Ok(None),
         Err(error) => return Err(error),
     };
     let is_about_approvals = |finding: &Finding| {
@@ -67,6 +67,12 @@ pub(super) fn approvals(skill: &Arc<Skill>) -> Result<Option<ContractApprovals>,
         Some(error) => Err(error),
         None => Ok(read.contract.approvals),
     }
+}
+
+/// Returns whether a file that is not a contract may be one with `approvals`: other tools have a `skill.yaml`, too.
+fn mentions_approvals(skill: &Skill) -> bool {
+    let text = skill.open().ok().and_then(|bundle| bundle.read_text(FILE, MAX_BYTES).ok());
+    text.is_none_or(|text| text.contains("approvals"))
 }
 
 /// Returns why a contract with errors does not run; `None` if it has no errors.
