@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::contracts::ByContractId;
 use super::runtime::{CapabilityServices, RunRuntime};
-use super::{capability_run, launch};
+use super::{capability_run, contracts, launch};
 use crate::policies::{self, PolicyFile};
 use crate::{Code, Error};
 use skills_base::audit::Recorder;
