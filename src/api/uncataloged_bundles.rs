@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{AssumedFolder, ClientView, ClientViewEntry, ForeignBundle};
 use skills_registry::Catalog;
-use skills_session::{ListedEntry, Shown};
+use skills_session::{ListedEntry, Truncation};
 use skills_skill::{RefusalReason, RejectedBundle, SkillId};
 
 /// Returns the bundles of these views that are not in the catalog, each file once, as a client that finds it reads it,
@@ -87,7 +87,7 @@ impl ClientView {
 
     /// Returns a bundle's entry in the client's list, whether the catalog can read it or not. The location of a link
     /// that the catalog does not follow is the link; the client lists the file behind it.
-    pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(ListedEntry, Shown)> {
+    pub fn listed(&self, id: &SkillId, location: &Path) -> Option<&(ListedEntry, Truncation)> {
         let is_at = |entry: &ListedEntry| {
             let file = entry.location.as_deref();
             file.is_some_and(|file| file == location || file.parent() == Some(location))

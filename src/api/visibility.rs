@@ -13,7 +13,7 @@ use super::{
     AssumedFolder, Client, ClientView, ClientViewEntry, ClientViewState, Error, in_place, paging, why,
 };
 use skills_registry::Catalog;
-use skills_session::{ListedEntry, Shown};
+use skills_session::{ListedEntry, Truncation};
 use skills_skill::client::profile;
 use skills_skill::{Skill, SkillId};
 
@@ -261,9 +261,9 @@ struct CatalogSkill<'c> {
 struct Index<'v> {
     view: &'v ClientView,
     entries: HashMap<&'v str, &'v ClientViewEntry>,
-    listed: HashMap<&'v str, &'v (ListedEntry, Shown)>,
+    listed: HashMap<&'v str, &'v (ListedEntry, Truncation)>,
     /// What it lists that the catalog cannot read, and what it does with bundles that the catalog does not contain.
-    listed_files: HashMap<&'v Path, &'v (ListedEntry, Shown)>,
+    listed_files: HashMap<&'v Path, &'v (ListedEntry, Truncation)>,
     foreign: HashMap<&'v Path, ClientViewEntry>,
     withheld: HashMap<&'v str, &'v str>,
 }
@@ -472,16 +472,16 @@ impl<'v> Index<'v> {
             _ if listed.other_text && !text.is_empty() => {
                 (Visibility::OtherText, Some(format!("{name} shows {}", why::instead_of_description(text))))
             }
-            Shown::Complete | Shown::OtherText if !listed.cut => (Visibility::Full, None),
-            Shown::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
-            Shown::Complete | Shown::OtherText => {
+            Truncation::Complete | Truncation::OtherText if !listed.cut => (Visibility::Full, None),
+            Truncation::Unknown { what } => (Visibility::Unknown, Some(what.clone())),
+            Truncation::Complete | Truncation::OtherText => {
                 (Visibility::Cut, Some("the client's own limit for one description".to_owned()))
             }
-            Shown::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
-            Shown::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
-            Shown::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
-            Shown::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
-            Shown::Beyond => {
+            Truncation::Shortened { why, .. } if text.is_empty() => (Visibility::NameOnly, Some(why.clone())),
+            Truncation::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
+            Truncation::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
+            Truncation::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
+            Truncation::Beyond => {
                 let why = "the catalog exceeds the client's budget, and how it truncates is not published";
                 (Visibility::Unknown, Some(why.to_owned()))
             }
@@ -492,8 +492,12 @@ impl<'v> Index<'v> {
         VisibilityCell {
             client: self.view.client.clone(),
             state,
-            words: if matches!(shown, Shown::Omitted { .. } | Shown::Beyond) { 0 } else { words(text) },
-            name: Some(listed.name.clone()).filter(|_| !matches!(shown, Shown::Omitted { .. })),
+            words: if matches!(shown, Truncation::Omitted { .. } | Truncation::Beyond) {
+                0
+            } else {
+                words(text)
+            },
+            name: Some(listed.name.clone()).filter(|_| !matches!(shown, Truncation::Omitted { .. })),
             repaired,
             location: listed.location.clone().filter(|path| path != subject.location),
             reason: undefined.or(reason),

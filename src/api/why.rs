@@ -21,7 +21,7 @@ use skills_discovery::{
     matched_exclusion,
 };
 use skills_registry::Catalog;
-use skills_session::{ListedEntry, Shown};
+use skills_session::{ListedEntry, Truncation};
 use skills_skill::client::{one_blank, with_when_to_use};
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, RejectedBundle, Severity, SkillId};
@@ -924,13 +924,16 @@ fn is_named_after(location: &Path, client: &str) -> bool {
 }
 
 /// Returns what a client shows of a description, without the ellipsis of a truncated one.
-pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Shown) -> &'l str {
+pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Truncation) -> &'l str {
     match shown {
-        Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
-        Shown::Complete | Shown::OtherText | Shown::Unknown { .. } if !listed.cut => &listed.description,
-        Shown::Complete | Shown::OtherText | Shown::Unknown { .. } | Shown::Shortened { .. } => {
-            listed.description.trim_end_matches(['…', '.', ' '])
+        Truncation::NameOnly { .. } | Truncation::Omitted { .. } | Truncation::Beyond => "",
+        Truncation::Complete | Truncation::OtherText | Truncation::Unknown { .. } if !listed.cut => {
+            &listed.description
         }
+        Truncation::Complete
+        | Truncation::OtherText
+        | Truncation::Unknown { .. }
+        | Truncation::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
     }
 }
 

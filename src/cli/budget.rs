@@ -9,7 +9,7 @@ use super::failure::{Exit, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, estimate_sign, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{AssumedFolder, BudgetView, Code, CoreParts, Error, call_order, instead_of_description};
-use skills_session::{BudgetResult, ListedEntry, Shown};
+use skills_session::{BudgetResult, ListedEntry, Truncation};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -146,7 +146,7 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
         let _ = writeln!(out, "{}", sentences(vec![line]));
     }
     let entries = view.allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled);
-    let entries = entries.filter(|(_, state)| every || *state != Shown::Complete);
+    let entries = entries.filter(|(_, state)| every || *state != Truncation::Complete);
     for (number, (entry, state)) in (1..).zip(entries) {
         let (_, word, why) = shown_as(entry, state);
         let built_in = if entry.bundled { "Built into the client" } else { "" };
@@ -163,21 +163,21 @@ fn labeled_one(view: &BudgetView, every: bool) -> String {
 }
 
 /// Returns how an entry is shown, and why.
-fn shown_as(entry: &ListedEntry, state: &Shown) -> (TextStyle, &'static str, String) {
+fn shown_as(entry: &ListedEntry, state: &Truncation) -> (TextStyle, &'static str, String) {
     match state {
-        Shown::Complete => (TextStyle::Good, "complete", String::new()),
-        Shown::Shortened { characters, why } => {
+        Truncation::Complete => (TextStyle::Good, "complete", String::new()),
+        Truncation::Shortened { characters, why } => {
             (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
         }
-        Shown::NameOnly { why } => (TextStyle::Warn, "name only", why.clone()),
-        Shown::Omitted { why } => (TextStyle::Bad, "omitted", why.clone()),
-        Shown::Beyond => {
+        Truncation::NameOnly { why } => (TextStyle::Warn, "name only", why.clone()),
+        Truncation::Omitted { why } => (TextStyle::Bad, "omitted", why.clone()),
+        Truncation::Beyond => {
             (TextStyle::Warn, "beyond", "over budget; how the client truncates is not published".to_owned())
         }
-        Shown::OtherText => {
+        Truncation::OtherText => {
             (TextStyle::Warn, "other", format!("shows {}", instead_of_description(&entry.description)))
         }
-        Shown::Unknown { what } => (TextStyle::Warn, "unknown", what.clone()),
+        Truncation::Unknown { what } => (TextStyle::Warn, "unknown", what.clone()),
     }
 }
 
@@ -226,7 +226,7 @@ fn render_budget(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
-        if *state == Shown::Complete && !every {
+        if *state == Truncation::Complete && !every {
             continue;
         }
         let (style, word, why) = shown_as(entry, state);

@@ -16,7 +16,7 @@ use skills_api::{
     instead_of_description,
 };
 use skills_registry::TrustSummary;
-use skills_session::{ListedEntry, Shown};
+use skills_session::{ListedEntry, Truncation};
 use skills_skill::{SkillId, safe_text};
 
 /// `skills list --client … --json`: the list, and the client's state for each skill.
@@ -188,7 +188,7 @@ fn footer(list: &SkillList, look: TerminalCaps) -> String {
 struct ClientRow<'v> {
     number: usize,
     title: String,
-    shown: &'v Shown,
+    shown: &'v Truncation,
     text: String,
 }
 
@@ -297,15 +297,15 @@ fn unseen_skills<'v>(
 }
 
 /// Returns how much of a description is shown, with its style.
-fn shown_label(shown: &Shown) -> (TextStyle, String) {
+fn shown_label(shown: &Truncation) -> (TextStyle, String) {
     match shown {
-        Shown::Complete => (TextStyle::Good, "complete".to_owned()),
-        Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
-        Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
-        Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
-        Shown::Beyond => (TextStyle::Warn, "beyond".to_owned()),
-        Shown::OtherText => (TextStyle::Warn, "other text".to_owned()),
-        Shown::Unknown { .. } => (TextStyle::Warn, "unknown".to_owned()),
+        Truncation::Complete => (TextStyle::Good, "complete".to_owned()),
+        Truncation::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
+        Truncation::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
+        Truncation::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
+        Truncation::Beyond => (TextStyle::Warn, "beyond".to_owned()),
+        Truncation::OtherText => (TextStyle::Warn, "other text".to_owned()),
+        Truncation::Unknown { .. } => (TextStyle::Warn, "unknown".to_owned()),
     }
 }
 

@@ -13,7 +13,8 @@ use skills_skill::client::{Bundled, Profile, Shortening};
 /// Truncation of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Shown {
+#[schemars(rename = "Shown")]
+pub enum Truncation {
     /// As written.
     #[serde(rename = "whole")]
     Complete,
@@ -50,7 +51,7 @@ pub enum Shown {
 #[schemars(rename = "Allowance")]
 pub struct BudgetedCatalog {
     /// Every entry in order, with its truncation; omitted ones have an empty description.
-    pub entries: Vec<(ListedEntry, Shown)>,
+    pub entries: Vec<(ListedEntry, Truncation)>,
     /// Use of the budget.
     #[serde(flatten)]
     pub fill: Fill,
@@ -133,17 +134,17 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl BudgetResult {
-    fn of(entries: &[(ListedEntry, Shown)]) -> Self {
+    fn of(entries: &[(ListedEntry, Truncation)]) -> Self {
         let mut made = Self::default();
         for (_, shown) in entries.iter().filter(|(entry, _)| !entry.bundled) {
             *match shown {
-                Shown::Complete => &mut made.complete,
-                Shown::Shortened { .. } => &mut made.shortened,
-                Shown::NameOnly { .. } => &mut made.name_only,
-                Shown::Omitted { .. } => &mut made.omitted,
-                Shown::Beyond => &mut made.beyond,
-                Shown::OtherText => &mut made.other_text,
-                Shown::Unknown { .. } => &mut made.unknown,
+                Truncation::Complete => &mut made.complete,
+                Truncation::Shortened { .. } => &mut made.shortened,
+                Truncation::NameOnly { .. } => &mut made.name_only,
+                Truncation::Omitted { .. } => &mut made.omitted,
+                Truncation::Beyond => &mut made.beyond,
+                Truncation::OtherText => &mut made.other_text,
+                Truncation::Unknown { .. } => &mut made.unknown,
             } += 1;
         }
         made
@@ -155,7 +156,7 @@ impl BudgetedCatalog {
     pub fn included(&self) -> impl Iterator<Item = &ListedEntry> {
         self.entries
             .iter()
-            .filter(|(_, shown)| !matches!(shown, Shown::Omitted { .. }))
+            .filter(|(_, shown)| !matches!(shown, Truncation::Omitted { .. }))
             .map(|(entry, _)| entry)
     }
 
@@ -163,7 +164,7 @@ impl BudgetedCatalog {
     pub fn unlimited(entries: Vec<ListedEntry>) -> Self {
         let size = |entry: &ListedEntry| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
-        let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Complete)).collect();
+        let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Truncation::Complete)).collect();
         let fill = Fill {
             limit_from: "no limit".to_owned(),
             measured: "characters of names and descriptions".to_owned(),
@@ -209,7 +210,7 @@ pub fn apply_budget(
             Some(Shortening::WholeWhileFitting) => {
                 work.keep_descriptions_by_usage(uses, limit);
                 if work.total() > limit {
-                    let keeps = |(entry, _): &(ListedEntry, Shown)| work.keeps_description(entry);
+                    let keeps = |(entry, _): &(ListedEntry, Truncation)| work.keeps_description(entry);
                     let subject = if work.rows.iter().any(keeps) {
                         "all names and the descriptions of built-in skills"
                     } else {
@@ -250,9 +251,9 @@ pub fn apply_budget(
     let used = work.total();
     for (entry, shown) in &mut work.rows {
         if let Some(what) = &entry.unknown {
-            *shown = Shown::Unknown { what: what.clone() };
-        } else if *shown == Shown::Complete && entry.description.trim().is_empty() {
-            *shown = Shown::NameOnly { why: without_description(&profile.name) };
+            *shown = Truncation::Unknown { what: what.clone() };
+        } else if *shown == Truncation::Complete && entry.description.trim().is_empty() {
+            *shown = Truncation::NameOnly { why: without_description(&profile.name) };
         }
     }
     let (unit, measured) = (work.scale.unit, work.scale.measure_label());
@@ -268,20 +269,20 @@ pub fn without_description(client: &str) -> String {
 
 /// Returns the truncation of an entry before the budget is applied: its description may be too long in itself, or
 /// the client's settings may reduce it to its name.
-fn initial_truncation(entry: &ListedEntry) -> Shown {
+fn initial_truncation(entry: &ListedEntry) -> Truncation {
     if let Some(why) = &entry.name_only {
-        return Shown::NameOnly { why: why.clone() };
+        return Truncation::NameOnly { why: why.clone() };
     }
     if !entry.cut {
-        return if entry.other_text { Shown::OtherText } else { Shown::Complete };
+        return if entry.other_text { Truncation::OtherText } else { Truncation::Complete };
     }
     let characters = entry.description.chars().count();
-    Shown::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }
+    Truncation::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }
 }
 
 /// A catalog that is being truncated.
 struct Reduction<'a> {
-    rows: Vec<(ListedEntry, Shown)>,
+    rows: Vec<(ListedEntry, Truncation)>,
     /// Sizes of the entries without their descriptions.
     frames: Vec<EntrySize>,
     scale: Scale<'a>,
@@ -294,7 +295,7 @@ struct Reduction<'a> {
 impl Reduction<'_> {
     fn cost(&self, at: usize) -> usize {
         match &self.rows[at] {
-            (_, Shown::Omitted { .. }) => 0,
+            (_, Truncation::Omitted { .. }) => 0,
             (entry, _) => self.scale.entry(self.frames[at], &entry.description),
         }
     }
@@ -317,10 +318,10 @@ impl Reduction<'_> {
         }
         if characters == 0 {
             entry.description.clear();
-            *shown = Shown::NameOnly { why: why.to_owned() };
+            *shown = Truncation::NameOnly { why: why.to_owned() };
         } else {
             entry.description = entry.description.chars().take(characters).collect();
-            *shown = Shown::Shortened { characters, why: why.to_owned() };
+            *shown = Truncation::Shortened { characters, why: why.to_owned() };
         }
     }
 
@@ -332,7 +333,7 @@ impl Reduction<'_> {
     fn omit(&mut self, at: usize, why: &str) {
         let (entry, shown) = &mut self.rows[at];
         entry.description.clear();
-        *shown = Shown::Omitted { why: why.to_owned() };
+        *shown = Truncation::Omitted { why: why.to_owned() };
     }
 
     /// Keeps all names. Of the descriptions that may be removed, keeps those that still fit, complete: those of the
@@ -341,7 +342,8 @@ impl Reduction<'_> {
         let mut order: Vec<usize> =
             (0..self.rows.len()).filter(|&at| !self.keeps_description(&self.rows[at].0)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
-        let original: Vec<(ListedEntry, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
+        let original: Vec<(ListedEntry, Truncation)> =
+            order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {
             self.cut(at, 0, "over budget: its description no longer fits");
         }
@@ -368,7 +370,7 @@ impl Reduction<'_> {
                 let (entry, shown) = &mut self.rows[at];
                 entry.description.clear();
                 let why = "over budget: only its name is listed at the end".to_owned();
-                *shown = Shown::NameOnly { why };
+                *shown = Truncation::NameOnly { why };
             } else {
                 (used, entries) = (used + cost, entries + 1);
             }
@@ -384,7 +386,7 @@ impl Reduction<'_> {
         let envelope = self.envelope_size(self.rows.len());
         if total + envelope > limit {
             for at in 0..self.rows.len() {
-                if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+                if !matches!(self.rows[at].1, Truncation::Omitted { .. }) {
                     self.cut(at, 0, why);
                 }
             }
@@ -394,7 +396,7 @@ impl Reduction<'_> {
         let mut rest = limit - total - envelope;
         let mut shares: Vec<Allocation<'_>> = Vec::with_capacity(self.rows.len());
         for (at, (entry, shown)) in self.rows.iter().enumerate() {
-            let open = !matches!(shown, Shown::Omitted { .. });
+            let open = !matches!(shown, Truncation::Omitted { .. });
             shares.push(Allocation {
                 chars: entry.description.chars(),
                 size: self.frames[at].full,
@@ -426,9 +428,9 @@ impl Reduction<'_> {
     /// Removes all descriptions and the entries at the end that do not fit without them, then gives the rest back what
     /// fits: to each description the same number of characters.
     fn cut_then_omit(&mut self, limit: usize, least: u32, most: u32) {
-        let complete_rows: Vec<(ListedEntry, Shown)> = self.rows.clone();
+        let complete_rows: Vec<(ListedEntry, Truncation)> = self.rows.clone();
         for at in 0..self.rows.len() {
-            if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+            if !matches!(self.rows[at].1, Truncation::Omitted { .. }) {
                 self.cut(at, 0, "over budget: all descriptions are omitted");
             }
         }
@@ -457,8 +459,8 @@ impl Reduction<'_> {
     /// Returns the largest number of characters for each description with which the entries of `name_only_rows` fit.
     fn longest_that_fits(
         &mut self,
-        name_only_rows: &[(ListedEntry, Shown)],
-        complete_rows: &[(ListedEntry, Shown)],
+        name_only_rows: &[(ListedEntry, Truncation)],
+        complete_rows: &[(ListedEntry, Truncation)],
         limit: usize,
         lengths: std::ops::RangeInclusive<u32>,
     ) -> Option<usize> {
@@ -479,10 +481,10 @@ impl Reduction<'_> {
     }
 
     /// Gives each entry in the catalog its description on one line, truncated to that many characters.
-    fn describe(&mut self, complete_rows: &[(ListedEntry, Shown)], characters: usize) {
+    fn describe(&mut self, complete_rows: &[(ListedEntry, Truncation)], characters: usize) {
         const MARK: &str = "...";
         for ((entry, shown), (original, before)) in self.rows.iter_mut().zip(complete_rows) {
-            if matches!(shown, Shown::Omitted { .. }) {
+            if matches!(shown, Truncation::Omitted { .. }) {
                 continue;
             }
             let text = original.description.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -493,13 +495,13 @@ impl Reduction<'_> {
             let truncated: String = text.chars().take(characters.saturating_sub(MARK.len())).collect();
             entry.description = truncated.trim_end().to_owned() + MARK;
             let why = format!("descriptions are limited to {characters} characters");
-            *shown = Shown::Shortened { characters: entry.description.chars().count(), why };
+            *shown = Truncation::Shortened { characters: entry.description.chars().count(), why };
         }
     }
 
     fn bare_cost(&self, at: usize) -> usize {
         match &self.rows[at].1 {
-            Shown::Omitted { .. } => 0,
+            Truncation::Omitted { .. } => 0,
             _ => self.scale.amount(self.frames[at].name_only),
         }
     }
@@ -509,7 +511,7 @@ impl Reduction<'_> {
         let (mut used, mut entries) = (0, 0);
         let mut full = false;
         for at in 0..self.rows.len() {
-            if matches!(self.rows[at].1, Shown::Omitted { .. }) {
+            if matches!(self.rows[at].1, Truncation::Omitted { .. }) {
                 continue;
             }
             let cost = self.cost(at);
@@ -526,9 +528,10 @@ impl Reduction<'_> {
         let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used + self.envelope_size(at + 1) > limit && !matches!(self.rows[at].1, Shown::Omitted { .. })
+            if used + self.envelope_size(at + 1) > limit
+                && !matches!(self.rows[at].1, Truncation::Omitted { .. })
             {
-                self.rows[at].1 = Shown::Beyond;
+                self.rows[at].1 = Truncation::Beyond;
             }
         }
     }

@@ -47,15 +47,15 @@ fn claude_code_keeps_names_and_fitting_descriptions_in_order() {
     let allowed = of("claude-code", 20, 600, &uses);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
     assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
-    assert_eq!(allowed.entries[19].1, Shown::Complete, "the used one stays");
-    assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.complete), (Shown::Complete, 12));
-    assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }) && allowed.fill.made.shortened == 0);
+    assert_eq!(allowed.entries[19].1, Truncation::Complete, "the used one stays");
+    assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.complete), (Truncation::Complete, 12));
+    assert!(matches!(allowed.entries[18].1, Truncation::NameOnly { .. }) && allowed.fill.made.shortened == 0);
     assert_eq!(allowed.included().count(), 20, "no name goes");
     // A short one after a long one is kept.
     let mut listed = entries(20, 600);
     listed[18].description = "short".to_owned();
     let allowed = apply_budget(&listed, &[], profile("claude-code").unwrap(), 200_000);
-    assert_eq!(allowed.entries[18].1, Shown::Complete);
+    assert_eq!(allowed.entries[18].1, Truncation::Complete);
     let names = of("claude-code", 2_000, 10, &[]);
     assert!(names.fill.used > 8_000 && names.fill.over.is_some(), "what is over its bound says why");
     let large = apply_budget(&entries(1, 10), &[], profile("claude-code").unwrap(), 1_000_000);
@@ -70,7 +70,10 @@ fn built_in_skills_of_the_client_are_counted_separately() {
     assert_eq!(allowed.fill.own.skills, 3);
     assert!(allowed.fill.own.used > 6_126, "names and separators too: {:?}", allowed.fill.own);
     assert_eq!(allowed.fill.made.complete + allowed.fill.made.name_only, 120, "{:?}", allowed.fill.made);
-    assert!(allowed.entries[120..].iter().all(|(_, shown)| *shown == Shown::Complete), "its own keep theirs");
+    assert!(
+        allowed.entries[120..].iter().all(|(_, shown)| *shown == Truncation::Complete),
+        "its own keep theirs"
+    );
     assert!(of("claude-code", 120, 300, &[]).fill.made.complete > allowed.fill.made.complete);
 }
 
@@ -80,14 +83,15 @@ fn claude_code_removes_descriptions_of_its_own_commands_last_in_the_list() {
     let profile = profile("claude-code").unwrap();
     let complete = apply_budget(&listed, &[], profile, 200_000);
     assert!(
-        complete.entries.iter().all(|(_, shown)| *shown == Shown::Complete),
+        complete.entries.iter().all(|(_, shown)| *shown == Truncation::Complete),
         "there is room: {:?}",
         complete.fill
     );
     // 16 descriptions of 316 characters fill the list exactly.
     listed.splice(0..0, entries(120, 316));
     let full = apply_budget(&listed, &[], profile, 200_000);
-    let shown: Vec<bool> = full.entries[120..].iter().map(|(_, shown)| *shown == Shown::Complete).collect();
+    let shown: Vec<bool> =
+        full.entries[120..].iter().map(|(_, shown)| *shown == Truncation::Complete).collect();
     assert_eq!(shown, [true, false, false]);
 }
 
@@ -107,7 +111,7 @@ fn claude_code_counts_the_columns_of_its_list() {
             one[0].description.replace_range(..breaks, &"\n".repeat(breaks));
             one
         }));
-        apply_budget(&listed, &[], known, 200_000).entries[1].1 == Shown::Complete
+        apply_budget(&listed, &[], known, 200_000).entries[1].1 == Truncation::Complete
     };
     // As recorded with 2.1.330.
     for (text, most) in [("d", 302), ("漢", 151), ("😀", 151), ("e\u{301}", 302), ("—", 302)] {
@@ -157,7 +161,7 @@ fn unused_budget_is_used_for_longer_descriptions() {
         entry.description = "short".to_owned();
     }
     let allowed = apply_budget(&listed, &[], profile("codex").unwrap(), 200_000);
-    assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Complete));
+    assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Truncation::Complete));
     let even = of("codex", 100, 300, &[]).entries[0].0.description.len();
     let last = allowed.entries[99].0.description.len();
     assert!(last > even + 50, "{last}");
@@ -245,7 +249,7 @@ fn openclaw_writes_truncated_descriptions_on_one_line() {
     let many = apply_budget(&listed, &[], profile("openclaw").unwrap(), 200_000);
     assert_eq!(
         many.entries[0],
-        (ListedEntry { description: "a b".to_owned(), ..listed[0].clone() }, Shown::Complete)
+        (ListedEntry { description: "a b".to_owned(), ..listed[0].clone() }, Truncation::Complete)
     );
 }
 
@@ -255,8 +259,8 @@ fn copilot_lists_complete_entries_up_to_its_limit() {
     assert_eq!(allowed.fill.made.omitted + allowed.fill.made.shortened, 0);
     assert!(allowed.fill.used <= 15_000 && allowed.fill.made.complete > 20, "{:?}", allowed.fill);
     assert_eq!(allowed.fill.made.complete + allowed.fill.made.name_only, 100);
-    let first = allowed.entries.iter().position(|(_, shown)| *shown != Shown::Complete).unwrap();
-    assert!(allowed.entries[first..].iter().all(|(_, shown)| matches!(shown, Shown::NameOnly { .. })));
+    let first = allowed.entries.iter().position(|(_, shown)| *shown != Truncation::Complete).unwrap();
+    assert!(allowed.entries[first..].iter().all(|(_, shown)| matches!(shown, Truncation::NameOnly { .. })));
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn unpublished_facts_are_marked_as_unknown() {
     let mut client = profile("openclaw").unwrap().clone();
     client.budget.shortening = Fact(None);
     let allowed = apply_budget(&entries(100, 300), &[], &client, 200_000);
-    assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
+    assert!(allowed.entries.iter().any(|(_, s)| *s == Truncation::Beyond));
     assert!(allowed.fill.over.is_some() && !allowed.fill.unknown.is_empty());
     let none = of("cursor", 10, 10, &[]);
     assert!(none.fill.unknown.iter().any(|what| what.contains("budget")));
@@ -286,7 +290,7 @@ fn unpublished_facts_are_marked_as_unknown() {
 #[test]
 fn fitting_catalog_is_not_changed() {
     let allowed = of("codex", 3, 50, &[]);
-    assert!(allowed.entries.iter().all(|(_, shown)| *shown == Shown::Complete));
+    assert!(allowed.entries.iter().all(|(_, shown)| *shown == Truncation::Complete));
     assert_eq!(allowed.fill.wanted, allowed.fill.used);
 }
 
@@ -307,7 +311,7 @@ fn an_entry_without_a_description_is_shown_with_its_name_only() {
     listed[0].description = " ".to_owned();
     let allowed = apply_budget(&listed, &[], profile("gemini-cli").unwrap(), 200_000);
     let why = "Gemini CLI finds no description".to_owned();
-    assert_eq!(allowed.entries[0].1, Shown::NameOnly { why });
+    assert_eq!(allowed.entries[0].1, Truncation::NameOnly { why });
     assert_eq!((allowed.fill.made.complete, allowed.fill.made.name_only), (1, 1));
 }
 

@@ -24,7 +24,7 @@ mod transcript;
 pub use active::{Active, LoadChange, LoadMode, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
 pub use budget::{
-    BudgetResult, BudgetedCatalog, BundledSize, Fill, ListedEntry, Shown, Unit, apply_budget,
+    BudgetResult, BudgetedCatalog, BundledSize, Fill, ListedEntry, Truncation, Unit, apply_budget,
     without_description,
 };
 pub use compose::{

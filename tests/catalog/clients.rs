@@ -14,7 +14,7 @@ use skills_api::{
     why,
 };
 use skills_config::{Config, Env};
-use skills_session::Shown;
+use skills_session::Truncation;
 
 /// A home folder and a repository, at a path of a chosen length: some clients count it.
 struct Scene {
@@ -96,9 +96,9 @@ struct RecordedRow {
 
 /// The entries in the list, with how much of each description: name, length, whether it is the client's own.
 fn listed(view: &BudgetView) -> Vec<(String, usize, bool)> {
-    let in_list = |shown: &Shown| match shown {
-        Shown::NameOnly { why } => !why.contains("only its name is listed"),
-        Shown::Omitted { .. } => false,
+    let in_list = |shown: &Truncation| match shown {
+        Truncation::NameOnly { why } => !why.contains("only its name is listed"),
+        Truncation::Omitted { .. } => false,
         _ => true,
     };
     let entries = view.allowance.entries.iter().filter(|(_, shown)| in_list(shown));

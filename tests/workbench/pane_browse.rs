@@ -10,7 +10,7 @@ use skills_api::{
     ForeignBundle, HiddenSkills,
 };
 use skills_registry::{Catalog, Change, Entry};
-use skills_session::{BudgetedCatalog, Fill, ListedEntry, Shown, Unit};
+use skills_session::{BudgetedCatalog, Fill, ListedEntry, Truncation, Unit};
 use skills_skill::{Role, SkillId};
 use skills_tui::action::Action;
 use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
@@ -314,10 +314,10 @@ fn list_marks_skills_that_the_client_does_not_list() {
     insta::assert_snapshot!("browse-client-120x36", screen_text(&mut pane, &mut Screen::new(120, 36)));
     let why = || "over budget: all descriptions are truncated evenly".to_owned();
     let made = |id: &str| match id {
-        "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
-        "pdf-merge" => Shown::NameOnly { why: why() },
-        "po-diff" => Shown::Omitted { why: "budget exhausted".to_owned() },
-        _ => Shown::Complete,
+        "pdf-tables" => Truncation::Shortened { characters: 94, why: why() },
+        "pdf-merge" => Truncation::NameOnly { why: why() },
+        "po-diff" => Truncation::Omitted { why: "budget exhausted".to_owned() },
+        _ => Truncation::Complete,
     };
     // A skill that the client finds and that is user-only: only the budget contains it.
     let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];

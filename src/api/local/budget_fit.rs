@@ -13,7 +13,7 @@ use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
 use skills_registry::Catalog;
-use skills_session::{BudgetedCatalog, ListedEntry, Settings, Shown, apply_budget};
+use skills_session::{BudgetedCatalog, ListedEntry, Settings, Truncation, apply_budget};
 use skills_skill::client::Profile;
 use skills_skill::{Skill, SkillId};
 
@@ -109,18 +109,18 @@ impl ClientList {
     /// Returns the list that the model receives, and whether it is identical to what is written.
     fn shown(&self, entries: &[ListedEntry]) -> (BudgetedCatalog, bool) {
         let allowance = apply_budget(entries, &[], self.profile, self.window);
-        let is_kept = |(written, (shown, how)): (&ListedEntry, &(ListedEntry, Shown))| {
+        let is_kept = |(written, (shown, how)): (&ListedEntry, &(ListedEntry, Truncation))| {
             shown.bundled
                 || (written.description == shown.description
-                    && !matches!(how, Shown::Omitted { .. } | Shown::Beyond))
+                    && !matches!(how, Truncation::Omitted { .. } | Truncation::Beyond))
         };
         let fits = allowance.fill.over.is_none() && entries.iter().zip(&allowance.entries).all(is_kept);
         (allowance, fits)
     }
 
     /// Returns the list as if it had no budget.
-    fn complete(&self) -> Vec<(ListedEntry, Shown)> {
-        self.listed.iter().map(|entry| (entry.clone(), Shown::Complete)).collect()
+    fn complete(&self) -> Vec<(ListedEntry, Truncation)> {
+        self.listed.iter().map(|entry| (entry.clone(), Truncation::Complete)).collect()
     }
 
     fn fits(&self, catalog: &Catalog, descriptions: &Descriptions) -> bool {
@@ -292,8 +292,8 @@ impl Measure<'_> {
     }
 
     /// Returns the index as a client's model sees it: only these entries, as they are shown.
-    fn seen(&self, router: &Router, shown: &[(ListedEntry, Shown)]) -> Result<Router, Error> {
-        let included = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
+    fn seen(&self, router: &Router, shown: &[(ListedEntry, Truncation)]) -> Result<Router, Error> {
+        let included = shown.iter().filter(|(_, how)| !matches!(how, Truncation::Omitted { .. }));
         let included: HashMap<&SkillId, &str> = included
             .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
             .collect();

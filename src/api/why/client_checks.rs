@@ -11,7 +11,7 @@ use crate::visibility::{Visibility, deciding_sources};
 use crate::{ClientView, ClientViewEntry, ClientViewState, HiddenCause};
 use skills_config::quoted;
 use skills_discovery::contains_word;
-use skills_session::{ListedEntry, Shown, without_description};
+use skills_session::{ListedEntry, Truncation, without_description};
 use skills_skill::client::{one_blank, profile};
 
 /// What a client does with a skill before it offers it to its model.
@@ -286,7 +286,7 @@ fn description_check(
         || subject.description.as_str().into(),
         |profile| profile.listable_text(&subject.description, when_to_use),
     );
-    if let Shown::NameOnly { why } = shown
+    if let Truncation::NameOnly { why } = shown
         && *why == without_description(&view.name)
     {
         let evidence = format!("only the name is shown: {why}");
@@ -294,15 +294,15 @@ fn description_check(
             CutDescription { shown: String::new(), cut: String::new(), lost_terms: Vec::new(), place: None };
         return (WhyCheck::fail(kind, evidence, repair_help(subject)), Some(nothing));
     }
-    if !subject.parsed && subject.description.is_empty() && matches!(shown, Shown::Complete) {
+    if !subject.parsed && subject.description.is_empty() && matches!(shown, Truncation::Complete) {
         let evidence = format!("{} shows {}, which this catalog cannot read", view.name, quoted_start(text));
         return (WhyCheck::pass(kind, evidence), None);
     }
     // A repair may use only its beginning.
     let is_complete = repaired.is_none() || one_blank(&listed.description).starts_with(&one_blank(&stated));
     match shown {
-        Shown::Unknown { what } => (WhyCheck::unknown(kind, what.clone()), None),
-        Shown::Complete if !listed.cut && is_complete => {
+        Truncation::Unknown { what } => (WhyCheck::unknown(kind, what.clone()), None),
+        Truncation::Complete if !listed.cut && is_complete => {
             let characters = stated.chars().count();
             let is_appended = stated.len() > subject.description.len();
             let fields = match when_to_use {
@@ -312,15 +312,18 @@ fn description_check(
             };
             (WhyCheck::pass(kind, format!("all {characters} characters of {fields}")), None)
         }
-        Shown::Beyond => {
+        Truncation::Beyond => {
             let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
                 published";
             (WhyCheck::unknown(kind, evidence), None)
         }
-        Shown::Omitted { why } => {
+        Truncation::Omitted { why } => {
             (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit_help(view)), None)
         }
-        Shown::NameOnly { .. } | Shown::Complete | Shown::OtherText | Shown::Shortened { .. } => {
+        Truncation::NameOnly { .. }
+        | Truncation::Complete
+        | Truncation::OtherText
+        | Truncation::Shortened { .. } => {
             let (check, cut) = cut_check(view, (listed, shown), &stated, terms, has_request);
             (check, Some(cut))
         }
@@ -335,7 +338,7 @@ fn fit_help(view: &ClientView) -> String {
 /// Returns the check of a description of which the client shows only a part. `stated` is the complete text.
 fn cut_check(
     view: &ClientView,
-    (listed, shown): (&ListedEntry, &Shown),
+    (listed, shown): (&ListedEntry, &Truncation),
     stated: &str,
     terms: &[WhyTerm],
     has_request: bool,
@@ -350,7 +353,7 @@ fn cut_check(
     let lost_terms: Vec<String> = terms.iter().filter(is_lost).map(|term| term.term.clone()).collect();
     let cut_by_client = listed.cut || !full.starts_with(listed.description.trim());
     let why = match shown {
-        Shown::Shortened { why, .. } | Shown::NameOnly { why } => why.as_str(),
+        Truncation::Shortened { why, .. } | Truncation::NameOnly { why } => why.as_str(),
         _ if cut_by_client => "the client's own limit for one description",
         _ => "",
     };

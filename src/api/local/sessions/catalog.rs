@@ -16,7 +16,7 @@ use crate::{
     ForeignBundle, HiddenCause, HiddenSkills, Visibility, client_view, names, visibility,
 };
 use skills_session::{
-    Agent, BudgetedCatalog, Composed, Form, ListedEntry, PartKind, Settings, Shown, ToolNameFormat,
+    Agent, BudgetedCatalog, Composed, Form, ListedEntry, PartKind, Settings, ToolNameFormat, Truncation,
     apply_budget, catalog_text,
 };
 use skills_skill::Skill;
@@ -106,8 +106,8 @@ impl VisibleSkills {
 }
 
 /// Returns the entries of a client's list that a session can load, with the ids that `skills.load` accepts.
-fn loadable(entries: Vec<(ListedEntry, Shown)>) -> Vec<(ListedEntry, Shown)> {
-    let by_id = |(entry, shown): (ListedEntry, Shown)| {
+fn loadable(entries: Vec<(ListedEntry, Truncation)>) -> Vec<(ListedEntry, Truncation)> {
+    let by_id = |(entry, shown): (ListedEntry, Truncation)| {
         let name = entry.skill_id?.to_string();
         let (description, location) = (entry.description, entry.location);
         Some((ListedEntry { name, description, location, ..ListedEntry::default() }, shown))

@@ -9,7 +9,7 @@ use crate::session_requests::SessionRequest;
 use crate::theme::Role;
 use crate::widgets::{Painter, RichLine, Seg, count, shown, token_count};
 use skills_api::{BudgetView, ClientView, instead_of_description};
-use skills_session::{ListedEntry, Shown, Unit};
+use skills_session::{ListedEntry, Truncation, Unit};
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
 
@@ -18,7 +18,7 @@ use skills_skill::tokens::TokenCount;
 pub(super) struct Budget {
     view: Option<Arc<BudgetView>>,
     /// The outcome, with the text that is shown.
-    made: HashMap<SkillId, (Shown, String)>,
+    made: HashMap<SkillId, (Truncation, String)>,
 }
 
 /// Returns the id of an entry in this catalog, or its path if the catalog does not contain it.
@@ -32,7 +32,7 @@ impl Budget {
     pub(super) fn of(view: &Arc<BudgetView>) -> Self {
         let entries = view.allowance.entries.iter();
         let made = entries
-            .filter(|(entry, shown)| *shown != Shown::Complete && !entry.bundled)
+            .filter(|(entry, shown)| *shown != Truncation::Complete && !entry.bundled)
             .filter_map(|(entry, shown)| Some((id_of(entry)?, (shown.clone(), entry.description.clone()))))
             .collect();
         Self { view: Some(Arc::clone(view)), made }
@@ -42,13 +42,13 @@ impl Budget {
     pub(super) fn budget_label(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
         Some(match self.made.get(id).map(|(shown, _)| shown) {
-            None | Some(Shown::Complete) => ("complete".to_owned(), Role::Muted),
-            Some(Shown::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
-            Some(Shown::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
-            Some(Shown::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
-            Some(Shown::Beyond) => ("beyond".to_owned(), Role::Warning),
-            Some(Shown::OtherText) => ("other text".to_owned(), Role::Warning),
-            Some(Shown::Unknown { .. }) => ("unknown".to_owned(), Role::Warning),
+            None | Some(Truncation::Complete) => ("complete".to_owned(), Role::Muted),
+            Some(Truncation::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
+            Some(Truncation::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
+            Some(Truncation::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
+            Some(Truncation::Beyond) => ("beyond".to_owned(), Role::Warning),
+            Some(Truncation::OtherText) => ("other text".to_owned(), Role::Warning),
+            Some(Truncation::Unknown { .. }) => ("unknown".to_owned(), Role::Warning),
         })
     }
 
@@ -56,30 +56,30 @@ impl Budget {
     pub(super) fn reason(&self, id: &SkillId) -> Option<String> {
         let (made, text) = self.made.get(id)?;
         match made {
-            Shown::Complete => None,
-            Shown::OtherText => Some(format!("shows {}", shown(&instead_of_description(text)))),
+            Truncation::Complete => None,
+            Truncation::OtherText => Some(format!("shows {}", shown(&instead_of_description(text)))),
             // The client's state says what is unknown.
-            Shown::Unknown { .. } => None,
-            Shown::Shortened { characters, why } => {
+            Truncation::Unknown { .. } => None,
+            Truncation::Shortened { characters, why } => {
                 Some(format!("truncated to {} characters: {}", count(*characters), shown(why)))
             }
-            Shown::NameOnly { why } => Some(format!("only its name is listed: {}", shown(why))),
-            Shown::Omitted { why } => Some(format!("omitted from the catalog: {}", shown(why))),
-            Shown::Beyond => Some("over budget; how the client truncates is not published".to_owned()),
+            Truncation::NameOnly { why } => Some(format!("only its name is listed: {}", shown(why))),
+            Truncation::Omitted { why } => Some(format!("omitted from the catalog: {}", shown(why))),
+            Truncation::Beyond => Some("over budget; how the client truncates is not published".to_owned()),
         }
     }
 
     /// Returns how many entries were truncated, reduced to the name, omitted, or exceed a limit; without zero counts.
     pub(super) fn counts(&self) -> Vec<String> {
-        let of = |is: fn(&Shown) -> bool| self.made.values().filter(|(shown, _)| is(shown)).count();
+        let of = |is: fn(&Truncation) -> bool| self.made.values().filter(|(shown, _)| is(shown)).count();
         let own = self.view.as_ref().map_or(0, |view| view.allowance.fill.own.skills);
         let all = [
-            (of(|shown| matches!(shown, Shown::Shortened { .. })), "truncated"),
-            (of(|shown| matches!(shown, Shown::NameOnly { .. })), "name only"),
-            (of(|shown| matches!(shown, Shown::Omitted { .. })), "omitted"),
-            (of(|shown| matches!(shown, Shown::Beyond)), "beyond"),
-            (of(|shown| matches!(shown, Shown::OtherText)), "other text"),
-            (of(|shown| matches!(shown, Shown::Unknown { .. })), "unknown"),
+            (of(|shown| matches!(shown, Truncation::Shortened { .. })), "truncated"),
+            (of(|shown| matches!(shown, Truncation::NameOnly { .. })), "name only"),
+            (of(|shown| matches!(shown, Truncation::Omitted { .. })), "omitted"),
+            (of(|shown| matches!(shown, Truncation::Beyond)), "beyond"),
+            (of(|shown| matches!(shown, Truncation::OtherText)), "other text"),
+            (of(|shown| matches!(shown, Truncation::Unknown { .. })), "unknown"),
             (own, "built in"),
         ];
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn every_truncated_entry_has_a_label_and_a_reason() {
-        let entry = |name: &str, shown: Shown| {
+        let entry = |name: &str, shown: Truncation| {
             (
                 ListedEntry {
                     name: name.into(),
@@ -199,11 +199,11 @@ mod tests {
         };
         let why = "too long".to_owned();
         let entries = vec![
-            entry("a", Shown::Complete),
-            entry("b", Shown::Shortened { characters: 1_536, why: why.clone() }),
-            entry("c", Shown::NameOnly { why: why.clone() }),
-            entry("d", Shown::Omitted { why }),
-            entry("e", Shown::Beyond),
+            entry("a", Truncation::Complete),
+            entry("b", Truncation::Shortened { characters: 1_536, why: why.clone() }),
+            entry("c", Truncation::NameOnly { why: why.clone() }),
+            entry("d", Truncation::Omitted { why }),
+            entry("e", Truncation::Beyond),
         ];
         let fill = Fill { limit: Some(10), wanted: 20, used: 10, ..Fill::default() };
         let allowance = BudgetedCatalog { entries, fill };
