@@ -441,11 +441,11 @@ impl<'v> Index<'v> {
                 let is_same = entry.is_some_and(|entry| entry.help.is_some());
                 return without(Visibility::Shadowed, shadowed_by(winner, is_same));
             }
-            Some(ClientViewState::ForPeople(said)) => {
-                return without(Visibility::Manual, format!("user-only: {said}"));
+            Some(ClientViewState::ForPeople(message)) => {
+                return without(Visibility::Manual, format!("user-only: {message}"));
             }
-            Some(ClientViewState::TurnedOff(said)) => {
-                return without(Visibility::Off, format!("turned off: {said}"));
+            Some(ClientViewState::TurnedOff(message)) => {
+                return without(Visibility::Off, format!("turned off: {message}"));
             }
             Some(ClientViewState::Waiting(until)) => {
                 return without(Visibility::Manual, format!("not offered yet: {until}"));

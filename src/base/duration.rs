@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn ages_have_one_unit() {
-        let said = [400, 12_900, 125_000, 4 * 3_600_000, 90_000_000].map(age);
-        assert_eq!(said, ["0 s", "12 s", "2 m", "4 h", "1 d"]);
+        let message = [400, 12_900, 125_000, 4 * 3_600_000, 90_000_000].map(age);
+        assert_eq!(message, ["0 s", "12 s", "2 m", "4 h", "1 d"]);
         assert_eq!(age(-5_000), "0 s", "a clock that went back makes nothing older");
     }
 
     #[test]
     fn durations_have_two_units_at_most() {
-        let said = [0, 12, 960, 1_240, 59_990, 245_000, 3_599_700, 7_800_000].map(elapsed);
+        let message = [0, 12, 960, 1_240, 59_990, 245_000, 3_599_700, 7_800_000].map(elapsed);
         let expected = ["< 1 ms", "12 ms", "1.0 s", "1.2 s", "1 m 00 s", "4 m 05 s", "1 h 00 m", "2 h 10 m"];
-        assert_eq!(said, expected);
+        assert_eq!(message, expected);
     }
 
     #[test]

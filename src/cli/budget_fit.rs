@@ -161,8 +161,8 @@ fn client(out: &mut String, client: &FittedClient, is_applicable: bool, plain: b
             let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.color));
         }
     } else if !client.fits && client.overrides.is_none() {
-        let said = "no settings of this client are known that reduce a skill; move or remove skills";
-        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(said, look.color));
+        let message = "no settings of this client are known that reduce a skill; move or remove skills";
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(message, look.color));
     }
     out.push('\n');
 }

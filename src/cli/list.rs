@@ -384,8 +384,8 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Dropped(why) => format!("dropped: {why}"),
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
         ClientViewState::NotRead(why) => format!("cannot be read: {why}"),
-        ClientViewState::ForPeople(said) => format!("user-only: {said}"),
-        ClientViewState::TurnedOff(said) => format!("turned off: {said}"),
+        ClientViewState::ForPeople(message) => format!("user-only: {message}"),
+        ClientViewState::TurnedOff(message) => format!("turned off: {message}"),
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
             format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))

@@ -241,8 +241,8 @@ fn check_names_every_file_and_variable_that_is_wrong() {
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
     let wrong = check(&place.cwd(), &place.env).0;
-    let said: Vec<_> = wrong.iter().map(|error| place.message(error)).collect();
-    insta::assert_snapshot!(said.join("\n"));
+    let messages: Vec<_> = wrong.iter().map(|error| place.message(error)).collect();
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]

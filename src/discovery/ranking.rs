@@ -313,12 +313,12 @@ fn contained<T>(report: &mut MatcherReport, step: impl FnOnce() -> Result<T, Fai
             None
         }
         Err(panic) => {
-            let said = panic
+            let message = panic
                 .downcast_ref::<&str>()
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            report.state = MatcherState::Failed(format!("it panicked: {said}"));
+            report.state = MatcherState::Failed(format!("it panicked: {message}"));
             None
         }
     }

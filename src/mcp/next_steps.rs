@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn store_in_memory_has_no_next_command() {
         let script = NextSteps::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
-        for said in [NextSteps::Nowhere.of_run("r1", None), script] {
-            assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
+        for message in [NextSteps::Nowhere.of_run("r1", None), script] {
+            assert!(message.contains("in memory") && !message.contains("approve"), "{message}");
         }
     }
 

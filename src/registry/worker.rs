@@ -193,13 +193,13 @@ impl Worker {
         } else {
             Err(String::new())
         };
-        let (known, said) = match loaded {
+        let (known, message) = match loaded {
             Ok(known) => (known, "used".to_owned()),
             Err(why) if why.is_empty() => (Default::default(), "off".to_owned()),
             Err(why) => (Default::default(), format!("rebuilt: {why}")),
         };
-        tracing::info!("index cache: {said}");
-        *self.shared.cache.write_locked() = said;
+        tracing::info!("index cache: {message}");
+        *self.shared.cache.write_locked() = message;
         known
     }
 

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_editor_receives_the_line_in_its_syntax() {
-        for (command_line, said) in [
+        for (command_line, expected) in [
             ("vim", "vim +12 /s/SKILL.md"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p +12 /s/SKILL.md"),
             ("emacsclient -t", "emacsclient -t +12 /s/SKILL.md"),
@@ -105,7 +105,7 @@ mod tests {
             ("code -w", "code -w --goto /s/SKILL.md:12"),
             ("ed", "ed /s/SKILL.md"),
         ] {
-            assert_eq!(line(command_line), said);
+            assert_eq!(line(command_line), expected);
         }
     }
 

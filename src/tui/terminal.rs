@@ -101,8 +101,8 @@ impl Screen {
     /// Returns an error if the text is longer than terminals accept, or the terminal is closed.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         if text.len() > MAX_COPY_BYTES {
-            let said = format!("{} bytes exceed the limit of the terminal clipboard", text.len());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
+            let message = format!("{} bytes exceed the limit of the terminal clipboard", text.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }

@@ -147,8 +147,8 @@ fn links_inside_the_roots_are_aliases_and_others_rejected() {
     let refused = &found.refused[..];
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!((refused[0].id.as_str(), refused[0].reason.clone()), ("c", RefusalReason::LeavesRoot));
-    let said = &refused[0].findings[0].message;
-    assert!(said.contains("elsewhere/c") && said.contains("claude"), "{said}");
+    let message = &refused[0].findings[0].message;
+    assert!(message.contains("elsewhere/c") && message.contains("claude"), "{message}");
     assert_eq!(
         ids(&world.scan(&["agents", "claude", "elsewhere"])),
         ["a", "d", "b", "c"],
@@ -236,21 +236,21 @@ fn the_next_start_parses_only_what_changed() {
     let start = |settings: &_| {
         let registry = Registry::open(Clone::clone(settings)).unwrap();
         let found = registry.wait_scanned_blocking();
-        let said = (registry.parsed(), registry.cache().1);
+        let message = (registry.parsed(), registry.cache().1);
         // Dropping waits for the cache to be written.
         drop(registry);
-        (found, said)
+        (found, message)
     };
-    let (cold, said) = start(&settings);
-    assert_eq!(said, (3, "rebuilt: not found".to_owned()));
-    let (warm, said) = start(&settings);
-    assert_eq!(said, (0, "used".to_owned()));
+    let (cold, message) = start(&settings);
+    assert_eq!(message, (3, "rebuilt: not found".to_owned()));
+    let (warm, message) = start(&settings);
+    assert_eq!(message, (0, "used".to_owned()));
     assert_eq!((&warm.entries, &warm.refused), (&cold.entries, &cold.refused));
 
     world.skill("root/b", "Two, but longer");
     fs::remove_file(world.path("root/a/SKILL.md")).unwrap();
-    let (warm, said) = start(&settings);
-    assert_eq!(said, (1, "used".to_owned()));
+    let (warm, message) = start(&settings);
+    assert_eq!(message, (1, "used".to_owned()));
     assert_eq!(description(&warm, "b"), "Two, but longer");
     assert_eq!(ids(&warm), ["b"]);
     assert_eq!(start(&settings).1, (1, "used".to_owned()), "b has just been written");
@@ -261,8 +261,8 @@ fn the_next_start_parses_only_what_changed() {
     let modified = fs::metadata(&file).unwrap().modified().unwrap();
     world.skill("root/b", "Two, but LONGER");
     fs::File::open(&file).unwrap().set_modified(modified).unwrap();
-    let (warm, said) = start(&settings);
-    assert_eq!(said, (1, "used".to_owned()));
+    let (warm, message) = start(&settings);
+    assert_eq!(message, (1, "used".to_owned()));
     assert_eq!(description(&warm, "b"), "Two, but LONGER");
 
     settings.build = "another".to_owned();
@@ -273,17 +273,17 @@ fn the_next_start_parses_only_what_changed() {
     let file = Registry::open(settings.clone()).unwrap().cache().0;
     for damage in [&b"short"[..], &b"SKILLS\x00\x01"[..]] {
         fs::write(&file, damage).unwrap();
-        let (found, (parsed, said)) = start(&settings);
-        assert_eq!((parsed, ids(&found)), (2, vec!["b"]), "{said}");
-        assert!(said.starts_with("rebuilt: "), "{said}");
+        let (found, (parsed, message)) = start(&settings);
+        assert_eq!((parsed, ids(&found)), (2, vec!["b"]), "{message}");
+        assert!(message.starts_with("rebuilt: "), "{message}");
     }
     let good = fs::read(&file).unwrap();
     for at in (0..good.len()).step_by(7) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x55;
         fs::write(&file, bytes).unwrap();
-        let (found, (_, said)) = start(&settings);
-        assert!(said.starts_with("rebuilt: "), "byte {at}: {said}");
+        let (found, (_, message)) = start(&settings);
+        assert!(message.starts_with("rebuilt: "), "byte {at}: {message}");
         assert_eq!(ids(&found), ["b"]);
     }
     settings.cache = false;

@@ -89,8 +89,8 @@ async fn tool_results_match_schemas_and_errors_match_the_cli() {
         ),
     ] {
         let failure = client.fails(tool, arguments).await;
-        let said = fixture.run(&[line, &["--json"]].concat()).error();
-        assert_eq!(without_trace(failure), without_trace(said), "{tool}");
+        let reported = fixture.run(&[line, &["--json"]].concat()).error();
+        assert_eq!(without_trace(failure), without_trace(reported), "{tool}");
     }
     assert_eq!(client.fails("skill.list", json!({ "qury": "x" })).await["error"]["code"], "invalid_request");
 }
@@ -330,8 +330,8 @@ async fn user_invocable_skills_are_prompts() {
     let mut request = GetPromptRequestParams::new("greet");
     request.arguments = Some(arguments);
     let prompt = client.peer.get_prompt(request).await.unwrap();
-    let said = serde_json::to_value(&prompt.messages[0]).unwrap();
-    assert!(said["content"]["text"].as_str().unwrap().contains("Say hello to Ana."), "{said}");
+    let reported = serde_json::to_value(&prompt.messages[0]).unwrap();
+    assert!(reported["content"]["text"].as_str().unwrap().contains("Say hello to Ana."), "{reported}");
     assert!(
         client.peer.get_prompt(GetPromptRequestParams::new("pdf-tables")).await.is_err(),
         "not for people"

@@ -386,18 +386,18 @@ async fn commands_about_files_are_rejected_on_a_service() {
     let (code, out, _) = of(&["list", "--json"]);
     let list = serde_json::to_value(here.list(ListFilter::default()).await.unwrap()).unwrap();
     assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()), (0, list));
-    let (code, _, said) = of(&["run", "ledger", "--input", "amounts=[4, 38]"]);
-    assert_eq!(code, 5, "{said}");
-    let approve = said.lines().find(|line| line.contains("approve:")).unwrap();
-    assert!(approve.contains(&format!("skills --connect {} runs approve", service.url())), "{said}");
+    let (code, _, message) = of(&["run", "ledger", "--input", "amounts=[4, 38]"]);
+    assert_eq!(code, 5, "{message}");
+    let approve = message.lines().find(|line| line.contains("approve:")).unwrap();
+    assert!(approve.contains(&format!("skills --connect {} runs approve", service.url())), "{message}");
     let run = here.runs(RunFilter::default()).await.unwrap().runs.remove(0);
     assert_eq!((run.state, run.started_by.as_str()), (RunState::WaitingForHuman, "eve"));
-    let (code, _, said) = of(&["runs", "approve", &run.id.0, "--yes"]);
-    assert!(code == 5 && said.contains("--inputs-digest"), "{code} {said}");
+    let (code, _, message) = of(&["runs", "approve", &run.id.0, "--yes"]);
+    assert!(code == 5 && message.contains("--inputs-digest"), "{code} {message}");
     let digest = here.run(&run.id.0).await.unwrap().sheet.unwrap().inputs_digest;
-    let (code, out, said) = of(&["runs", "approve", &run.id.0, "--inputs-digest", &digest, "--yes"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(out.contains("B-1"), "{out}{said}");
+    let (code, out, message) = of(&["runs", "approve", &run.id.0, "--inputs-digest", &digest, "--yes"]);
+    assert_eq!(code, 0, "{message}");
+    assert!(out.contains("B-1"), "{out}{message}");
     let decided = here.run(&run.id.0).await.unwrap().decisions.remove(0);
     assert_eq!(decided.by.approver.as_deref(), Some("eve"));
     assert!(of(&["describe", "ledger"]).1.contains("ledger"));
@@ -406,7 +406,7 @@ async fn commands_about_files_are_rejected_on_a_service() {
     assert_eq!((code, here.sessions(5).await.unwrap()[0].session_id.as_str()), (0, out.trim()));
     let (_, out, _) = of(&["doctor", "--json"]);
     assert!(out.contains("is reachable, access granted"), "{out}");
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["db", "check"][..], "run it on the host of"),
         (&["trust", "--list"], "run it on the host of"),
         (&["lint"], "remove --connect"),
@@ -415,7 +415,7 @@ async fn commands_about_files_are_rejected_on_a_service() {
     ] {
         place.write("work/key", "x");
         let (code, _, error) = of(arguments);
-        assert!(code == 2 && error.contains(said), "{arguments:?}: {code} {error}");
+        assert!(code == 2 && error.contains(message), "{arguments:?}: {code} {error}");
     }
 }
 

@@ -91,7 +91,7 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(TermKind, &str, f64)]) -> Breakdow
 
 pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: Breakdown) -> Hit {
     let score: f64 = breakdown.signals.iter().sum();
-    let said = [
+    let message = [
         ("table", Signal::Description),
         ("PDF", Signal::Description),
         ("spreadsheet", Signal::Description),
@@ -111,7 +111,7 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
         group,
         description: description.to_owned(),
         name_marks: marks(id, &[("pdf", Signal::Name), ("tables", Signal::Name)]),
-        description_marks: marks(description, &said),
+        description_marks: marks(description, &message),
         exclusion_note: None,
         breakdown,
         needs_approval: None,

@@ -529,8 +529,8 @@ fn step_marked_completed_shows_person_and_result() {
     run.decisions.push(RecordedDecision { at_ms: NOW_MS - 1_000, decision, by });
     let client = core(vec![run]);
     let mut harness = opened(&client, 140, 40);
-    let said = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });
-    client.runs.work(&id(1), "gate.approved", said, |_| ());
+    let message = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });
+    client.runs.work(&id(1), "gate.approved", message, |_| ());
     harness.wait_for("marked completed by kim");
     harness.press("enter").wait_for("open").press("down down down space");
     harness.wait_for("marked completed by kim at");

@@ -405,8 +405,11 @@ fn missing_terminal_is_reported_with_an_alternative() {
         .env(CHILD, "plain")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("the workbench needs a terminal"), "{said}");
+    let description = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && description.contains("the workbench needs a terminal"),
+        "{description}"
+    );
     assert!(started_at.elapsed() < Duration::from_secs(20));
 }
 

@@ -37,8 +37,8 @@ fn run(program: &str, script: &Path, input: &str) -> Option<(bool, String)> {
     };
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = if output.status.success() { output.stdout } else { output.stderr };
-    Some((output.status.success(), String::from_utf8(said).unwrap()))
+    let message = if output.status.success() { output.stdout } else { output.stderr };
+    Some((output.status.success(), String::from_utf8(message).unwrap()))
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn every_shape_of_skill_is_clean_and_its_script_runs() {
                 "mjs" => ("node", json),
                 _ => ("bash", "one line\nand another"),
             };
-            let Some((good, said)) = run(program, &made.folder.join(path), input) else { continue };
-            let answer: serde_json::Value = serde_json::from_str(&said).unwrap();
-            assert!(good && answer["lines"] == 2 && answer["words"] == 4, "{}: {said}", spec.id);
+            let Some((good, message)) = run(program, &made.folder.join(path), input) else { continue };
+            let answer: serde_json::Value = serde_json::from_str(&message).unwrap();
+            assert!(good && answer["lines"] == 2 && answer["words"] == 4, "{}: {message}", spec.id);
             assert_eq!(answer.get("control").is_some(), spec.effect == EffectMode::ControlSignal);
-            let (good, said) = run(program, &made.folder.join(path), "").unwrap();
-            assert!(!good && !said.contains("Traceback"), "{}: {said}", spec.id);
+            let (good, message) = run(program, &made.folder.join(path), "").unwrap();
+            assert!(!good && !message.contains("Traceback"), "{}: {message}", spec.id);
         }
     }
     let entries: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();

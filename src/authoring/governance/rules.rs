@@ -201,16 +201,16 @@ mod tests {
                 f.runs = RunFacts { completed: 19, failed: 0, earlier: 0 }
             }),
         ];
-        let mut said = String::new();
+        let mut message = String::new();
         for (what, state, spoil) in cases {
             let mut facts = best();
             spoil(&mut facts);
             let judgment = judge(&facts);
             assert_eq!(judgment.state, state, "{what}");
             assert_eq!(judgment.next.len(), 1, "{what}: {:?}", judgment.next);
-            said += &format!("{what}: {}\n", judgment.next[0]);
+            message += &format!("{what}: {}\n", judgment.next[0]);
         }
-        insta::assert_snapshot!(said);
+        insta::assert_snapshot!(message);
     }
 
     #[test]

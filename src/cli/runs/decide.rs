@@ -27,7 +27,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
         let (plain, caller) = (cx.is_plain(), Caller::of(&cx.global));
-        let decision = DecisionPrompt { verdict, id: &id, args, said: choice, caller, plain };
+        let decision = DecisionPrompt { verdict, id: &id, args, choice, caller, plain };
         let named = decision.is_named();
         if !(args.yes && named) {
             let text = if plain {
@@ -94,7 +94,7 @@ struct DecisionPrompt<'a> {
     id: &'a str,
     args: &'a DecideArgs,
     /// The choice given by the options for an unknown outcome.
-    said: Option<Choice>,
+    choice: Option<Choice>,
     caller: Caller,
     /// Prompts as the dialog for screen readers does: a typed word confirms.
     plain: bool,
@@ -138,10 +138,10 @@ impl DecisionPrompt<'_> {
     /// Returns the command that decides what is shown without a prompt, with the options of this one.
     fn command(&self, sheet: &DecisionPreview) -> String {
         let verb = self.verdict.to_string();
-        let said = self.said.map(|choice| choice.to_string());
+        let given = self.choice.map(|choice| choice.to_string());
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve;
-        let choice = said.as_deref().or(open.then_some("rerun|happened|skip|fail"));
-        let result = match (&self.args.result, self.said) {
+        let choice = given.as_deref().or(open.then_some("rerun|happened|skip|fail"));
+        let result = match (&self.args.result, self.choice) {
             (None, Some(Choice::Happened)) => Some("JSON"),
             (notes, _) => notes.as_deref(),
         };
@@ -166,9 +166,9 @@ impl DecisionPrompt<'_> {
 
     /// Prompts for the choice if the outcome of a step is unknown.
     fn choice(&self, sheet: &DecisionPreview) -> Result<Option<Choice>, Failure> {
-        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
+        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.choice.is_none();
         if !open {
-            return Ok(self.said);
+            return Ok(self.choice);
         }
         let question = format!(
             "Outcome of {}: run it again, record that it happened, skip it, or fail it? (rerun, happened, \
@@ -206,7 +206,7 @@ impl DecisionPrompt<'_> {
 
     fn agreed(&self, sheet: &DecisionPreview, choice: Option<Choice>) -> Result<bool, Failure> {
         // A choice typed at the previous prompt also answers this one.
-        if choice.is_some() && self.said.is_none() {
+        if choice.is_some() && self.choice.is_none() {
             return Ok(true);
         }
         if self.plain {
@@ -260,7 +260,7 @@ mod tests {
             verdict: Verdict::Approve,
             id: "abcd",
             args: &args,
-            said: None,
+            choice: None,
             caller,
             plain: false,
         };
@@ -272,7 +272,7 @@ mod tests {
         );
         sheet.outcome_unknown = true;
         assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
-        let said = DecisionPrompt { said: Some(Choice::Happened), ..asking };
-        assert!(said.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
+        let prompt = DecisionPrompt { choice: Some(Choice::Happened), ..asking };
+        assert!(prompt.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
     }
 }

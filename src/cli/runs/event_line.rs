@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn a_confirmed_step_shows_approver_and_result() {
-        let said = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
+        let message = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
-            describe_event(&EventKind::GateApproved, &said),
+            describe_event(&EventKind::GateApproved, &message),
             "marked completed by kim (seen at the bank): result {\"paid\":true}"
         );
     }

@@ -165,22 +165,22 @@ fn signal_of_another_name_is_rejected() {
 fn only_a_completed_step_has_a_stated_result() {
     let mut run = snapshot_in(RunState::WaitingForHuman);
     run.gate = Some(Gate::human("send", "d1", ApprovalReason::UnknownOutcome));
-    let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
+    let message = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
-    for lacking in [said(Some(Choice::Happened), None), said(None, None)] {
+    for lacking in [message(Some(Choice::Happened), None), message(None, None)] {
         let why = refused(lacking);
         assert!(Choice::iter().all(|choice| why.contains(&choice.to_string())), "{why}");
     }
-    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice `happened`"));
-    assert!(refused(said(None, result())).contains("choose rerun"));
+    assert!(refused(message(Some(Choice::Skip), result())).contains("only valid with the choice `happened`"));
+    assert!(refused(message(None, result())).contains("choose rerun"));
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
     assert!(refused(no).contains("denying step send cancels the run"));
-    let happened = Command::Decide(said(Some(Choice::Happened), result()));
+    let happened = Command::Decide(message(Some(Choice::Happened), result()));
     assert!(matches!(transition(&run, &happened), Ok(Transition::Move { state: RunState::Pending, .. })));
     apply(&mut run, &happened);
     assert_eq!(transition(&run, &happened), Ok(Transition::Unchanged));
-    let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
+    let other = message(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
     assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::DecisionConflict(_))));
 }
 

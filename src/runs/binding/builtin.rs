@@ -366,8 +366,11 @@ mod tests {
                 "`key_fields` has 101 fields, the maximum is 100",
             ),
         ] {
-            let said = run(operation, request);
-            assert!(said.as_str().is_some_and(|said| said.contains(message)), "{operation}: {said}");
+            let description = run(operation, request);
+            assert!(
+                description.as_str().is_some_and(|description| description.contains(message)),
+                "{operation}: {description}"
+            );
         }
         assert!(known("shell.exec").unwrap_err().message.contains("text.template"));
     }

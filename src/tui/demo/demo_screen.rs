@@ -98,8 +98,8 @@ impl DemoScreen {
     pub fn rest(&mut self, is_idle: bool, app: &App) {
         let Some(step) = self.player.seen(&self.page, is_idle) else { return };
         let Some(folder) = self.player.play().pictures.clone() else { return };
-        let said = self.player.play().script.steps.get(step - 1).map_or("", |step| step.say.as_str());
-        let picture = svg(&self.page, app.theme(), None, said);
+        let message = self.player.play().script.steps.get(step - 1).map_or("", |step| step.say.as_str());
+        let picture = svg(&self.page, app.theme(), None, message);
         if let Err(error) = write(&folder, step, &picture) {
             self.failed = Some(format!("{}: {error}", folder.display()));
         }

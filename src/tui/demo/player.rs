@@ -269,13 +269,13 @@ impl Player {
         painter.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
         let at = row.right().saturating_sub(1);
         let x = painter.put(row.x + 1, row.y, &place, Role::Muted, 8);
-        let said = match (&self.failed, step) {
+        let message = match (&self.failed, step) {
             (Some(why), _) => why.as_str(),
             (None, None) => self.play.script.title.as_str(),
             (None, Some(step)) => self.play.script.steps.get(step).map_or("", |step| step.say.as_str()),
         };
         let available = at.saturating_sub(x + 3);
-        painter.put(x + 2, row.y, &cut_end(said, available, glyphs.ellipsis), Role::Strong, available);
+        painter.put(x + 2, row.y, &cut_end(message, available, glyphs.ellipsis), Role::Strong, available);
     }
 }
 

@@ -146,8 +146,8 @@ fn place(error: &serde_json::Error, text: &str) -> String {
     if error.is_eof() {
         return "it is not closed".to_owned();
     }
-    let said = error.to_string();
-    let what = said.split(" at line").next().unwrap_or(&said).to_owned();
+    let message = error.to_string();
+    let what = message.split(" at line").next().unwrap_or(&message).to_owned();
     if text.contains('\n') {
         format!("{what}, line {} column {}", error.line(), error.column())
     } else {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn error_states_the_expected_value() {
-        for (kind, text, said) in [
+        for (kind, text, message) in [
             (FieldType::Number, "high", "expected a number"),
             (FieldType::Number, "0,8", "use a decimal point, not a comma"),
             (FieldType::Number, "inf", "expected a number"),
@@ -199,7 +199,7 @@ mod tests {
             (FieldType::Object, "{\"a\" 1}", "not valid JSON: expected `:`, column 6"),
             (FieldType::Object, "{\n\"a\" 1}", "not valid JSON: expected `:`, line 2 column 5"),
         ] {
-            assert_eq!(read(kind, text), Err(said.to_owned()), "{kind} {text}");
+            assert_eq!(read(kind, text), Err(message.to_owned()), "{kind} {text}");
         }
     }
 

@@ -67,8 +67,8 @@ impl Form {
         let away = FormState { focused: false, ..look };
         let inner = width.saturating_sub(look.label + 2);
         let note = |entry: &Entry| {
-            let said = help_text(entry, true)?;
-            let rows = wrap_to(&[Seg::new(said, Role::Muted)], inner, NOTE_ROWS, "…").len();
+            let message = help_text(entry, true)?;
+            let rows = wrap_to(&[Seg::new(message, Role::Muted)], inner, NOTE_ROWS, "…").len();
             Some(if look.roomy && rows == 1 { 0 } else { rows })
         };
         let most = self.entries.iter().filter_map(note).max().unwrap_or(0);
@@ -146,7 +146,7 @@ impl Form {
             .filter(|why| body == 1 && fits(why) && cells(why) + 4 + typed.max(MIN_TEXT) <= width)
             .filter(|_| matches!(entry.control, Control::Text(_)));
         let focused = look.focused && at == self.focus;
-        let (said, wrong) = match (&problem, &behind) {
+        let (message, wrong) = match (&problem, &behind) {
             (Some(why), None) => (Some(why.clone()), true),
             _ if !focused => (None, false),
             _ => {
@@ -154,9 +154,9 @@ impl Form {
                 (help_text(entry, empty), false)
             }
         };
-        let note = said.map_or_else(Vec::new, |said| {
+        let note = message.map_or_else(Vec::new, |message| {
             let role = Role::Muted;
-            let lines = wrap_to(&[Seg::new(said, role)], inner, NOTE_ROWS, "…");
+            let lines = wrap_to(&[Seg::new(message, role)], inner, NOTE_ROWS, "…");
             lines.iter().map(RichLine::plain_text).collect()
         });
         let blank = usize::from(look.roomy && note.is_empty());
@@ -186,8 +186,8 @@ fn help_text(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
     let takes = takes.then(|| "Press Right to edit the default.".to_owned());
     let described = entry.field.description.as_deref().map(shown);
-    let said: Vec<String> = described.into_iter().chain(takes).collect();
-    (!said.is_empty()).then(|| said.join(" "))
+    let texts: Vec<String> = described.into_iter().chain(takes).collect();
+    (!texts.is_empty()).then(|| texts.join(" "))
 }
 
 fn label_cells(entry: &Entry) -> u16 {

@@ -56,18 +56,18 @@ impl Keymap {
         for (context, actions) in places {
             let first = actions.values().map(|row| row.referenced.line()).min().unwrap_or(1);
             let context = parse_name::<Context>(&context, "context")
-                .map_err(|said| LocatedError::new(file, first.saturating_sub(1).max(1), said))?;
+                .map_err(|message| LocatedError::new(file, first.saturating_sub(1).max(1), message))?;
             for (action, row) in actions {
                 let line = row.referenced.line();
                 let action = parse_name::<Action>(&action, "action")
-                    .map_err(|said| LocatedError::new(file, line, said))?;
+                    .map_err(|message| LocatedError::new(file, line, message))?;
                 let keys = row
                     .value
                     .keys
                     .iter()
                     .map(|key| {
                         parse_key(&key.value)
-                            .map_err(|said| LocatedError::new(file, key.referenced.line(), said))
+                            .map_err(|message| LocatedError::new(file, key.referenced.line(), message))
                     })
                     .collect::<Result<_, _>>()?;
                 rows.push((
@@ -97,7 +97,7 @@ impl Keymap {
         let mut rows = self.bindings.clone();
         let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
         for remap in remaps.iter().filter(|remap| !REMOVED.contains(&remap.action.as_str())) {
-            let wrong = |said: String| LocatedError::new(&remap.file, remap.line, said);
+            let wrong = |message: String| LocatedError::new(&remap.file, remap.line, message);
             let context = parse_name::<Context>(&remap.context, "context").map_err(wrong)?;
             let action = parse_name::<Action>(&remap.action, "action").map_err(wrong)?;
             let keys: Vec<KeyCombination> =
@@ -133,11 +133,11 @@ impl Keymap {
                     let place = |row: usize| &places[row];
                     // Of the two rows, report the user's own.
                     let (file, line) = if place(at).0 == FILE { place(other) } else { place(at) };
-                    let said = format!(
+                    let message = format!(
                         "key {key} is bound twice in {}: to {} and {}; bind one of them to another key",
                         row.context, bindings[other].action, row.action
                     );
-                    return Err(LocatedError::new(file, *line, said));
+                    return Err(LocatedError::new(file, *line, message));
                 }
             }
         }
@@ -224,9 +224,9 @@ mod tests {
             ("browse.quit", &["Q"], "config.yaml:2: quit has no keys in browse"),
             ("browse.sort", &["v"], "config.yaml:2: key v is bound twice in browse: to sort and pick-client"),
         ];
-        for (name, keys, said) in wrong {
+        for (name, keys, message) in wrong {
             let error = remapped(&[(name, keys)]).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
 

@@ -694,9 +694,9 @@ impl Overlay for DraftEditor {
                         return self.base_changed();
                     }
                     SaveOutcome::AsProposal(why) => {
-                        let said =
+                        let reported =
                             format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
-                        self.not_written = Some((said, Role::Waiting));
+                        self.not_written = Some((reported, Role::Waiting));
                     }
                     SaveOutcome::Changed(present) => {
                         (self.file.on_disk, self.file.is_refused) = (Some(present.clone()), true);

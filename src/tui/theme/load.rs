@@ -160,9 +160,9 @@ impl ThemeFile {
                     })?);
                 }
                 role => {
-                    let role = parse_role(role).map_err(|said| LocatedError::new(file, line, said))?;
+                    let role = parse_role(role).map_err(|message| LocatedError::new(file, line, message))?;
                     let style = parse_style(&value)
-                        .map_err(|said| LocatedError::new(file, line, format!("{key}: {said}")))?;
+                        .map_err(|message| LocatedError::new(file, line, format!("{key}: {message}")))?;
                     theme.styles.push((role, style));
                 }
             }
@@ -244,12 +244,12 @@ mod tests {
             ("a.yaml", "extends: dark\nsignal.nam: red\n"),
             ("b.yaml", "text: default\ndanger: reddish\n"),
         ]);
-        let said: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(
-            said[0].contains("a.yaml:2: unknown role `signal.nam`; did you mean `signal.name`?"),
-            "{said:?}"
+            texts[0].contains("a.yaml:2: unknown role `signal.nam`; did you mean `signal.name`?"),
+            "{texts:?}"
         );
-        assert!(said[1].contains("b.yaml:2: danger: `reddish` is not a color"), "{said:?}");
+        assert!(texts[1].contains("b.yaml:2: danger: `reddish` is not a color"), "{texts:?}");
     }
 
     #[test]

@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn parallel_branches_are_side_by_side_and_join() {
-        let said = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
-        assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "│ │ e", "├─┴─┘", "f"]);
+        let message = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
+        assert_eq!(message, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "│ │ e", "├─┴─┘", "f"]);
     }
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn a_lane_that_only_passes_is_crossed() {
         // a feeds b, c, d; e needs b and d, f needs c and e.
-        let said = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![1, 3], vec![2, 4]]);
-        assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "├─┼─┘", "e │", "├─┘", "f"]);
+        let message = dag_rows(&[vec![], vec![0], vec![0], vec![0], vec![1, 3], vec![2, 4]]);
+        assert_eq!(message, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "├─┼─┘", "e │", "├─┘", "f"]);
     }
 
     #[test]
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn rows_of_a_tall_node_keep_every_lane_going() {
         let rows = rows(&[vec![], vec![0], vec![0]], &[1, 3, 1], 8, true).unwrap();
-        let said: Vec<&str> = rows.iter().map(|row| row.lines.trim_end()).collect();
-        assert_eq!(said, ["", "+-+", "  |", "  |", "  |", ""]);
+        let texts: Vec<&str> = rows.iter().map(|row| row.lines.trim_end()).collect();
+        assert_eq!(texts, ["", "+-+", "  |", "  |", "  |", ""]);
         assert_eq!(rows[3].of, Some((1, 1)));
     }
 }

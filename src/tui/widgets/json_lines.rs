@@ -232,9 +232,9 @@ mod tests {
     #[test]
     fn a_list_of_small_objects_reads_like_a_table() {
         let value = json!([{"text": "paper", "price": 18.4}, {"text": "toner", "note": "a\u{1b}[2Jb"}]);
-        let said: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain_text).collect();
+        let texts: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain_text).collect();
         assert_eq!(
-            said,
+            texts,
             [
                 "[",
                 r#"  { "text": "paper", "price": 18.4 },"#,

@@ -139,8 +139,8 @@ impl Printer<'_> {
     fn rest(&mut self, more: usize, depth: usize) {
         if more > 0 {
             self.left_out = true;
-            let said = format!("{} {} more", self.layout.ellipsis, count(more));
-            self.line(depth * INDENT, vec![Seg::new(said, Role::Muted)]);
+            let message = format!("{} {} more", self.layout.ellipsis, count(more));
+            self.line(depth * INDENT, vec![Seg::new(message, Role::Muted)]);
         }
     }
 
@@ -246,9 +246,9 @@ mod tests {
     fn short_values_are_inline_and_long_lists_are_truncated() {
         let sample: Vec<Value> = (0..214).map(|n| json!(["2026-10-03", "paper", n])).collect();
         let value = json!({ "rows": 214, "columns": ["date", "text", "amount"], "sample": sample });
-        let said = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \
+        let message = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \
                     [\"2026-10-03\", \"paper\", 0],\n    [\"2026-10-03\", \"paper\", 1],\n    … 212 more\n  ]\n}\n";
-        assert_eq!(text(&value, 60, false), (said.to_owned(), true));
+        assert_eq!(text(&value, 60, false), (message.to_owned(), true));
         let (expanded, left_out) = text(&value, 60, true);
         assert_eq!((expanded.lines().count(), left_out), (220, false));
         assert_eq!(serde_json::from_str::<Value>(&expanded).unwrap(), value);
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn multiline_texts_keep_their_line_breaks() {
         let value = json!({ "log": "first line\nsecond\n" });
-        let said = "{\n  \"log\": \"first line\\n\n         second\\n\"\n}\n";
-        assert_eq!(text(&value, 40, true).0, said);
+        let message = "{\n  \"log\": \"first line\\n\n         second\\n\"\n}\n";
+        assert_eq!(text(&value, 40, true).0, message);
         let long = "a line\n".repeat(40);
         let (short, left_out) = text(&json!(long), 40, false);
         assert!(left_out && short.ends_with("… 35 more lines\n"), "{short}");
@@ -268,9 +268,9 @@ mod tests {
     fn output_fits_its_width_and_is_escaped() {
         let value = json!({ "k\u{1b}[31m": "x\u{202e}y".repeat(30), "deep": [[[[1, [2]]]]] });
         for expanded in [false, true] {
-            let (said, _) = text(&value, 30, expanded);
-            assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
-            assert!(said.lines().all(|line| cells(line) <= 30), "{said}");
+            let (message, _) = text(&value, 30, expanded);
+            assert!(!message.contains(['\u{1b}', '\u{202e}']), "{message:?}");
+            assert!(message.lines().all(|line| cells(line) <= 30), "{message}");
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
         for _ in 0..200 {
             value = json!([value, [1]]);
         }
-        let (said, left_out) = text(&value, 40, true);
-        assert!(left_out && said.contains("… 2 items"), "{said}");
+        let (message, left_out) = text(&value, 40, true);
+        assert!(left_out && message.contains("… 2 items"), "{message}");
     }
 }

@@ -31,8 +31,8 @@ async fn verify(test_server: &TestServer, what: &'static str, key: Option<&str>)
         command.env("SKILLS_API_KEY", key);
     }
     let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-    let report = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let report = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {message}"));
     (ran.status.code().unwrap(), report)
 }
 

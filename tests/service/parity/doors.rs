@@ -194,9 +194,9 @@ fn address(server: &mut Child) -> String {
         }
         line.clear();
     }
-    let mut said = String::new();
-    drop(server.stderr.take().unwrap().read_to_string(&mut said));
-    panic!("the service printed no address: {said}");
+    let mut message = String::new();
+    drop(server.stderr.take().unwrap().read_to_string(&mut message));
+    panic!("the service printed no address: {message}");
 }
 
 fn unchunked(mut body: &str) -> String {

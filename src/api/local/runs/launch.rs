@@ -471,8 +471,8 @@ pub(in crate::local) fn files(
 }
 
 /// Returns the lifetime of a key as configured in the environment.
-fn key_seconds(said: Option<&str>) -> Result<u64, Error> {
-    match said.map(str::trim).filter(|text| !text.is_empty()) {
+fn key_seconds(description: Option<&str>) -> Result<u64, Error> {
+    match description.map(str::trim).filter(|text| !text.is_empty()) {
         None => Ok(KEY_SECONDS),
         Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
             let message =

@@ -109,10 +109,10 @@ pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'stati
     for line in text.lines() {
         let described = line.strip_prefix("# ").and_then(|rest| {
             let (what, rest) = rest.split_once(' ')?;
-            let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
-            Some((what, name, said))
+            let (name, message) = rest.split_once(' ').unwrap_or((rest, ""));
+            Some((what, name, message))
         });
-        if let Some((what, name, said)) = described {
+        if let Some((what, name, message)) = described {
             let family = families.entry(name.to_owned()).or_insert_with(|| MetricFamily {
                 name: names.get(name).map_or_else(|| name.to_owned(), |name| (*name).to_owned()),
                 text_name: name.to_owned(),
@@ -122,9 +122,9 @@ pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'stati
                 samples: Vec::new(),
             });
             match what {
-                "HELP" => said.clone_into(&mut family.help),
-                "UNIT" => family.unit = Some(said.to_owned()),
-                "TYPE" => family.kind = kind(said),
+                "HELP" => message.clone_into(&mut family.help),
+                "UNIT" => family.unit = Some(message.to_owned()),
+                "TYPE" => family.kind = kind(message),
                 _ => {}
             }
         } else if let Some(read) = sample(line) {

@@ -161,9 +161,9 @@ mod tests {
         let mut dialog = typed("happened\n{\"id\": 7}\nhappened\nchecked\n");
         let (word, command) = decision(&mut dialog, &unknown.run, sheet, Verdict::Approve).unwrap().unwrap();
         assert_eq!(word, "happened");
-        let said = String::from_utf8(dialog.output).unwrap();
-        assert!(said.contains("Record that step book of run 0000abcd happened"), "{said}");
-        assert!(said.contains(" as kim (from git config)?"), "{said}");
+        let message = String::from_utf8(dialog.output).unwrap();
+        assert!(message.contains("Record that step book of run 0000abcd happened"), "{message}");
+        assert!(message.contains(" as kim (from git config)?"), "{message}");
         let expected = RunCommand::Decide {
             verdict: Verdict::Approve,
             step: Some("book".to_owned()),
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!(command, Some(expected));
         let mut wrong = typed("{\"ok\":1\n{}\n");
         assert_eq!(signal(&mut wrong, &record(RunState::WaitingForSignal)).unwrap(), None);
-        let said = String::from_utf8(wrong.output).unwrap();
-        assert!(said.contains("It is waiting for: books-closed."), "{said}");
+        let message = String::from_utf8(wrong.output).unwrap();
+        assert!(message.contains("It is waiting for: books-closed."), "{message}");
     }
 
     #[test]

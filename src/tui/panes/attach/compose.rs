@@ -423,8 +423,8 @@ fn draw_button(
         painter.put(x, y, &text, Role::ButtonFocus, plan.width)
     };
     let available = plan.area.right().saturating_sub(end + 3);
-    let said = blocked.unwrap_or_else(|| "all checks passed".to_owned());
-    let said = cut_end(&said, available, painter.glyphs.ellipsis).into_owned();
-    painter.put(end + 2, y, &said, Role::Muted, available);
+    let message = blocked.unwrap_or_else(|| "all checks passed".to_owned());
+    let message = cut_end(&message, available, painter.glyphs.ellipsis).into_owned();
+    painter.put(end + 2, y, &message, Role::Muted, available);
     Rect::new(x, y, end - x, 1)
 }

@@ -332,9 +332,9 @@ impl Preview {
         if !expanded && lines.len() > available {
             let more = lines.len() + 1 - available;
             lines.truncate(available - 1);
-            let said = format!("{ellipsis} {}, ", counted(more, "more line"));
+            let message = format!("{ellipsis} {}, ", counted(more, "more line"));
             lines.push(RichLine::from_segs(vec![
-                Seg::new(said, Role::Muted),
+                Seg::new(message, Role::Muted),
                 Seg::new(cx.glyphs.enter, Role::Key),
                 Seg::new(" shows all", Role::Muted),
             ]));
@@ -407,16 +407,16 @@ fn effect_rows(preview: &AttachPreview, isolation: Option<&str>, width: u16) -> 
     let mut lines: Vec<RichLine> =
         wrap(&head, width.saturating_sub(1)).into_iter().map(RichLine::from_segs).collect();
     let role = if warns { Role::Text } else { Role::Muted };
-    for said in says {
+    for message in says {
         lines.extend(
-            wrap(&[Seg::new(shown(said), role)], width.saturating_sub(1))
+            wrap(&[Seg::new(shown(message), role)], width.saturating_sub(1))
                 .into_iter()
                 .map(RichLine::from_segs),
         );
     }
     if let Some(isolation) = isolation {
-        let said = [Seg::new("sandbox  ", Role::Muted), Seg::new(shown(isolation), role)];
-        lines.extend(wrap(&said, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
+        let message = [Seg::new("sandbox  ", Role::Muted), Seg::new(shown(isolation), role)];
+        lines.extend(wrap(&message, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
     }
     out.extend(lines.into_iter().map(|line| if warns { Row::Warning(line) } else { Row::Line(line) }));
     out
@@ -444,8 +444,8 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
         Value::String(text) => Some(counted(text.lines().count(), "line")),
         _ => None,
     };
-    let said: Vec<String> = size.map(byte_size).into_iter().chain(size_note).collect();
-    RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
+    let texts: Vec<String> = size.map(byte_size).into_iter().chain(size_note).collect();
+    RichLine::of(texts.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 
 /// Formats a command on several lines, broken before its options with shell syntax.
@@ -502,9 +502,9 @@ mod tests {
     fn a_command_breaks_before_its_options_and_not_inside_quotes() {
         let lines =
             command_lines("skills attach audit --target-ref r/x --input 'note=a --b c' --input n=1", 34);
-        let said: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
+        let texts: Vec<String> = lines.iter().map(RichLine::plain_text).collect();
         assert_eq!(
-            said,
+            texts,
             [
                 "skills attach audit \\",
                 "  --target-ref r/x \\",

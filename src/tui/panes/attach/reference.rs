@@ -148,9 +148,9 @@ impl Reference {
         let available = usize::from(end.saturating_sub(y + 1)).min(COMPLETIONS);
         let len = self.choices.len();
         if len == 0 && available > 0 {
-            let said = no_choices(target, self.choices.none());
-            let said = painter.with_keys(&said, &[Context::Runs]);
-            painter.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
+            let message = no_choices(target, self.choices.none());
+            let message = painter.with_keys(&message, &[Context::Runs]);
+            painter.put(plan.field + 1, y + 1, &message, Role::Muted, plan.width.saturating_sub(1));
             return y + 2;
         }
         let height = available.min(len);

@@ -159,8 +159,8 @@ impl Skills {
         ];
         let width = area.width.saturating_sub(4).min(76);
         let mut y = area.y + 2;
-        for (said, role) in text {
-            for line in wrap_to(&[Seg::new(shown(&said), role)], width, 4, painter.glyphs.ellipsis) {
+        for (message, role) in text {
+            for line in wrap_to(&[Seg::new(shown(&message), role)], width, 4, painter.glyphs.ellipsis) {
                 if y < area.bottom() {
                     painter.line(area.x + 2, y, &line, width);
                 }

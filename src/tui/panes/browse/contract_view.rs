@@ -188,8 +188,8 @@ fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyph
             && !step.after.is_empty()
         {
             let after: Vec<String> = step.after.iter().map(|id| shown(id)).collect();
-            let said = format!("after {}", after.join(", "));
-            lines.lines.extend(wrap_to(&[Seg::new(said, Role::Muted)], available, 2, glyphs.ellipsis));
+            let message = format!("after {}", after.join(", "));
+            lines.lines.extend(wrap_to(&[Seg::new(message, Role::Muted)], available, 2, glyphs.ellipsis));
         }
         for (at, line) in lines.lines.into_iter().enumerate() {
             let pad = Seg::new(" ".repeat(indent), Role::Text);
@@ -247,8 +247,8 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
             && used(&segs) + 12 <= width
         {
             let available = width - used(&segs) - 2;
-            let said = cut_end(&shown(description), available, glyphs.ellipsis).into_owned();
-            segs.push(Seg::new(format!("  {said}"), Role::Muted));
+            let message = cut_end(&shown(description), available, glyphs.ellipsis).into_owned();
+            segs.push(Seg::new(format!("  {message}"), Role::Muted));
         }
         out.push(crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));
     }

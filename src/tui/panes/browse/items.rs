@@ -174,8 +174,8 @@ fn why_unseen(state: &ClientViewState) -> Option<String> {
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
-        ClientViewState::ForPeople(said) => Some(format!("user-only: {}", shown(said))),
-        ClientViewState::TurnedOff(said) => Some(format!("turned off: {}", shown(said))),
+        ClientViewState::ForPeople(message) => Some(format!("user-only: {}", shown(message))),
+        ClientViewState::TurnedOff(message) => Some(format!("turned off: {}", shown(message))),
         ClientViewState::Waiting(until) => Some(format!("not loaded yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("not in its folders".to_owned()),
         ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
@@ -193,11 +193,11 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
-        ClientViewState::ForPeople(said) => {
-            Some(format!("user-only: {} hides it from this client's model", shown(said)))
+        ClientViewState::ForPeople(message) => {
+            Some(format!("user-only: {} hides it from this client's model", shown(message)))
         }
-        ClientViewState::TurnedOff(said) => {
-            Some(format!("turned off in this client's settings: {}", shown(said)))
+        ClientViewState::TurnedOff(message) => {
+            Some(format!("turned off in this client's settings: {}", shown(message)))
         }
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| shown(&path.display().to_string())).collect();

@@ -111,10 +111,10 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let (more, less) = if ahead { (ours, theirs) } else { (theirs, ours) };
     let signals = [Signal::Name, Signal::Description, Signal::Body, Signal::Semantic, Signal::Rule];
     let largest = (0..5).max_by(|&a, &b| (more[a] - less[a]).total_cmp(&(more[b] - less[b]))).unwrap_or(0);
-    let said = |sums: &SignalSums| sums[..3].iter().any(|v| *v >= 0.005);
+    let message = |sums: &SignalSums| sums[..3].iter().any(|v| *v >= 0.005);
     let alone = less[largest] < 0.005;
     let signal = signals[largest];
-    let never = signal != Signal::Rule && said(more) && !said(less);
+    let never = signal != Signal::Rule && message(more) && !message(less);
     let ours = |before| Reason { before, after: None };
     let theirs = |before, after| Reason { before, after: Some(after) };
     match (signal, ahead) {

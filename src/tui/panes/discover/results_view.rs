@@ -571,10 +571,10 @@ fn exclusion_text(excluded: &Excluded, available: u16, ellipsis: &str) -> String
     let why = shown(&excluded.why);
     let ExcludedWhy::Shadowed(place) = &excluded.reason else { return why };
     let place = shown(place);
-    for said in [why.strip_suffix(place.as_str()).unwrap_or("shadowed by "), "shadowed by ", "by "] {
-        let left = available.saturating_sub(cells(said));
+    for message in [why.strip_suffix(place.as_str()).unwrap_or("shadowed by "), "shadowed by ", "by "] {
+        let left = available.saturating_sub(cells(message));
         if left >= cells(&place).min(16) {
-            return format!("{said}{}", cut_middle(&place, left, ellipsis));
+            return format!("{message}{}", cut_middle(&place, left, ellipsis));
         }
     }
     "shadowed".to_owned()

@@ -98,8 +98,9 @@ fn why_title(
     let rank = list.rank();
     let Some(hit) = list.hit() else {
         let available = width.saturating_sub(title.name.width() as u16 + 4);
-        let said = [" is not ranked", ": not ranked"].into_iter().find(|said| cells(said) <= available);
-        title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
+        let message =
+            [" is not ranked", ": not ranked"].into_iter().find(|message| cells(message) <= available);
+        title.name.segs.extend(message.map(|message| Seg::new(message, Role::Text)));
         return title;
     };
     let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;

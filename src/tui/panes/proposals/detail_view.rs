@@ -164,7 +164,7 @@ fn lines(view: &ProposalView, unified: bool, width: u16, clock_ms: i64, glyphs: 
 fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i64, glyphs: &Glyphs) {
     let summary = &view.summary;
     let (glyph, role) = sign(summary.state, glyphs);
-    let said = format!(
+    let message = format!(
         "  {} {} by {}",
         age(clock_ms - summary.proposed_at_ms),
         glyphs.dot,
@@ -172,7 +172,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     );
     lines.push(Line::Rich(RichLine::from_segs(vec![
         Seg::new(format!("{glyph} {}", state_label(summary.state)), role),
-        Seg::new(said, Role::Muted),
+        Seg::new(message, Role::Muted),
     ])));
     let decided = |what: &str, one: &ProposalDecision| {
         let notes = one.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();

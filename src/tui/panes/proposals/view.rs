@@ -59,12 +59,12 @@ impl Proposals {
 fn draw_empty(error: Option<&Error>, is_read: bool, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
     let mut painter = Painter::new(buf, cx);
     Title::of("Proposals", cx.focused).draw(&mut painter, area.x, area.y, area.width);
-    let (said, role) = match (error, is_read) {
+    let (message, role) = match (error, is_read) {
         (Some(error), _) => (shown(&error.message), Role::Danger),
         (None, false) => ("reading proposals".to_owned(), Role::Muted),
         (None, true) => ("No proposals.".to_owned(), Role::Strong),
     };
-    let mut texts = vec![(said, role)];
+    let mut texts = vec![(message, role)];
     if is_read && error.is_none() {
         let how = "A proposal is a change to a skill that waits for approval. Agents create proposals with the MCP tool \
             propose_skill_update, people with the command below; drafts (w in Browse) of read-only skills become \

@@ -369,11 +369,11 @@ fn step_lines(
             out.push(line.at(stop.clone()));
         }
         if state.opened.contains(&stop) {
-            let said = live::completed_by_decision(detail, &step.step);
+            let message = live::completed_by_decision(detail, &step.step);
             let available = making.width.saturating_sub(14);
-            let said = said.map(|said| {
+            let message = message.map(|message| {
                 let lines =
-                    wrap_to(&[Seg::new(said, Role::Warning)], available, 4, making.cx.glyphs.ellipsis);
+                    wrap_to(&[Seg::new(message, Role::Warning)], available, 4, making.cx.glyphs.ellipsis);
                 let line = |(at, line): (usize, RichLine)| {
                     let head = format!("{:<10}", if at == 0 { "seen" } else { "" });
                     let mut segs = vec![Seg::new(head, Role::Muted)];
@@ -382,7 +382,7 @@ fn step_lines(
                 };
                 lines.into_iter().enumerate().map(line).collect::<Vec<_>>()
             });
-            for row in said.into_iter().flatten().chain(inside(step, making.width.saturating_sub(4))) {
+            for row in message.into_iter().flatten().chain(inside(step, making.width.saturating_sub(4))) {
                 let mut segs = vec![Seg::new("    ", Role::Text)];
                 segs.extend(row.segs);
                 out.push(Line::of(segs));

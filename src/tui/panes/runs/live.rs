@@ -40,10 +40,10 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16, is_narrow: bool)
 /// Returns the complete text of an event, of any number of lines: printed text verbatim, not made safe to draw.
 #[must_use]
 pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
-    let (said, role) = describe_event(event, detail)?;
+    let (message, role) = describe_event(event, detail)?;
     let printed = event.event.data.get("text").and_then(Value::as_str);
     let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);
-    Some((printed.map_or(said, str::to_owned), role))
+    Some((printed.map_or(message, str::to_owned), role))
 }
 
 /// Returns the width of the column of step names: that of the longest, within limits.
@@ -241,8 +241,8 @@ fn resumed(data: &Value) -> String {
 fn failure(data: &Value, summary: Option<&str>) -> String {
     let error = data.get("error").unwrap_or(data);
     let text = |name: &str| error.get(name).and_then(Value::as_str);
-    let said = text("detail").or_else(|| text("message")).or_else(|| text("reason"));
-    said.or_else(|| error.as_str()).or(summary).map(shown).unwrap_or_default()
+    let message = text("detail").or_else(|| text("message")).or_else(|| text("reason"));
+    message.or_else(|| error.as_str()).or(summary).map(shown).unwrap_or_default()
 }
 
 fn completed(summary: Option<&str>, view: Option<&skills_api::StepView>) -> String {

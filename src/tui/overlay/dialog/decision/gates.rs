@@ -281,20 +281,20 @@ impl Gates {
             return None;
         }
         let Some(sheet) = &detail.sheet else {
-            let (what, said) = decided_since(detail, &one.sheet);
+            let (what, message) = decided_since(detail, &one.sheet);
             one.send_state = SendState::Past(what);
             one.marked = false;
-            return Some(Notice::aside(said));
+            return Some(Notice::aside(message));
         };
         let before = std::mem::replace(&mut one.sheet, sheet.clone());
         let notice = if before.inputs_digest != sheet.inputs_digest || before.step != sheet.step {
-            let said = match &sheet.changed {
+            let message = match &sheet.changed {
                 Some(what) if before.step == sheet.step => {
                     format!("{}: review what it would execute now.", shown(what))
                 }
                 _ => "The pending step has changed: review it again.".to_owned(),
             };
-            Notice::at_top(if several { said + " Space selects it again." } else { said })
+            Notice::at_top(if several { message + " Space selects it again." } else { message })
         } else if before.binding != sheet.binding {
             Notice::aside("Its binding or script has changed: review it again.")
         } else {
@@ -361,6 +361,6 @@ fn decided_since(detail: &RunDetail, sheet: &DecisionPreview) -> (String, String
     let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
     let notes = notes.filter(|notes| !notes.is_empty());
     let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();
-    let said = format!("{name} {what}{notes}; it is now {state}.");
-    (what, said)
+    let message = format!("{name} {what}{notes}; it is now {state}.");
+    (what, message)
 }

@@ -172,7 +172,7 @@ fn draw_gate(
 
 /// Returns the lines of the middle part.
 pub(super) fn body_lines(
-    (gates, said): (&Gates, Option<&str>),
+    (gates, message): (&Gates, Option<&str>),
     (width, roomy): (u16, bool),
     clock: i64,
     painter: &Painter<'_>,
@@ -184,8 +184,8 @@ pub(super) fn body_lines(
             out.push(Line::Plain(RichLine::default()));
         }
     };
-    if let Some(said) = said {
-        out.extend(warned(said, width));
+    if let Some(message) = message {
+        out.extend(warned(message, width));
         out.push(Line::Plain(RichLine::default()));
     }
     if gates.are_several() {
