@@ -411,14 +411,14 @@ pub fn measure(
 }
 
 /// Returns the id of a skill that is named by its id, or by a name that only it has.
-fn id_of(catalog: Option<&Catalog>, wanted: &SkillId) -> SkillId {
-    let Some(catalog) = catalog.filter(|catalog| catalog.by_id(wanted.as_str()).is_none()) else {
-        return wanted.clone();
+fn id_of(catalog: Option<&Catalog>, requested: &SkillId) -> SkillId {
+    let Some(catalog) = catalog.filter(|catalog| catalog.by_id(requested.as_str()).is_none()) else {
+        return requested.clone();
     };
-    let mut named = catalog.entries.iter().filter(|entry| entry.skill.name == wanted.as_str());
+    let mut named = catalog.entries.iter().filter(|entry| entry.skill.name == requested.as_str());
     match (named.next(), named.next()) {
         (Some(only), None) => only.skill.id.clone(),
-        _ => wanted.clone(),
+        _ => requested.clone(),
     }
 }
 

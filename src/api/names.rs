@@ -26,80 +26,78 @@ const MAX_COMPARED_SKILL_BYTES: usize = 64;
 ///
 /// # Errors
 /// Returns `not_found` with similar names; `invalid_request` for a name that several skills have, listing their ids.
-pub fn resolve(catalog: &Catalog, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
-    let wanted = wanted.trim();
-    if wanted.is_empty() {
+pub fn resolve(catalog: &Catalog, requested: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
+    let requested = requested.trim();
+    if requested.is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a skill id, name or location is required"));
     }
-    if wanted.len() > MAX_NAME_BYTES {
+    if requested.len() > MAX_NAME_BYTES {
         let message = format!("a skill id, name or location has at most {MAX_NAME_BYTES} bytes");
         return Err(Error::new(Code::InvalidRequest, message));
     }
-    if let Some(skill) = catalog.by_id(wanted) {
+    if let Some(skill) = catalog.by_id(requested) {
         return Ok(Arc::clone(skill));
     }
-    let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(|s| s.name == wanted).collect();
+    let winners: Vec<_> = catalog.entries.iter().map(|e| &e.skill).filter(|s| s.name == requested).collect();
     match winners.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
-        several => return Err(ambiguous(wanted, several)),
+        several => return Err(ambiguous(requested, several)),
     }
-    let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == wanted).collect();
+    let losers: Vec<_> = catalog.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == requested).collect();
     match losers.as_slice() {
         [one] => return Ok(Arc::clone(one)),
         [] => {}
-        several => return Err(ambiguous(wanted, several)),
+        several => return Err(ambiguous(requested, several)),
     }
     if let Some(skill) = place.and_then(|place| catalog.by_location(place)) {
         return Ok(Arc::clone(skill));
     }
-    if let Some(refusal) = catalog
-        .refused
-        .iter()
-        .find(|refusal| refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place))
-    {
+    if let Some(refusal) = catalog.refused.iter().find(|refusal| {
+        refusal.id.as_str() == requested || place.is_some_and(|place| refusal.location == place)
+    }) {
         let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
         let message = format!(
-            "skill `{wanted}` was rejected: {why}; run `skills lint {}` for details",
+            "skill `{requested}` was rejected: {why}; run `skills lint {}` for details",
             quoted(&refusal.location.to_string_lossy())
         );
         return Err(Error::new(Code::InvalidConfiguration, message).of_rejected_skill(&refusal.id));
     }
     // A folder that is a link to a skill's folder contains that skill, under its own name.
     let linked = |alias: &&skills_registry::Alias| {
-        alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == wanted)
+        alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == requested)
     };
     if let Some(alias) = catalog.aliases.iter().find(linked)
         && let Some(skill) = catalog.by_location(&alias.same_as)
     {
         let id = skill.id.to_string();
-        let message = format!("{wanted} is a symbolic link to the folder of {id}: use that");
+        let message = format!("{requested} is a symbolic link to the folder of {id}: use that");
         return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
     }
     // With only the shipped skills, advice to use only them would not help.
-    if is_shipped_id(wanted) && catalog.roots.iter().any(|root| root.origin != RootOrigin::Shipped) {
+    if is_shipped_id(requested) && catalog.roots.iter().any(|root| root.origin != RootOrigin::Shipped) {
         let message = format!(
-            "skill `{wanted}` not found; it is a shipped example, and those are used only if no other skills are \
+            "skill `{requested}` not found; it is a shipped example, and those are used only if no other skills are \
                 found"
         );
         return Err(Error::new(Code::NotFound, message).of_shipped_skill());
     }
-    let compared = catalog.entries.iter().filter(|_| wanted.len() <= MAX_COMPARED_SKILL_BYTES);
+    let compared = catalog.entries.iter().filter(|_| requested.len() <= MAX_COMPARED_SKILL_BYTES);
     let skills = compared.map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
-        suggestions: nearest(wanted, skills),
-        ..Error::new(Code::NotFound, format!("skill `{wanted}` not found"))
+        suggestions: nearest(requested, skills),
+        ..Error::new(Code::NotFound, format!("skill `{requested}` not found"))
     })
 }
 
-fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
+fn ambiguous(requested: &str, several: &[&Arc<Skill>]) -> Error {
     let ids: Vec<String> = several.iter().map(|skill| skill.id.to_string()).collect();
     let more = ids.len().saturating_sub(MAX_SUGGESTIONS);
     let mut named = ids[..ids.len() - more].join(", ");
     if more > 0 {
         let _ = write!(named, " and {more} more");
     }
-    let message = format!("{} skills are named {wanted}: {named}; use an id", ids.len());
+    let message = format!("{} skills are named {requested}: {named}; use an id", ids.len());
     Error {
         suggestions: ids.into_iter().take(MAX_SUGGESTIONS).collect(),
         ..Error::new(Code::InvalidRequest, message)
@@ -107,22 +105,22 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
 }
 
 /// Returns the names most similar to `wanted`, best first, at most three.
-pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    nearest(wanted, names.map(|name| [name]))
+pub fn near<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    nearest(requested, names.map(|name| [name]))
 }
 
 /// Returns the items most similar to `wanted` among items with several names, best first, at most three; each once, by
 /// its first name.
-fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
-    if wanted.len() > MAX_COMPARED_BYTES {
+fn nearest<'a, const N: usize>(requested: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
+    if requested.len() > MAX_COMPARED_BYTES {
         return Vec::new();
     }
-    let wanted = wanted.to_lowercase();
+    let requested = requested.to_lowercase();
     let alike = |name: &str| {
         let lower = name.to_lowercase();
-        let alike = strsim::jaro_winkler(&wanted, &lower);
+        let alike = strsim::jaro_winkler(&requested, &lower);
         // A name that contains the given text (`tables` in `pdf-tables`) counts as similar however long it is.
-        let contains = wanted.chars().count() >= 3 && lower.contains(&wanted);
+        let contains = requested.chars().count() >= 3 && lower.contains(&requested);
         if contains { alike.max(NEAR) } else { alike }
     };
     let mut scored: Vec<(f64, &str)> = things
@@ -159,7 +157,7 @@ mod tests {
     #[test]
     fn long_name_is_rejected_before_it_is_compared() {
         let catalog = catalog(&[("pdf", "pdf")]);
-        let error = |wanted: &str| resolve(&catalog, wanted, Some(Path::new(wanted))).unwrap_err();
+        let error = |expected: &str| resolve(&catalog, expected, Some(Path::new(expected))).unwrap_err();
         assert_eq!(error(&"a".repeat(4096)).code, Code::NotFound);
         let error = error(&"a".repeat(4097));
         assert_eq!(error.code, Code::InvalidRequest);

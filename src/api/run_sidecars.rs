@@ -153,7 +153,7 @@ pub fn control_requests<'e>(
 }
 
 fn outcome_of(description: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> ControlOutcome {
-    let kind = |event: &&RunEvent, wanted: EventKind| event.event.kind == wanted;
+    let kind = |event: &&RunEvent, requested: EventKind| event.event.kind == requested;
     if description == "cancel" {
         return if run.state == RunState::Canceled { ControlOutcome::Canceled } else { ControlOutcome::Done };
     }

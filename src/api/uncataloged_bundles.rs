@@ -47,14 +47,14 @@ pub(super) fn linked_bundle<'v>(
 
 /// Returns whether a user means the bundle at `location` by an id, a path, the name of its folder, or the name of a
 /// link.
-pub(super) fn is_named(id: &SkillId, location: &Path, wanted: &str) -> bool {
-    let path = Path::new(wanted);
+pub(super) fn is_named(id: &SkillId, location: &Path, requested: &str) -> bool {
+    let path = Path::new(requested);
     let folder = location.parent();
-    id.as_str() == wanted
-        || location.file_name().is_some_and(|name| name == wanted)
+    id.as_str() == requested
+        || location.file_name().is_some_and(|name| name == requested)
         || location == path
         || folder
-            .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
+            .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == requested))
 }
 
 impl ForeignBundle {

@@ -289,11 +289,11 @@ pub async fn visibility(
     // An unknown client is rejected with similar ids.
     let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
     let catalog = core.catalog().await?;
-    let wanted = match &request.skill {
-        Some(wanted) => Some((wanted.as_str(), why::subject_id(core, wanted).await)),
+    let requested = match &request.skill {
+        Some(requested) => Some((requested.as_str(), why::subject_id(core, requested).await)),
         None => None,
     };
-    in_place(|| matrix(&catalog, &views, request, wanted))
+    in_place(|| matrix(&catalog, &views, request, requested))
 }
 
 /// Computes the matrix from the views of the clients. `wanted` is the requested skill with its id, or the error of
@@ -302,17 +302,17 @@ fn matrix(
     catalog: &Catalog,
     views: &[ClientView],
     request: &VisibilityRequest,
-    wanted: Option<(&str, Result<SkillId, Error>)>,
+    requested: Option<(&str, Result<SkillId, Error>)>,
 ) -> Result<VisibilityReport, Error> {
     let mut subjects = subjects(catalog, views);
-    match wanted {
-        Some((wanted, Ok(id))) => subjects.retain(|subject| {
+    match requested {
+        Some((requested, Ok(id))) => subjects.retain(|subject| {
             // A file that the catalog cannot read is shown with others of its name.
-            let is_meant = || is_named(&subject.id, subject.location, wanted);
+            let is_meant = || is_named(&subject.id, subject.location, requested);
             subject.id == id || subject.is_refused && is_meant()
         }),
-        Some((wanted, Err(error))) => {
-            subjects.retain(|subject| is_named(&subject.id, subject.location, wanted));
+        Some((requested, Err(error))) => {
+            subjects.retain(|subject| is_named(&subject.id, subject.location, requested));
             if subjects.is_empty() {
                 return Err(error);
             }

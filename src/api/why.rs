@@ -363,7 +363,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     core.wait_for_catalog().await?;
     let known = core.client_profiles().await?;
     let is_requested =
-        |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
+        |id: &str| request.clients.is_empty() || request.clients.iter().any(|requested| requested == id);
     // An unknown client is rejected with similar ids.
     for unknown in request.clients.iter().filter(|id| !known.iter().any(|(known, _)| known == *id)) {
         core.client_view(unknown).await?;
@@ -464,8 +464,8 @@ async fn advice(core: &(impl Client + ?Sized), skill: &SkillId, intent: &str) ->
     core.golden_explain(request).await.ok().and_then(|explained| explained.advice)
 }
 
-async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<ExaminedSkill, Error> {
-    match core.describe(wanted).await {
+async fn subject(core: &(impl Client + ?Sized), requested: &str) -> Result<ExaminedSkill, Error> {
+    match core.describe(requested).await {
         Ok(detail) => {
             let parse = parsed(&detail.findings);
             Ok(ExaminedSkill {
@@ -487,7 +487,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
             let rejected = error.rejected_skill().map(SkillId::new);
             let is_wanted = |one: &&RejectedBundle| match &rejected {
                 Some(id) => one.id == *id,
-                None => is_named(&one.id, &one.location, wanted),
+                None => is_named(&one.id, &one.location, requested),
             };
             let refusal = all.find(is_wanted).ok_or(error)?;
             let parse = rejected_check(refusal);
@@ -512,9 +512,9 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Examined
 }
 
 /// Returns a bundle that clients find and that the catalog does not contain.
-fn foreign_subject(catalog: &Catalog, views: &[ClientView], wanted: &str) -> Option<ExaminedSkill> {
+fn foreign_subject(catalog: &Catalog, views: &[ClientView], requested: &str) -> Option<ExaminedSkill> {
     let all = uncataloged_bundles(views, catalog);
-    let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, wanted))?;
+    let (id, one) = all.into_iter().find(|(id, one)| is_named(id, &one.location, requested))?;
     let root = one.location.parent().and_then(Path::parent).unwrap_or(&one.location);
     let is_above = |link: &RejectedBundle| {
         link.reason == RefusalReason::LeavesRoot && one.location.starts_with(&link.location)
@@ -557,10 +557,10 @@ fn as_clients_read(
     catalog: &Catalog,
     views: &[ClientView],
     subject: ExaminedSkill,
-    wanted: &str,
+    requested: &str,
 ) -> ExaminedSkill {
     let own = catalog.refused.iter().filter(|refusal| refusal.location == subject.location);
-    let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, wanted));
+    let meant = catalog.refused.iter().filter(|refusal| is_named(&refusal.id, &refusal.location, requested));
     let mut links = own.chain(meant);
     let read = links.find_map(|refusal| Some((refusal, linked_bundle(views, refusal)?)));
     let Some((link, (file, description))) = read else { return subject };
@@ -885,12 +885,12 @@ fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fi
     let help = |terms: &[&WhyTerm]| {
         // A number is of one request, not of what the skill does.
         let is_number = |term: &WhyTerm| term.word().chars().all(|c| c.is_ascii_digit());
-        let wanted: Vec<&WhyTerm> =
+        let requested: Vec<&WhyTerm> =
             terms.iter().copied().filter(|term| !is_excluded(term) && !is_number(term)).collect();
-        if wanted.is_empty() {
+        if requested.is_empty() {
             return String::new();
         }
-        format!("add {} to the description if the skill does that", list(&wanted, quoted))
+        format!("add {} to the description if the skill does that", list(&requested, quoted))
     };
     match winner {
         _ if missing.is_empty() => {
@@ -941,8 +941,8 @@ pub(super) fn shown_text<'l>(listed: &'l ListedEntry, shown: &Truncation) -> &'l
 ///
 /// # Errors
 /// Returns `not_found` with similar names.
-pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> Result<SkillId, Error> {
-    Ok(subject(core, wanted).await?.id)
+pub(super) async fn subject_id(core: &(impl Client + ?Sized), requested: &str) -> Result<SkillId, Error> {
+    Ok(subject(core, requested).await?.id)
 }
 
 #[cfg(test)]

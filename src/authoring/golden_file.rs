@@ -161,12 +161,12 @@ pub fn apply_edit(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
     if items.len() != before.len() {
         return Err(EditError::NotExact);
     }
-    let mut wanted = before;
+    let mut requested = before;
     let mut out = text.to_owned();
     match edit {
         GoldenEdit::Add(cases) => {
             // `[]` is an empty set as well.
-            if wanted.is_empty() && text.trim_end().ends_with("[]") {
+            if requested.is_empty() && text.trim_end().ends_with("[]") {
                 out.truncate(text.trim_end().len() - 2);
             }
             if !out.is_empty() && !out.ends_with('\n') {
@@ -176,22 +176,22 @@ pub fn apply_edit(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
             for case in cases {
                 out.push_str(&render_case(case, indent, line_end));
             }
-            wanted.extend(cases.iter().cloned());
+            requested.extend(cases.iter().cloned());
         }
         GoldenEdit::Replace(at, case) => {
             let item = items.get(*at).ok_or(EditError::Changed)?;
-            let old = wanted.get(*at).cloned().ok_or(EditError::Changed)?;
+            let old = requested.get(*at).cloned().ok_or(EditError::Changed)?;
             item.replace(&mut out, text, &old, case, line_end);
-            wanted[*at] = case.clone();
+            requested[*at] = case.clone();
         }
         GoldenEdit::Remove(at) => {
             let item = items.get(*at).ok_or(EditError::Changed)?;
             out.replace_range(item.lines.clone(), "");
-            wanted.remove(*at);
+            requested.remove(*at);
         }
     }
     let after = if is_empty(&out) { Vec::new() } else { golden_yaml(&out)? };
-    if after == wanted { Ok(out) } else { Err(EditError::NotExact) }
+    if after == requested { Ok(out) } else { Err(EditError::NotExact) }
 }
 
 /// Returns whether a text has no queries: only blank lines and comments, or an empty list.
@@ -389,10 +389,10 @@ mod tests {
     fn a_replaced_query_keeps_comments_and_order() {
         let new = case("every table of a pdf", any(&["pdf-tables", "xlsx"]));
         let out = apply_edit(TEXT, &GoldenEdit::Replace(0, new)).unwrap();
-        let wanted = TEXT
+        let expected = TEXT
             .replace("a table from a pdf ", "every table of a pdf ")
             .replace("[pdf-tables]", "[pdf-tables, xlsx]");
-        assert_eq!(out, wanted);
+        assert_eq!(out, expected);
         let out =
             apply_edit(TEXT, &GoldenEdit::Replace(1, case("what's the time: now", any(&["clock"])))).unwrap();
         assert_eq!(out, TEXT.replace("expect: none", "expect: [clock]"));

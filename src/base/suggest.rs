@@ -4,8 +4,8 @@
 const MIN_SIMILARITY: f64 = 0.8;
 
 /// Returns the name most similar to `wanted`, if one is similar enough.
-pub fn nearest_name<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(name, wanted), name));
+pub fn nearest_name<'a>(requested: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(name, requested), name));
     let (similarity, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (similarity > MIN_SIMILARITY).then_some(name)
 }

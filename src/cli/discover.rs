@@ -49,8 +49,8 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Exit, Failure>
         cx.out.value(&answer)?;
     } else {
         let mut text = render(&answer, &request, cx.out.look);
-        if let Some(wanted) = &args.skill {
-            text += &explained(&client, wanted, &answer, &request, cx.out.look).await?;
+        if let Some(requested) = &args.skill {
+            text += &explained(&client, requested, &answer, &request, cx.out.look).await?;
         } else if args.explain {
             for (place, hit) in answer.results.iter().take(args.top).enumerate() {
                 text += &breakdown::render(place + 1, hit, cx.out.look);
@@ -77,12 +77,12 @@ pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
 /// Returns the breakdown of one skill, requested by its id if it is not among the results.
 async fn explained(
     client: &Backend,
-    wanted: &str,
+    requested: &str,
     answer: &Answer,
     request: &Request,
     look: TerminalCaps,
 ) -> Result<String, Failure> {
-    let id = client.describe(wanted).await?.summary.skill_id;
+    let id = client.describe(requested).await?.summary.skill_id;
     if let Some((place, hit)) = answer.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(breakdown::render(place + 1, hit, look));
     }

@@ -52,8 +52,8 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Exit, Failure> {
 }
 
 /// Returns the path to lint: the given one, or the file of the skill with this id.
-async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
-    let path = cx.cwd.join(wanted);
+async fn place(cx: &mut Context, requested: &Path) -> Result<PathBuf, Failure> {
+    let path = cx.cwd.join(requested);
     let error = match path.metadata() {
         // A contract belongs to the skill next to it, as in the folder.
         Ok(_) if path.file_name().is_some_and(|name| name == "skill.yaml") && has_instructions(&path) => {
@@ -64,11 +64,11 @@ async fn place(cx: &mut Context, wanted: &Path) -> Result<PathBuf, Failure> {
             return Err(Failure::file(&path, &error));
         }
         Err(_) => {
-            let message = format!("`{}` is not a file, folder or skill id", wanted.display());
+            let message = format!("`{}` is not a file, folder or skill id", requested.display());
             Error::new(Code::NotFound, message)
         }
     };
-    let Some(id) = wanted.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
+    let Some(id) = requested.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
     match cx.reach(CoreParts::Catalog).await?.describe(id).await {
         Ok(detail) => Ok(detail.summary.location),
         Err(found) if found.code == Code::NotFound => {

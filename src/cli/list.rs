@@ -201,8 +201,8 @@ fn render_client(
     plain: bool,
     look: TerminalCaps,
 ) -> String {
-    let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
-    let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
+    let requested: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
+    let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| requested.contains(id.as_str()));
     let rows = client_rows(view, is_wanted);
     let unseen = unseen_skills(list, view, is_wanted);
     let table = if plain { labeled_client(&rows, &unseen, look) } else { client_table(&rows, &unseen, look) };

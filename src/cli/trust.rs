@@ -48,15 +48,15 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
         return revoke(cx, &local, &args.what);
     }
     let mut subjects: Vec<TrustSubject> = Vec::new();
-    for wanted in &args.what {
-        for subject in local.trust_pins().digest(wanted).await? {
+    for requested in &args.what {
+        for subject in local.trust_pins().digest(requested).await? {
             if !subjects.iter().any(|known| known.place == subject.place) {
                 subjects.push(subject);
             }
         }
     }
     let needs_approval = |subject: &TrustSubject| !subject.state.may_run();
-    let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) = subjects
+    let (requested, blocked): (Vec<TrustSubject>, Vec<_>) = subjects
         .iter()
         .filter(|subject| needs_approval(subject))
         .cloned()
@@ -65,16 +65,16 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Exit, Failure> {
         let text = render(cx, &subjects);
         cx.out.raw(text.as_bytes())?;
     }
-    if wanted.is_empty() {
+    if requested.is_empty() {
         return nothing_to_ask(cx, &subjects, &blocked);
     }
     if !args.yes {
         cx.out.flush()?;
-        if !confirmed(cx, &wanted, &subjects)? {
+        if !confirmed(cx, &requested, &subjects)? {
             return Err(Error::new(Code::Forbidden, "no changes made").into());
         }
     }
-    let pinned = local.trust_pins().pin(wanted).await?;
+    let pinned = local.trust_pins().pin(requested).await?;
     if cx.out.json {
         let after: Vec<TrustSubject> = subjects
             .iter()
@@ -108,19 +108,19 @@ fn nothing_to_ask(
 }
 
 /// Prompts on the terminal. Without one, the command fails with exit code 5.
-fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
+fn confirmed(cx: &Context, requested: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
     if cx.out.json || !io::stdin().is_terminal() {
         let message = format!(
             "the current content of {} would be trusted; review what it executes, then pass --yes",
-            counted(wanted.len(), "folder")
+            counted(requested.len(), "folder")
         );
         let reason = Some(json!({ "subjects": subjects }));
         return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
     }
-    let what = if wanted.len() == 1 { "this" } else { "these" };
+    let what = if requested.len() == 1 { "this" } else { "these" };
     eprint!(
         "Trust the current content of {what} {}, so that the above can be executed? [y/N] ",
-        counted(wanted.len(), "folder")
+        counted(requested.len(), "folder")
     );
     io::stderr().flush()?;
     let mut answer = String::new();
@@ -249,8 +249,8 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Exit, Failure> {
 
 fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Exit, Failure> {
     let mut gone = Vec::new();
-    for wanted in what {
-        gone.extend(local.trust_pins().revoke(wanted)?);
+    for requested in what {
+        gone.extend(local.trust_pins().revoke(requested)?);
     }
     if cx.out.json {
         cx.out.value(&json!({ "revoked": gone }))?;

@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn reminders_are_off_by_default() {
         assert!(!Notify::default().is_on());
-        let wanted = read(
+        let expected = read(
             "notify: {bell: true, webhook: {url: 'https://hooks.example.com/a?b=1', secret_env: HOOK_KEY}}\n",
         );
-        let wanted = wanted.unwrap();
-        assert!(wanted.is_on() && wanted.bell && !wanted.osc);
-        assert_eq!(wanted.webhook.unwrap().secret_env, "HOOK_KEY");
+        let expected = expected.unwrap();
+        assert!(expected.is_on() && expected.bell && !expected.osc);
+        assert_eq!(expected.webhook.unwrap().secret_env, "HOOK_KEY");
     }
 
     #[test]

@@ -174,10 +174,10 @@ impl Split {
     pub const WIDE_GAP: f64 = 0.05;
 
     fn new(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> Self {
-        let half = |wanted: bool| {
+        let half = |requested: bool| {
             let mut half = SplitMetrics::default();
             for ((case, before), after) in cases.iter().zip(before).zip(after) {
-                if matches!(case.expect, Expect::AnyOf(_)) && is_held_out(&case.query) == wanted {
+                if matches!(case.expect, Expect::AnyOf(_)) && is_held_out(&case.query) == requested {
                     half.queries += 1;
                     half.before += f64::from(u8::from(before.rank == Some(1)));
                     half.after += f64::from(u8::from(after.rank == Some(1)));
@@ -716,11 +716,11 @@ mod tests {
         let found = advised("we're after gherkin scenarios for the checkout, 20k of them").unwrap();
         assert_eq!((found.rank, found.won, found.lost), (Some(1), 1, 0), "{found:?}");
         assert!(found.word.split(' ').count() > 1, "{found:?}");
-        let wanted = ["gherkin", "scenarios", "checkout"];
-        assert!(found.word.split(' ').all(|word| wanted.contains(&word)), "{found:?}");
+        let expected = ["gherkin", "scenarios", "checkout"];
+        assert!(found.word.split(' ').all(|word| expected.contains(&word)), "{found:?}");
         let found = advised("features of the chekout, the checkout scenarois").unwrap();
         let words: Vec<&str> = found.word.split(' ').collect();
-        assert!(words.iter().all(|word| wanted.contains(word)), "{found:?}");
+        assert!(words.iter().all(|word| expected.contains(word)), "{found:?}");
         assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len(), "{found:?}");
     }
 

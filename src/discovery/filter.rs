@@ -56,14 +56,14 @@ fn find(text: &str, word: &str) -> Option<Range<usize>> {
         return Some(start..start + word.len());
     }
     text.char_indices().find_map(|(start, _)| {
-        let mut wanted = word.chars();
-        let mut next = wanted.next();
+        let mut requested = word.chars();
+        let mut next = requested.next();
         for (at, letter) in text.get(start..)?.char_indices() {
             for lower in letter.to_lowercase() {
                 if next != Some(lower) {
                     return None;
                 }
-                next = wanted.next();
+                next = requested.next();
                 if next.is_none() {
                     return Some(start..start + at + letter.len_utf8());
                 }

@@ -336,7 +336,7 @@ mod tests {
         let code = |text: &str| {
             of_request(text, 1, |_| false, &words, &lexicon).map(|language| language.name(&lexicon).0)
         };
-        for (text, wanted) in [
+        for (text, expected) in [
             ("schreibe mir einen Bericht über das Quartal", "de"),
             ("optimizar las consultas lentas de postgres", "es"),
             ("rédige un courriel pour mes collègues", "fr"),
@@ -354,7 +354,7 @@ mod tests {
             ("Reservar mesa para dos", "und"),
             ("was ist ein docker container", "de"),
         ] {
-            assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
+            assert_eq!(code(text).as_deref(), Some(expected), "{text}");
         }
         for text in [
             "Ｅｘｃｅｌ ｔａｂｌｅｓ",

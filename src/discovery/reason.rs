@@ -279,9 +279,9 @@ fn find_word(
         let of = places.iter().filter(|place| stems.contains(&place.what));
         of.map(|place| whole_word(text, place.start as usize..place.end as usize)).collect()
     });
-    let wanted = reading.read_as(word).to_lowercase();
+    let requested = reading.read_as(word).to_lowercase();
     let best = |forms: &[&str]| {
-        let same = forms.iter().find(|form| form.to_lowercase() == wanted);
+        let same = forms.iter().find(|form| form.to_lowercase() == requested);
         same.or(forms.first()).map(|form| (*form).to_owned())
     };
     let in_name: Vec<String> = name.iter().map(|form| form.to_lowercase()).collect();
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn normalized_words_are_quoted_as_written() {
-        for (intent, body, wanted) in [
+        for (intent, body, expected) in [
             ("csharp wiki", "Written in C#.", "only its body contains “c#”"),
             ("oreilly book", "A book by O'Reilly.", "“o'reilly”"),
             ("wells fargo", "We'll see. All is well.", "only its body contains “well”"),
@@ -446,7 +446,7 @@ mod tests {
             ("IPv6 address", "An IPv6 network.", "a form of “IPv6”"),
         ] {
             let reason = reason(intent, "Plans gardens.", body);
-            assert!(reason.contains(wanted), "{intent}: {reason}");
+            assert!(reason.contains(expected), "{intent}: {reason}");
         }
     }
 

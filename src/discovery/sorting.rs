@@ -207,7 +207,7 @@ impl DefaultRules {
 fn is_kept(query: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
     query.cx.index.entry(slot).is_some_and(|entry| {
         let d = &entry.document;
-        query.request.skill.as_ref().is_none_or(|wanted| *wanted == d.id)
+        query.request.skill.as_ref().is_none_or(|requested| *requested == d.id)
             && filter.matches(&[d.id.as_str(), &d.name, &d.description])
     })
 }
@@ -316,7 +316,7 @@ fn place(query: &QueryContext<'_>, slot: usize) -> ListSlot {
         _ if !usual && exclusion(query, slot).is_some() => ListSlot::Excluded,
         (None, Role::Sidecar) => ListSlot::Attachable,
         (None, _) => ListSlot::Result,
-        (Some(wanted), role) if wanted == role => ListSlot::Result,
+        (Some(requested), role) if requested == role => ListSlot::Result,
         (Some(_), _) => ListSlot::Excluded,
     }
 }
@@ -331,14 +331,14 @@ fn exclusion(query: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     if d.status == Status::Deprecated && !request.include_deprecated {
         return Some(ExcludedWhy::Deprecated);
     }
-    let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
+    let in_domain = |requested: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(requested));
     if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
         return Some(ExcludedWhy::Domain);
     }
     if let Some(rule) = own(query, slot).and_then(|own| own.leave_out.clone()) {
         return Some(ExcludedWhy::Policy(rule));
     }
-    let other_role = request.role_filter.is_some_and(|wanted| wanted != d.role);
+    let other_role = request.role_filter.is_some_and(|requested| requested != d.role);
     other_role.then_some(ExcludedWhy::Role)
 }
 

@@ -668,7 +668,7 @@ mod tests {
             ("cafe-site", "Builds the website of a café with its menu."),
             ("patterns", "Explains a design pattern: facade, proxy, builder."),
         ]);
-        for (intent, wanted) in [
+        for (intent, expected) in [
             ("update my résumé", "resume"),
             ("review my resume\u{301}", "resume"),
             ("cafe website", "cafe-site"),
@@ -676,7 +676,7 @@ mod tests {
             ("façade pattern", "patterns"),
         ] {
             let answer = ask(&router, intent);
-            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_eq!(answer.results[0].skill_id.as_str(), expected, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
         let [unaccented, accented] =
@@ -1028,7 +1028,7 @@ mod tests {
     #[test]
     fn han_characters_alone_are_in_the_language_of_the_skills() {
         let japanese = only(&JAPANESE);
-        for (intent, wanted) in [
+        for (intent, expected) in [
             ("議事録作成", "gijiroku"),
             ("文書翻訳", "honyaku"),
             ("市場調査", "shijo-chosa"),
@@ -1036,14 +1036,14 @@ mod tests {
             ("出張旅費精算", "ryohi-seisan"),
         ] {
             let answer = ask(&japanese, intent);
-            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_eq!(answer.results[0].skill_id.as_str(), expected, "{intent}");
             assert!(answer.fit > Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
         let both: Vec<_> = JAPANESE.into_iter().chain(CHINESE).collect();
         let answer = ask(&only(&both), "競合他社分析");
         assert_eq!(answer.results[0].skill_id.as_str(), "shijo-chosa");
         assert!(answer.fit > Fit::None, "{}", answer.verdict.sentence);
-        for (router, intent, wanted) in [
+        for (router, intent, expected) in [
             (
                 &router(&[]),
                 "競合他社分析",
@@ -1052,21 +1052,21 @@ mod tests {
             (&router(&[]), "文書翻訳", "the request is in Japanese; the skills are in English"),
             (&japanese, "写一份周报", "the request is in Chinese; the skills are in Japanese"),
         ] {
-            assert_eq!(ask(router, intent).verdict.sentence, format!("no skill fits: {wanted}"));
+            assert_eq!(ask(router, intent).verdict.sentence, format!("no skill fits: {expected}"));
         }
     }
 
     #[test]
     fn function_words_do_not_reject_a_chinese_request() {
         let router = only(&CHINESE);
-        for (intent, wanted) in [
+        for (intent, expected) in [
             ("帮我写一份周报", "zhoubao"),
             ("看看这份合同有什么风险", "hetong"),
             ("我要找工作，优化简历", "jianli"),
             ("翻译成英文", "fanyi"),
         ] {
             let answer = ask(&router, intent);
-            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_eq!(answer.results[0].skill_id.as_str(), expected, "{intent}");
             assert!(answer.fit > Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
         for intent in ["今天天气怎么样", "帮我订机票", "红烧肉怎么做", "推荐一部电影", "我头疼怎么办"]
@@ -1088,8 +1088,8 @@ mod tests {
         {
             for (intent, is) in [("write a poem", "is"), ("bake a cake", "is"), ("play music", "may be")] {
                 let sentence = ask(&router, intent).verdict.sentence;
-                let wanted = format!("the request {is} in English; the skills are in {language}");
-                assert_eq!(sentence, format!("no skill fits: {wanted}"), "{intent}");
+                let expected = format!("the request {is} in English; the skills are in {language}");
+                assert_eq!(sentence, format!("no skill fits: {expected}"), "{intent}");
             }
         }
         let sentence = ask(&only(&german), "Gedicht schreiben").verdict.sentence;
@@ -1109,8 +1109,8 @@ mod tests {
             [("翻译这份文件", "Chinese"), ("预订一张火车票", "Chinese"), ("整理厨房", "Chinese or Japanese")]
         {
             let verdict = ask(&router, intent).verdict;
-            let wanted = format!("no skill fits: the request is in {language}; most skills are in English");
-            assert_eq!(verdict.sentence, wanted, "{intent}");
+            let expected = format!("no skill fits: the request is in {language}; most skills are in English");
+            assert_eq!(verdict.sentence, expected, "{intent}");
         }
         let verdict = ask(&router, "整理合同和信件").verdict;
         assert_eq!((verdict.fit > Fit::None, verdict.language), (true, None), "{}", verdict.sentence);
@@ -1159,7 +1159,7 @@ mod tests {
             Document { text: Some(body), ..Document::new(name, name, text) }
         };
         router.update(skills.map(with_body).to_vec(), &[]);
-        for (intent, wanted) in [
+        for (intent, expected) in [
             ("翻译", "fanyi"),
             ("测试", "ceshi"),
             ("写周报", "zhouba"),
@@ -1167,7 +1167,7 @@ mod tests {
             ("修改我的简历", "jianli"),
         ] {
             let answer = ask(&router, intent);
-            assert_eq!(answer.results[0].skill_id.as_str(), wanted, "{intent}");
+            assert_eq!(answer.results[0].skill_id.as_str(), expected, "{intent}");
             assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         }
         // Less than half of the words is not enough for more than low confidence.

@@ -102,9 +102,9 @@ async fn read(
                     seen = event.global;
                     let event = SerializedEvent::of(event);
                     let is_large = event.json.len() > LARGE_EVENT_BYTES;
-                    let news = if is_large { Broadcast::Large } else { Broadcast::Event(event) };
+                    let update = if is_large { Broadcast::Large } else { Broadcast::Event(event) };
                     // Without subscribers this fails; the next one reads the store first.
-                    let _ = sender.send(Arc::new(news));
+                    let _ = sender.send(Arc::new(update));
                 }
             }
             Err(error) => {

@@ -68,18 +68,18 @@ pub(super) async fn follow(
     // Requested as a page of one event, which checks the scope, the arguments and the run with the same errors.
     arguments.insert("limit".to_owned(), json!(1));
     arguments.insert("wait_ms".to_owned(), json!(0));
-    let wanted = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
+    let requested = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
     operation
         .call(&app.service, caller, Value::Object(arguments))
         .await
         .map_err(ErrorResponse::of_operation)?;
     let stream_permit = stream_permit(caller).await?;
     let core = &app.service.core;
-    let (run, newest) = match wanted {
-        Some(wanted) => {
+    let (run, newest) = match requested {
+        Some(requested) => {
             // A run may be large: as many at the same time as other requests of the caller.
             let _permit = call_permit(caller).await?;
-            let detail = core.run(&wanted).await?;
+            let detail = core.run(&requested).await?;
             (Some(detail.run.id), detail.events.last().map_or(0, |event| event.number))
         }
         None => (None, core.newest_event().await?),

@@ -315,11 +315,11 @@ mod tests {
         assert_eq!(shortened["results"][0]["description"].as_str().map(str::len), Some(243));
         let mut rest = shortened;
         rest["results"][0]["description"] = json!("é");
-        let wanted = json!({
+        let expected = json!({
             "fit": "high",
             "results": [{ "skill_id": "pdf", "score": 1.22, "description": "é", "reason": "its name" }],
         });
-        assert_eq!(rest, wanted);
+        assert_eq!(rest, expected);
     }
 
     #[test]
@@ -344,8 +344,8 @@ mod tests {
         let answer = short("skill.execute", json!({ "run": run, "idempotency": "none" }));
         assert_eq!(answer, json!({ "run": { "id": "r", "outputs": outputs }, "idempotency": "none" }));
         let figures = json!({ "operations": { "list": { "calls": 3, "max_us": 9 } } });
-        let wanted = json!({ "operations": { "list": { "calls": 3 } } });
-        assert_eq!(short("skill.diagnostics", figures), wanted);
+        let expected = json!({ "operations": { "list": { "calls": 3 } } });
+        assert_eq!(short("skill.diagnostics", figures), expected);
         assert_eq!(short("runtime.health", json!({ "ready": null })), json!({ "ready": null }));
     }
 }

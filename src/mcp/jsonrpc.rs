@@ -317,8 +317,8 @@ fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
         },
         _ => "the body is not an object".to_owned(),
     };
-    let wanted = "expected {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
-    Err((INVALID_REQUEST, id, format!("the body is not a JSON-RPC 2.0 message ({why}); {wanted}")))
+    let requested = "expected {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
+    Err((INVALID_REQUEST, id, format!("the body is not a JSON-RPC 2.0 message ({why}); {requested}")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -63,7 +63,7 @@ pub async fn call(
     let confirmed = request.meta.as_ref().and_then(|meta| meta.get(DIGEST)).or_else(|| cx.meta.get(DIGEST));
     let confirmed = confirmed.and_then(Value::as_str).map(str::to_owned);
     let mut arguments = request.arguments.unwrap_or_default();
-    let wanted = match arguments.remove(SESSION) {
+    let requested = match arguments.remove(SESSION) {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
         Some(other) => {
@@ -81,15 +81,18 @@ pub async fn call(
         Ok(ticket) => ticket,
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
-    let wanted = wanted.or_else(|| ticket.as_ref().map(|ticket| ticket.about.clone()));
-    if wanted.is_none() && !keeps(server, cx) && matches!(tool, Tool::Read | Tool::Unload | Tool::RunScript) {
+    let requested = requested.or_else(|| ticket.as_ref().map(|ticket| ticket.about.clone()));
+    if requested.is_none()
+        && !keeps(server, cx)
+        && matches!(tool, Tool::Read | Tool::Unload | Tool::RunScript)
+    {
         let message = format!(
             "this connection has no session: pass `{SESSION}` as returned by skills.load, or load a \
                 skill first"
         );
         return failed(&Error::new(Code::NotLoaded, message), &caller.trace_id).into();
     }
-    let session = match session(server, caller, cx, wanted, named).await {
+    let session = match session(server, caller, cx, requested, named).await {
         Ok(session) => session,
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
@@ -124,7 +127,7 @@ async fn session(
     server: &Server,
     caller: &Caller,
     cx: &RequestContext<RoleServer>,
-    wanted: Option<String>,
+    requested: Option<String>,
     named: Named,
 ) -> Result<String, Error> {
     let inner = server.inner();
@@ -133,7 +136,7 @@ async fn session(
         compat: inner.settings.compat.then_some(true),
         ..SettingsChange::default()
     };
-    if let Some(session) = wanted.or_else(|| inner.settings.session.clone()) {
+    if let Some(session) = requested.or_else(|| inner.settings.session.clone()) {
         if named.tool != Tool::Load && named.compat.is_none() {
             return Ok(session);
         }

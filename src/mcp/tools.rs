@@ -221,9 +221,9 @@ mod tests {
             "proposal.show",
         ];
         let runtime = ["skills.list", "skills.load", "skills.unload", "skills.read", "skills.run_script"];
-        let wanted: BTreeSet<&str> = contract.into_iter().chain(runtime).collect();
-        assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), wanted);
-        assert_eq!(names.len(), wanted.len());
+        let expected: BTreeSet<&str> = contract.into_iter().chain(runtime).collect();
+        assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), expected);
+        assert_eq!(names.len(), expected.len());
         // Letters, digits, `_`, `-` and `.`, at most 128: what the protocol allows in a name.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         assert!(names.iter().all(|name| name.len() <= 128 && name.chars().all(fits)));

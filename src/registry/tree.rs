@@ -196,8 +196,8 @@ impl Tree {
     }
 
     /// Processes one report.
-    pub fn apply(&mut self, news: ScanReport) {
-        match news {
+    pub fn apply(&mut self, event: ScanReport) {
+        match event {
             ScanReport::Found(_) | ScanReport::Seen(_, WalkEntry::Bundle(..)) => {}
             ScanReport::Read(root, record) => match self.path_outside_roots(&record) {
                 Some(to) => self.apply(ScanReport::Seen(root, WalkEntry::Leaves(record.location, to))),
@@ -267,15 +267,15 @@ impl Tree {
                     // Dropping the last sender closes the channel.
                     drop(send);
                 });
-                for news in receive.into_iter().flatten() {
-                    let into_skipped = match &news {
+                for event in receive.into_iter().flatten() {
+                    let into_skipped = match &event {
                         ScanReport::Seen(_, WalkEntry::Link(path, to)) => {
                             self.is_skipped(to).then(|| path.clone())
                         }
                         _ => None,
                     };
-                    meanwhile(self, &news);
-                    self.apply(news);
+                    meanwhile(self, &event);
+                    self.apply(event);
                     starts.extend(into_skipped);
                 }
             });
@@ -378,13 +378,13 @@ fn report(root: usize, batch: Vec<WalkEntry>, scan: &Scan<'_>, send: &mpsc::Sync
     let _ = send.send(vec![ScanReport::Found(found)]);
     // A stopped scan is not used.
     let batch = batch.into_iter().take_while(|_| !scan.stop.load(Ordering::Relaxed));
-    let news = batch.filter_map(|seen| match seen {
+    let event = batch.filter_map(|seen| match seen {
         WalkEntry::Bundle(location, real, siblings) => {
             known_or_read(location, real, siblings, scan).map(|record| ScanReport::Read(root, record))
         }
         other => Some(ScanReport::Seen(root, other)),
     });
-    let _ = send.send(news.collect());
+    let _ = send.send(event.collect());
 }
 
 fn known_or_read(location: PathBuf, real: PathBuf, siblings: Siblings, scan: &Scan<'_>) -> Option<Record> {

@@ -57,12 +57,12 @@ impl Watch {
             self.live = vec![false; tree.roots.len()];
             return Vec::new();
         };
-        let mut wanted: HashMap<PathBuf, Key> = HashMap::new();
+        let mut requested: HashMap<PathBuf, Key> = HashMap::new();
         self.live = tree.roots.iter().map(|root| !is_silent(&root.spec.path, mounts)).collect();
         for (root, path) in tree.folders.keys() {
             if self.live[*root] {
                 let real = real_path(tree, *root, path);
-                wanted.entry(real).or_insert_with(|| (*root, path.clone()));
+                requested.entry(real).or_insert_with(|| (*root, path.clone()));
             }
         }
         for (index, root) in tree.roots.iter().enumerate() {
@@ -70,21 +70,21 @@ impl Watch {
                 && let Some(above) = root.spec.path.ancestors().find(|dir| dir.is_dir())
             {
                 let real = above.canonicalize().unwrap_or_else(|_| above.to_owned());
-                wanted.entry(real).or_insert_with(|| (index, above.into()));
+                requested.entry(real).or_insert_with(|| (index, above.into()));
             }
         }
         // Unwatch removed folders first: a renamed folder keeps its watch, which is then registered under its new
         // name.
         self.watched.retain(|real, path| {
-            let keep = wanted.get(real).is_some_and(|(_, wanted)| **wanted == **path);
-            if !keep && !wanted.contains_key(real) {
+            let keep = requested.get(real).is_some_and(|(_, requested)| **requested == **path);
+            if !keep && !requested.contains_key(real) {
                 // Fails if the folder itself was removed together with its watch.
                 let _ = watcher.unwatch(path);
             }
             keep
         });
         let mut fresh = Vec::new();
-        for (real, (root, path)) in wanted {
+        for (real, (root, path)) in requested {
             if self.watched.contains_key(&real) || !self.live[root] {
                 continue;
             }

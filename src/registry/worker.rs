@@ -237,8 +237,8 @@ impl Worker {
         let mut progress = *shared.progress.borrow();
         let (mut reported_at, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL_INTERVAL);
         let scan = Scan { known, folders, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
-        tree.scan(root, &start, &scan, &mut |tree, news| {
-            match news {
+        tree.scan(root, &start, &scan, &mut |tree, event| {
+            match event {
                 ScanReport::Found(more) => progress.found += more,
                 ScanReport::Read(..) => progress.parsed += 1,
                 ScanReport::Seen(..) => {}

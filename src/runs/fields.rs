@@ -122,8 +122,8 @@ fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
     }
 }
 
-fn is_of(wanted: FieldType, value: &Value) -> bool {
-    match wanted {
+fn is_of(requested: FieldType, value: &Value) -> bool {
+    match requested {
         FieldType::Any => true,
         FieldType::String => value.is_string(),
         FieldType::Number => value.is_number(),

@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
         for entry in entries {
             let entry = entry.map_err(|error| self.failed("reading", place, error))?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            let is_wanted = only.is_none_or(|only| only.iter().any(|wanted| name == *wanted));
+            let is_wanted = only.is_none_or(|only| only.iter().any(|requested| name == *requested));
             if name != "." && name != ".." && is_wanted {
                 self.entry(folder, name, &place.join(name))?;
             }

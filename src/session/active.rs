@@ -112,11 +112,11 @@ pub type Unloaded = Receipt;
 /// Returns [`ToolFailure::TooManySkills`] over the cap, [`ToolFailure::InvalidRequest`] without names.
 pub fn loaded(
     active: &[Active],
-    wanted: Vec<Active>,
+    requested: Vec<Active>,
     mode: LoadMode,
     cap: usize,
 ) -> Result<Vec<Active>, ToolError> {
-    if wanted.is_empty() {
+    if requested.is_empty() {
         return Err(ToolError::new(
             ToolFailure::InvalidRequest,
             "`names` is empty; specify the skills to \
@@ -127,7 +127,7 @@ pub fn loaded(
         LoadMode::Replace => Vec::new(),
         LoadMode::Add => active.to_vec(),
     };
-    for skill in wanted {
+    for skill in requested {
         // Loading again reads again: the newer text replaces the old one.
         match next.iter_mut().find(|there| there.name == skill.name) {
             Some(there) => *there = skill,

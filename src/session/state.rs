@@ -94,9 +94,9 @@ impl Session {
     ///
     /// # Errors
     /// Returns an error for too many skills, or none named; the session is unchanged then.
-    pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
-        let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
-        let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
+    pub fn load(&mut self, requested: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+        let named: BTreeSet<String> = requested.iter().map(|skill| skill.name.clone()).collect();
+        let next = active::loaded(&self.active, requested, mode, self.settings.cap)?;
         let delivered = match self.settings.instructions {
             Instructions::TopLevel => BTreeSet::new(),
             // A body that is in no result yet must not be placed in instructions that the host cannot change.
@@ -110,9 +110,13 @@ impl Session {
     }
 
     /// Like [`Session::load`], with the bodies of the named skills in the result, wherever others are placed.
-    pub fn load_with_receipt(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
-        let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
-        let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
+    pub fn load_with_receipt(
+        &mut self,
+        requested: Vec<Active>,
+        mode: LoadMode,
+    ) -> Result<Receipt, ToolError> {
+        let named: BTreeSet<String> = requested.iter().map(|skill| skill.name.clone()).collect();
+        let next = active::loaded(&self.active, requested, mode, self.settings.cap)?;
         Ok(self.replace(next, &named))
     }
 

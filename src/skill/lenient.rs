@@ -20,14 +20,14 @@ pub(super) struct Reader<'n, 's> {
 }
 
 impl Reader<'_, '_> {
-    pub fn wrong_type(&mut self, field: &str, node: &Node, wanted: &str, taken: &str) {
+    pub fn wrong_type(&mut self, field: &str, node: &Node, requested: &str, taken: &str) {
         let at = (self.place)(&node.at);
         let is = describe(&node.value);
         self.notes.add(
             &rules::WRONG_TYPE,
             Some(field),
             at,
-            format!("`{field}` is {is}; expected {wanted}{taken}"),
+            format!("`{field}` is {is}; expected {requested}{taken}"),
         );
     }
 

@@ -52,7 +52,7 @@ struct Block<'a> {
 
 /// Quotes the values of the entries that are invalid on their own, if `wanted` accepts them. Returns `None` if there
 /// are none.
-pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&QuotedValue) -> bool) -> Option<Repaired> {
+pub(super) fn quote_values(yaml_text: &str, requested: impl Fn(&QuotedValue) -> bool) -> Option<Repaired> {
     let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
@@ -75,7 +75,7 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&QuotedValue) -> boo
             quoted.extend(quote(yaml_text, &block, &around));
         }
     }
-    quoted.retain(wanted);
+    quoted.retain(requested);
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 

@@ -152,12 +152,14 @@ fn raised_file_limit() -> Option<u64> {
 
 /// Returns the maximum number of connections for a limit of open files: the requested number, reduced where connections
 /// would exhaust the file descriptors.
-fn connections(wanted: usize, files: Option<u64>) -> usize {
-    let Some(files) = files else { return wanted };
+fn connections(requested: usize, files: Option<u64>) -> usize {
+    let Some(files) = files else { return requested };
     let left = files.saturating_sub(RESERVED_FILES).max(files / 4).max(1);
-    let most = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
-    if most < wanted {
-        tracing::warn!("at most {most} connections instead of {wanted}: the limit of open files is {files}");
+    let most = requested.min(usize::try_from(left).unwrap_or(usize::MAX));
+    if most < requested {
+        tracing::warn!(
+            "at most {most} connections instead of {requested}: the limit of open files is {files}"
+        );
     }
     most
 }

@@ -82,7 +82,7 @@ pub trait Counts: Send + Sync + 'static {
         &self,
         principal: &str,
         began_ms: i64,
-        wanted: u64,
+        requested: u64,
         limit: u64,
     ) -> Result<Allowance, StoreError>;
 

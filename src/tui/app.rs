@@ -174,15 +174,15 @@ impl App {
     }
 
     /// Handles one event. Its consequences are in [`Self::take_commands`] and in the next frame.
-    pub fn handle(&mut self, news: AppEvent, now: Instant) {
-        let still = matches!(&news, AppEvent::Input(Input::FocusGained | Input::FocusLost))
-            || matches!(&news, AppEvent::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
+    pub fn handle(&mut self, update: AppEvent, now: Instant) {
+        let still = matches!(&update, AppEvent::Input(Input::FocusGained | Input::FocusLost))
+            || matches!(&update, AppEvent::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
         if still {
             return;
         }
         let executor = &mut self.executor;
-        executor.screen.dirty |= !unmoved(&news);
-        match news {
+        executor.screen.dirty |= !unmoved(&update);
+        match update {
             AppEvent::Input(input) => self.input(input, now),
             AppEvent::Answer(pane, message) => {
                 let screen = &mut executor.screen;
@@ -275,8 +275,8 @@ impl App {
         let screen = &mut self.executor.screen;
         let middle = screen.begin_frame(buf)?;
         let cursor = screen.draw_pane(middle, buf, now);
-        let wanted = screen.panes.active_mut().map(|pane| pane.take_pending_effects()).unwrap_or_default();
-        self.executor.effects(wanted, now);
+        let requested = screen.panes.active_mut().map(|pane| pane.take_pending_effects()).unwrap_or_default();
+        self.executor.effects(requested, now);
         self.executor.screen.draw_around(middle, cursor, buf, now)
     }
 
@@ -465,9 +465,9 @@ impl App {
 }
 
 /// Returns whether an event leaves the frame unchanged.
-fn unmoved(news: &AppEvent) -> bool {
+fn unmoved(update: &AppEvent) -> bool {
     matches!(
-        news,
+        update,
         AppEvent::Answer(
             _,
             Message::Session(SessionResponse::Looked(_, _, None))

@@ -117,12 +117,12 @@ impl Field {
         if !self.drawn.contains(at) {
             return false;
         }
-        let wanted = at.x - self.drawn.x + self.left;
+        let requested = at.x - self.drawn.x + self.left;
         let mut column = 0;
         let mut characters = 0;
         for grapheme in self.text().graphemes(true) {
             column += cells(grapheme);
-            if column > wanted {
+            if column > requested {
                 break;
             }
             characters += grapheme.chars().count();

@@ -29,9 +29,9 @@ const NEEDED: [(&str, &str, &str); 4] = [
 
 #[test]
 fn each_matcher_wins_a_request_lost_without_it() {
-    for (link, intent, wanted) in NEEDED {
-        assert_eq!(first(&router(&[]), intent).as_deref(), Some(wanted), "{intent}");
-        assert_ne!(first(&router(&[link]), intent).as_deref(), Some(wanted), "{intent} without {link}");
+    for (link, intent, expected) in NEEDED {
+        assert_eq!(first(&router(&[]), intent).as_deref(), Some(expected), "{intent}");
+        assert_ne!(first(&router(&[link]), intent).as_deref(), Some(expected), "{intent} without {link}");
     }
 }
 

@@ -4,7 +4,7 @@ use crate::discovery::sets::set;
 use skills_discovery::{EvalOptions, eval};
 
 /// P@1 of the recipe on the development requests of a set, in per cent, and what may be missing of it.
-fn reaches(name: &str, wanted: f64) {
+fn reaches(name: &str, expected: f64) {
     let Some(set) = set(name) else { return };
     let report = eval(&set.router(), &set.queries, EvalOptions::default()).unwrap();
     let p = report.p_at_1 * 100.0;
@@ -17,7 +17,7 @@ fn reaches(name: &str, wanted: f64) {
         report.latency_us.p50,
         report.latency_us.p99
     );
-    assert!(p >= wanted - 0.5, "{name}: P@1 {p:.2} instead of {wanted}");
+    assert!(p >= expected - 0.5, "{name}: P@1 {p:.2} instead of {expected}");
 }
 
 #[test]

@@ -208,21 +208,21 @@ fn skills_in_another_language_match_requests_in_it() {
     // Most of them are in Chinese, or no language is more frequent than another.
     let chinese = filled(documents[..4].to_vec());
     let router = filled(documents);
-    for (intent, wanted) in [("从这个PDF文件中提取表格", "biaoge"), ("把这份文档翻译成英文", "fanyi")]
+    for (intent, expected) in [("从这个PDF文件中提取表格", "biaoge"), ("把这份文档翻译成英文", "fanyi")]
     {
         let answer = ask(&chinese, intent);
-        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_eq!(first(&answer), expected, "{intent}");
         assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
         assert_eq!(answer.verdict.language, None, "{intent}");
     }
-    for (intent, wanted) in [
+    for (intent, expected) in [
         ("从这个PDF文件中提取表格", "biaoge"),
         ("把这份文档翻译成英文", "fanyi"),
         ("昨日の会議の議事録を要約して", "gijiroku"),
         ("sort the columns of a csv table", "csv"),
     ] {
         let answer = ask(&router, intent);
-        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_eq!(first(&answer), expected, "{intent}");
         assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
     }
 }
@@ -292,12 +292,12 @@ fn mixed_requests_are_not_rejected_for_their_language() {
         Document::new("seo", "seo-audit", "SEO audit of web pages."),
         Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
     ]);
-    for (intent, wanted) in [
+    for (intent, expected) in [
         ("write a terraform module for una VPC en AWS", "modules"),
         ("make an SEO audit de mi página web", "seo"),
     ] {
         let answer = ask(&router, intent);
-        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_eq!(first(&answer), expected, "{intent}");
         assert_ne!(answer.verdict.reason, VerdictReason::Language, "{intent}");
     }
 }

@@ -114,9 +114,9 @@ fn fields_are_read_in_every_spelling() {
     assert_eq!(read("tools-by-commas").properties.allowed_tools, ["Read", "Bash(git diff:*)", "Write"]);
     assert_eq!(read("tools-as-list").properties.allowed_tools, ["Read", "Bash(*)"]);
     let metadata = serde_json::Value::Object(read("metadata-values").properties.metadata.to_map());
-    let wanted = serde_json::json!({"version": 1.1, "stable": true, "authors": ["one", "two"],
+    let expected = serde_json::json!({"version": 1.1, "stable": true, "authors": ["one", "two"],
         "nested": {"a": {"b": 1}}, "since": "2024-05-01"});
-    assert_eq!(metadata, wanted);
+    assert_eq!(metadata, expected);
     assert_eq!(read("name-list").name, "name-list");
     assert_eq!(read("name-number").name, "007");
     assert_eq!(read("name-absent").name, "name-absent");

@@ -95,13 +95,13 @@ impl Numbers {
 
 #[test]
 fn killed_at_random_moments_with_fifty_runs_in_flight() {
-    let wanted: usize = std::env::var("SKILLS_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
+    let expected: usize = std::env::var("SKILLS_FAULTS").ok().and_then(|n| n.parse().ok()).unwrap_or(4);
     let (runs, mut kills, mut numbers) = (50, 0, Numbers(0x9e37_79b9_7f4a_7c15));
     let mut most_in_flight = 0;
-    while kills < wanted {
+    while kills < expected {
         let folder = tempfile::tempdir().unwrap();
         // Not more often on one store: a run whose workers died five times without a step between is given up.
-        for _ in 0..4.min(wanted - kills) {
+        for _ in 0..4.min(expected - kills) {
             let fault = format!("moment {} {}", 1 + numbers.below(80), numbers.below(8000));
             let status = drive(folder.path(), &DriverOptions { runs, fault: &fault });
             if status.success() {

@@ -274,9 +274,9 @@ async fn another_client_names_the_skills_it_omits() {
         ["the client changed from none to claude-code", "6 entries fewer"]
     );
     assert_eq!(claude.client.as_deref(), Some("claude-code"));
-    let changed = |wanted: &str| {
+    let changed = |expected: &str| {
         let lines = claude.diff.iter().flatten().filter(|line| !matches!(line, DiffLine::Same(_)));
-        lines.filter(|line| format!("{line:?}").contains(wanted)).count()
+        lines.filter(|line| format!("{line:?}").contains(expected)).count()
     };
     assert_eq!((changed("Use alpha well"), changed("Use beta well"), changed("<name>deep")), (0, 1, 1));
     let reasons: Vec<(usize, bool)> =
@@ -317,8 +317,8 @@ async fn kept_entries_follow_the_order_of_the_client() {
         let included: Vec<String> = own.map(|entry| entry.name.clone()).collect();
         (included, view)
     };
-    let why = |view: &BudgetView, wanted: &str| -> usize {
-        view.not_listed.iter().filter(|group| group.why.contains(wanted)).map(|group| group.skills).sum()
+    let why = |view: &BudgetView, expected: &str| -> usize {
+        view.not_listed.iter().filter(|group| group.why.contains(expected)).map(|group| group.skills).sum()
     };
     let (codex, view) = included("codex").await;
     assert_eq!(codex[..4], ["a1", "a2", "alpha", "beta"], "by the client's names");

@@ -121,8 +121,8 @@ async fn large_catalog_is_listed_in_pages() {
                 break;
             }
         }
-        let wanted: Vec<Value> = (0..120).map(|n| json!(format!("skill-{n:03}"))).collect();
-        assert_eq!(seen, wanted, "{tool}");
+        let expected: Vec<Value> = (0..120).map(|n| json!(format!("skill-{n:03}"))).collect();
+        assert_eq!(seen, expected, "{tool}");
         let output = client.works(tool, json!({ "limit": 1000 })).await;
         assert_eq!((output["skills"].as_array().unwrap().len(), &output["next"]), (120, &Value::Null));
     }
@@ -380,14 +380,14 @@ async fn canceled_call_does_not_end_its_run() {
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call = client.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
     let deadline = Instant::now() + WAIT_TIMEOUT;
-    let wait_for_state = |wanted: &[&str]| {
+    let wait_for_state = |expected: &[&str]| {
         loop {
             let list = fixture.json(&["runs", "list", "--skill", "slow"]);
             let state = list["runs"][0]["state"].as_str().unwrap_or("none").to_owned();
-            if wanted.contains(&state.as_str()) {
+            if expected.contains(&state.as_str()) {
                 return state;
             }
-            assert!(Instant::now() < deadline, "timed out waiting for {wanted:?}: {list}");
+            assert!(Instant::now() < deadline, "timed out waiting for {expected:?}: {list}");
         }
     };
     wait_for_state(&["running", "completed"]);

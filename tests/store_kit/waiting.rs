@@ -26,11 +26,11 @@ pub async fn one_run_is_claimed_by_its_id(store: &dyn Store, _: &Time) {
     for n in 0..3 {
         store.launch(launch(n)).await.unwrap();
     }
-    let wanted = RunId("run-0001".into());
-    let claim = store.claim(&worker("w1"), LEASE, Some(&wanted)).await.unwrap().expect("the run asked for");
-    assert_eq!(claim.run.id, wanted);
+    let expected = RunId("run-0001".into());
+    let claim = store.claim(&worker("w1"), LEASE, Some(&expected)).await.unwrap().expect("the run asked for");
+    assert_eq!(claim.run.id, expected);
     assert_eq!(claim.contract["id"], "demo.two");
-    assert!(store.claim(&worker("w2"), LEASE, Some(&wanted)).await.unwrap().is_none(), "it is taken");
+    assert!(store.claim(&worker("w2"), LEASE, Some(&expected)).await.unwrap().is_none(), "it is taken");
     let nowhere = RunId("nowhere".into());
     assert!(store.claim(&worker("w2"), LEASE, Some(&nowhere)).await.unwrap().is_none());
     assert_eq!(state(store, "run-0000").await, RunState::Pending, "others are left alone");
@@ -224,13 +224,13 @@ pub async fn due_wait_is_returned_as_ended(store: &dyn Store, time: &Time) {
         (read.state, read.error.as_ref().unwrap()["code"].as_str()),
         (RunState::Failed, Some("expired"))
     );
-    for (wanted, found) in
+    for (expected, found) in
         [(RunState::Canceled, &denied), (RunState::Failed, &failed), (RunState::WaitingForHuman, &patient)]
     {
-        let filter = RunFilter { states: vec![wanted], ..RunFilter::default() };
+        let filter = RunFilter { states: vec![expected], ..RunFilter::default() };
         let page = store.runs(filter).await.unwrap();
         let ids: Vec<(&RunId, RunState)> = page.runs.iter().map(|run| (&run.id, run.state)).collect();
-        assert_eq!(ids, [(found, wanted)]);
+        assert_eq!(ids, [(found, expected)]);
     }
     let mut all: Vec<RunId> = Vec::new();
     let mut filter = RunFilter { limit: 1, ..RunFilter::default() };

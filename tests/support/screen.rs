@@ -64,8 +64,8 @@ impl Screen {
         };
         pane.draw(area, &mut buffer, &mut cx);
         self.cursor = cx.cursor;
-        let wanted = pane.take_pending_effects();
-        (buffer, wanted)
+        let expected = pane.take_pending_effects();
+        (buffer, expected)
     }
 
     /// The drawn rows as text.
@@ -97,15 +97,15 @@ pub fn text(buffer: &Buffer) -> String {
 }
 
 /// The first position of a text.
-pub fn find(buffer: &Buffer, wanted: &str) -> Option<Position> {
+pub fn find(buffer: &Buffer, expected: &str) -> Option<Position> {
     let area = buffer.area;
     for y in area.top()..area.bottom() {
         for x in area.left()..area.right() {
             let mut row = String::new();
-            for at in x..area.right().min(x + 2 * wanted.len() as u16 + 2) {
+            for at in x..area.right().min(x + 2 * expected.len() as u16 + 2) {
                 row.push_str(buffer[(at, y)].symbol());
             }
-            if row.starts_with(wanted) {
+            if row.starts_with(expected) {
                 return Some(Position::new(x, y));
             }
         }

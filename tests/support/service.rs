@@ -195,15 +195,15 @@ async fn execute_operation(
 
 /// The arguments in a path, where it is an operation's.
 fn matched(operation: &Operation, method: &str, path: &str) -> Option<Map<String, Value>> {
-    let (wanted, actual) = (operation.route.path.split('/'), path.split('/'));
-    if operation.route.method.to_string() != method || wanted.clone().count() != actual.clone().count() {
+    let (expected, actual) = (operation.route.path.split('/'), path.split('/'));
+    if operation.route.method.to_string() != method || expected.clone().count() != actual.clone().count() {
         return None;
     }
     let mut arguments = Map::new();
-    for (wanted, actual) in wanted.zip(actual) {
-        match wanted.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+    for (expected, actual) in expected.zip(actual) {
+        match expected.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
             Some(name) => drop(arguments.insert(name.to_owned(), Value::String(decoded(actual)))),
-            None if wanted == actual => {}
+            None if expected == actual => {}
             None => return None,
         }
     }
@@ -232,10 +232,10 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
     let kind = if resumed.is_some_and(|last_event| last_event > newest) { "reset" } else { "ready" };
     let first = framed(kind, None, &json!({ "log": log, "after": after }));
     let ready = framed("ready", None, &json!({ "log": log, "after": after }));
-    let news = core.events();
-    let frames = futures::stream::unfold((core, news, after), |(core, mut news, mut after)| async move {
+    let update = core.events();
+    let frames = futures::stream::unfold((core, update, after), |(core, mut update, mut after)| async move {
         let text = tokio::select! {
-            event = news.recv() => match event.ok()? {
+            event = update.recv() => match event.ok()? {
                 Event::Catalog(change) => {
                     framed("catalogue", None, &json!({ "generation": change.catalog.generation }))
                 }
@@ -250,7 +250,7 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
                 events.iter().map(|event| framed("run", Some(event.global), &json!(event))).collect()
             }
         };
-        Some((Ok::<String, Infallible>(text), (core, news, after)))
+        Some((Ok::<String, Infallible>(text), (core, update, after)))
     });
     let first = futures::stream::once(async move { Ok::<String, Infallible>(first + &ready) });
     let body = Body::from_stream(futures::StreamExt::chain(first, frames));

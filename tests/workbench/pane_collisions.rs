@@ -96,14 +96,14 @@ impl Core {
 
     fn screen_text(&self, pane: &mut Browse, screen: &mut Screen) -> String {
         loop {
-            let (buffer, wanted) = screen.draw(pane);
+            let (buffer, expected) = screen.draw(pane);
             let asks = |effect: &Effect| {
                 matches!(effect, Effect::Rivals(_) | Effect::Collisions | Effect::CompareSkills(..))
             };
-            if !wanted.iter().any(asks) {
+            if !expected.iter().any(asks) {
                 return text(&buffer);
             }
-            self.serve(pane, wanted);
+            self.serve(pane, expected);
         }
     }
 

@@ -149,7 +149,7 @@ fn arrows_move_in_order_of_score_and_enter_opens_the_skill() {
         }
         pane.act(Action::Down);
     }
-    let wanted = [
+    let expected = [
         "pdf-tables",
         "xlsx",
         "doc-convert",
@@ -161,10 +161,10 @@ fn arrows_move_in_order_of_score_and_enter_opens_the_skill() {
         "old-pdf",
         "pdf-tables@3f9a01c2",
     ];
-    assert_eq!(seen, wanted);
+    assert_eq!(seen, expected);
     let effects = pane.act(Action::Open).unwrap();
     assert!(
-        matches!(&effects[..], [Effect::Go(PaneId::Browse, Some(Target::Skill(id)))] if id.as_str() == wanted[9])
+        matches!(&effects[..], [Effect::Go(PaneId::Browse, Some(Target::Skill(id)))] if id.as_str() == expected[9])
     );
 }
 
@@ -347,10 +347,10 @@ fn wide_screen_requests_levels_and_shows_body_matches() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     let mut screen = Screen::new(180, 50);
-    let (_, wanted) = screen.draw(&mut pane);
+    let (_, expected) = screen.draw(&mut pane);
     let id = skills_skill::SkillId::new("pdf-tables");
-    assert!(wanted.contains(&Effect::BodyLines(id.clone(), INTENT.into())), "{wanted:?}");
-    assert!(wanted.contains(&Effect::Describe(id.clone())));
+    assert!(expected.contains(&Effect::BodyLines(id.clone(), INTENT.into())), "{expected:?}");
+    assert!(expected.contains(&Effect::Describe(id.clone())));
     assert!(screen.draw(&mut pane).1.is_empty(), "each is asked for once");
 
     let text = "Ruled tables first; then by white space.".to_owned();
@@ -381,9 +381,9 @@ fn numbered(n: usize, from: &Answer) -> Hit {
 
 /// Responds to the requests of the last frame, as a core with `total` results would.
 fn serve(pane: &mut Discover, screen: &mut Screen, total: usize) -> Vec<Request> {
-    let (_, wanted) = screen.draw(pane);
+    let (_, expected) = screen.draw(pane);
     let mut served = Vec::new();
-    for effect in wanted {
+    for effect in expected {
         if let Effect::Results { request, lookup } = effect {
             let mut answer = fits();
             let end = (request.offset + request.limit).min(total);

@@ -190,7 +190,7 @@ impl Measurements {
     /// Returns the part of the collision map that a filter selects, or its progress after the time to wait.
     pub(super) async fn collided(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
         let deadline = Instant::now() + Duration::from_millis(filter.wait_ms()?);
-        let skill = filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose()?;
+        let skill = filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose()?;
         let mut changed = self.maps.changed.subscribe();
         loop {
             let (collisions, shared) = (Arc::clone(&self.maps), Arc::clone(&self.ranking.shared));
@@ -217,8 +217,8 @@ impl Measurements {
         }
     }
 
-    pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
-        let skill = self.skills.resolve(wanted)?;
+    pub(super) async fn rivals_of(&self, requested: &str) -> Result<SkillRivals, Error> {
+        let skill = self.skills.resolve(requested)?;
         let (catalog, own) = (self.skills.registry.snapshot(), self.skills.config.golden_file());
         let collisions = Arc::clone(&self.maps);
         self.ranking

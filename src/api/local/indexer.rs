@@ -289,8 +289,8 @@ impl Indexer {
             skill: Arc::clone(&loser.skill),
             winner: Some(place(catalog, &loser.winner, &self.home)),
         });
-        let wanted: Vec<IndexTarget> = winners.chain(losers).collect();
-        let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
+        let requested: Vec<IndexTarget> = winners.chain(losers).collect();
+        let ids: HashSet<&SkillId> = requested.iter().map(|w| &w.skill.id).collect();
         let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
         if !removed.is_empty() {
             self.behind.retain(|id| ids.contains(id));
@@ -302,7 +302,7 @@ impl Indexer {
             self.have.remove(id);
         }
         let mut new = Vec::new();
-        for one in wanted {
+        for one in requested {
             let known = self.have.get(&one.skill.id);
             if known.is_some_and(|known| known.same(&one)) {
                 continue;
@@ -348,9 +348,9 @@ impl Indexer {
         for id in &ids {
             self.pending.remove(id);
         }
-        let wanted: Vec<&IndexTarget> = ids.iter().filter_map(|id| self.have.get(id)).collect();
+        let requested: Vec<&IndexTarget> = ids.iter().filter_map(|id| self.have.get(id)).collect();
         // Files are read and tokenized before the lock is taken.
-        let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
+        let documents: Vec<Document> = requested.par_iter().map(|one| one.document(true)).collect();
         self.scattered += documents.len();
         self.shared.update(documents, &[]);
         self.cache.changed();
@@ -422,7 +422,7 @@ mod tests {
         let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
 
         let (shared, indexer) = indexer(folder.path());
-        let (events, news) = broadcast::channel(4);
+        let (events, event) = broadcast::channel(4);
         // Of the copies of a skill the scan found another one first.
         let partial = Change { catalog: catalog(1, "Another copy"), ..Change::default() };
         events.send(RegistryEvent::Change(Arc::new(partial))).unwrap();
@@ -430,7 +430,7 @@ mod tests {
         events.send(RegistryEvent::Progress(done)).unwrap();
         drop(events);
         let restored = Cell::new(false);
-        indexer.follow(news, || {
+        indexer.follow(event, || {
             if !restored.replace(true) {
                 // If the file exists at the end, it was written after this.
                 std::fs::remove_file(&file).unwrap();

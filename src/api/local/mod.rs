@@ -145,8 +145,8 @@ impl Local {
     ///
     /// # Errors
     /// Returns `not_found` with similar names, `invalid_request` for an ambiguous name.
-    pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
-        self.skills.resolve(wanted)
+    pub fn resolve(&self, requested: &str) -> Result<Arc<Skill>, Error> {
+        self.skills.resolve(requested)
     }
 
     /// Returns the checks of the core for `doctor`.

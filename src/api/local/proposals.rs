@@ -194,18 +194,18 @@ impl Proposals {
         self.record_interrupted().await;
         let store = self.proposal_store();
         // The proposals of a removed skill are still listed.
-        let skill = filter.skill.as_deref().map(|wanted| {
-            self.skills.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
+        let skill = filter.skill.as_deref().map(|requested| {
+            self.skills.resolve(requested).map_or_else(|_| requested.to_owned(), |skill| skill.id.to_string())
         });
         run_blocking(move || {
             let listed = store.list()?;
             let waiting = |one: &ProposalHead| one.facts.state == ProposalState::Waiting;
             let count = listed.proposals.iter().filter(|one| waiting(one)).count();
-            let wanted = |one: &&ProposalHead| {
+            let requested = |one: &&ProposalHead| {
                 (filter.state.is_empty() || filter.state.contains(&one.facts.state))
                     && skill.as_deref().is_none_or(|id| one.facts.skill_id.as_str() == id)
             };
-            let found: Vec<&ProposalHead> = listed.proposals.iter().filter(wanted).collect();
+            let found: Vec<&ProposalHead> = listed.proposals.iter().filter(requested).collect();
             let id = |at: usize| found[at].facts.proposal_id.as_str();
             let (page, next) = paging::part(found.len(), id, filter.limit, filter.cursor.as_deref())?;
             Ok(ProposalList {

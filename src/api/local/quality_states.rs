@@ -56,7 +56,7 @@ pub(super) struct Governance {
 impl Governance {
     /// Returns the quality states that match a filter.
     pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
-        let one = filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose()?;
+        let one = filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose()?;
         let catalog = self.skills.registry.snapshot();
         let skills: Vec<Arc<Skill>> = match one {
             Some(skill) => vec![skill],
@@ -96,8 +96,9 @@ impl Governance {
                     next: assessment.next,
                 }
             });
-            let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
-            let mut skills: Vec<GovernedSkill> = judgments.filter(wanted).collect();
+            let requested =
+                |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
+            let mut skills: Vec<GovernedSkill> = judgments.filter(requested).collect();
             let (total, next) = page.map_or_else(|| self::page(&mut skills, &filter), Ok)?;
             Ok(GovernanceList { skills, total, next, warnings })
         })
@@ -237,10 +238,10 @@ fn golden(
         Err(error) if error.code == Code::NotFound => return Ok((HashMap::new(), Vec::new())),
         Err(error) => return Err(error),
     };
-    let wanted: std::collections::HashSet<&SkillId> = skills.iter().map(|skill| &skill.id).collect();
+    let requested: std::collections::HashSet<&SkillId> = skills.iter().map(|skill| &skill.id).collect();
     let names = |case: &&Case| match &case.expect {
-        Expect::AnyOf(ids) => ids.iter().any(|id| wanted.contains(id)),
-        Expect::Not(id) => wanted.contains(id),
+        Expect::AnyOf(ids) => ids.iter().any(|id| requested.contains(id)),
+        Expect::Not(id) => requested.contains(id),
         Expect::Nothing => false,
     };
     let cases: Vec<&Case> = golden.cases().iter().filter(names).collect();

@@ -78,7 +78,7 @@ impl SkillRecords {
     }
 
     pub(super) async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
-        match filter.skill.as_deref().map(|wanted| self.skills.resolve(wanted)).transpose() {
+        match filter.skill.as_deref().map(|requested| self.skills.resolve(requested)).transpose() {
             Ok(skill) => {
                 let catalog = self.skills.registry.snapshot();
                 run_blocking(move || lint::catalog(&catalog).page(&filter, skill.as_deref())).await

@@ -20,10 +20,10 @@ impl Skills {
     }
 
     /// Resolves a skill by id, unambiguous name, or location.
-    pub(super) fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+    pub(super) fn resolve(&self, requested: &str) -> Result<Arc<Skill>, Error> {
         let catalog = self.registry.snapshot();
-        let place = self.config.cwd.join(wanted);
+        let place = self.config.cwd.join(requested);
         let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
-        names::resolve(&catalog, wanted, Some(&tidy))
+        names::resolve(&catalog, requested, Some(&tidy))
     }
 }

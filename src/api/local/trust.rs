@@ -40,8 +40,8 @@ impl TrustPins {
     ///
     /// # Errors
     /// Returns `not_found` if there is nothing at that name or folder that could run.
-    pub async fn digest(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
-        let places = self.places(wanted)?;
+    pub async fn digest(&self, requested: &str) -> Result<Vec<TrustSubject>, Error> {
+        let places = self.places(requested)?;
         let trust = self.trust.clone();
         run_blocking(move || {
             let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
@@ -52,12 +52,12 @@ impl TrustPins {
         .await
     }
 
-    fn places(&self, wanted: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
+    fn places(&self, requested: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
         let catalog = self.skills.registry.snapshot();
-        let path = skills_config::expand(wanted, &self.skills.config.cwd, &self.skills.config.dirs.home);
-        let like_path = wanted.contains(['/', '\\']) || wanted.starts_with(['.', '~']);
+        let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
+        let like_path = requested.contains(['/', '\\']) || requested.starts_with(['.', '~']);
         if !(like_path && path.is_dir()) {
-            match self.skills.resolve(wanted) {
+            match self.skills.resolve(requested) {
                 Ok(skill) => return Ok(vec![(skill.root_dir.clone(), Some(skill))]),
                 Err(error) if !path.is_dir() => return Err(error),
                 Err(_) => {}
@@ -127,9 +127,9 @@ impl TrustPins {
     ///
     /// # Errors
     /// `not_found` if there is no pin.
-    pub fn revoke(&self, wanted: &str) -> Result<Vec<PathBuf>, Error> {
-        let path = skills_config::expand(wanted, &self.skills.config.cwd, &self.skills.config.dirs.home);
-        let named = self.skills.resolve(wanted).ok().map(|skill| skill.root_dir.clone());
+    pub fn revoke(&self, requested: &str) -> Result<Vec<PathBuf>, Error> {
+        let path = skills_config::expand(requested, &self.skills.config.cwd, &self.skills.config.dirs.home);
+        let named = self.skills.resolve(requested).ok().map(|skill| skill.root_dir.clone());
         let mut gone = self.trust.revoke(&path)?;
         if gone.is_empty()
             && let Some(folder) = &named
@@ -195,7 +195,7 @@ impl PolicyViews {
     pub async fn explain(&self, skill: Option<&str>, intent: Option<&str>) -> Result<PolicyReport, Error> {
         let policy = self.policy.current()?;
         let catalog = self.skills.registry.snapshot();
-        let id = skill.map(|wanted| self.skills.resolve(wanted)).transpose()?;
+        let id = skill.map(|requested| self.skills.resolve(requested)).transpose()?;
         let answers = match intent {
             Some(intent) => Some(self.with_and_without(intent).await?),
             None => None,

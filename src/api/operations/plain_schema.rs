@@ -133,21 +133,21 @@ mod tests {
             { "type": "string", "enum": ["b", "c"] },
             { "type": "string", "const": "a", "description": "First." },
         ] });
-        let wanted = json!({
+        let expected = json!({
             "description": "A state.", "type": "string", "enum": ["b", "c", "a"],
             "x-enum-descriptions": ["", "", "First."],
         });
-        assert_eq!(simplified(all), wanted);
+        assert_eq!(simplified(all), expected);
         let mixed = json!({ "oneOf": [
             { "type": "object", "properties": { "x": true } },
             { "const": "a", "type": "string" },
             { "const": "b", "type": "string" },
         ] });
-        let wanted = json!({ "oneOf": [
+        let expected = json!({ "oneOf": [
             { "type": "object", "properties": { "x": {} } },
             { "type": "string", "enum": ["a", "b"] },
         ] });
-        assert_eq!(simplified(mixed), wanted);
+        assert_eq!(simplified(mixed), expected);
     }
 
     #[test]
@@ -159,13 +159,13 @@ mod tests {
         );
         assert_eq!(simplified(json!({ "const": "a" })), json!({ "enum": ["a"] }));
         let pair = json!({ "prefixItems": [{ "type": "string" }, { "type": "integer" }] });
-        let wanted = json!({ "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } });
-        assert_eq!(simplified(pair), wanted);
+        let expected = json!({ "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } });
+        assert_eq!(simplified(pair), expected);
         let defaults = json!({ "properties": {
             "a": { "default": null }, "b": { "default": "", "minLength": 1 }, "c": { "default": "" },
         }, "items": true, "additionalProperties": true });
-        let wanted = json!({ "properties": { "a": {}, "b": { "minLength": 1 }, "c": { "default": "" } },
+        let expected = json!({ "properties": { "a": {}, "b": { "minLength": 1 }, "c": { "default": "" } },
             "items": {}, "additionalProperties": true });
-        assert_eq!(simplified(defaults), wanted);
+        assert_eq!(simplified(defaults), expected);
     }
 }

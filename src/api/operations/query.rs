@@ -136,12 +136,12 @@ fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
 }
 
 fn parse_value(name: &str, text: &str, kind: &Kind) -> Result<Value, Error> {
-    let wrong = |wanted: &str| {
+    let wrong = |requested: &str| {
         Error::new(
             Code::InvalidRequest,
             format!(
                 "invalid query parameter `{name}`: {text:?}; expected \
-            {wanted}"
+            {requested}"
             ),
         )
     };

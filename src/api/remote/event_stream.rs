@@ -117,7 +117,7 @@ impl Inner {
         let data = event.data.as_str();
         let event = match event.kind.as_str() {
             "catalogue" => {
-                return serde_json::from_str::<NewCatalog>(data).map(|news| Some(news.generation));
+                return serde_json::from_str::<NewCatalog>(data).map(|update| Some(update.generation));
             }
             "scan" => Event::Scan(serde_json::from_str(data)?),
             "index" => Event::Index(serde_json::from_str(data)?),

@@ -266,7 +266,11 @@ impl HttpTransport {
 
     /// Reads the body of a successful response of the expected media type (any, for an empty one), or maps the response
     /// to an error.
-    async fn read_response(&self, mut response: Response, wanted: &str) -> Result<Vec<u8>, TransportError> {
+    async fn read_response(
+        &self,
+        mut response: Response,
+        requested: &str,
+    ) -> Result<Vec<u8>, TransportError> {
         let status = response.status();
         let media = media_type(&response);
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -274,7 +278,7 @@ impl HttpTransport {
         let pause = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok());
         let body = self.body(&mut response).await?;
         if status.is_success() {
-            if media.starts_with(wanted) {
+            if media.starts_with(requested) {
                 return Ok(body);
             }
             return Err(TransportError::Server(self.unexpected_response(status, &media, &body)));

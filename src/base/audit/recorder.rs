@@ -147,9 +147,9 @@ impl Recorder {
     /// kind with the same `key`, fields that identify the operation. Returns false if that failed. Every other
     /// process that could record it must be locked out.
     pub fn record_missing(&self, entry: Entry, key: &[&str]) -> bool {
-        let wanted = Line::of(entry.clone(), self.log.mode(), 0, 0, "").data;
+        let requested = Line::of(entry.clone(), self.log.mode(), 0, 0, "").data;
         let is_it = |line: &Line| {
-            line.kind == entry.kind && key.iter().all(|name| line.data.get(*name) == wanted.get(*name))
+            line.kind == entry.kind && key.iter().all(|name| line.data.get(*name) == requested.get(*name))
         };
         match self.log.show(1, is_it) {
             Ok(found) if !found.is_empty() => true,

@@ -39,8 +39,8 @@ pub async fn work(
 ) -> Result<Completion, Failure> {
     let mut progress = Progress::new(steps.iter().map(String::as_str));
     progress.labeled = reporter.labeled;
-    let completion = follow::wait_for_completion(client, run, after, true, &mut |news| {
-        match news {
+    let completion = follow::wait_for_completion(client, run, after, true, &mut |update| {
+        match update {
             RunUpdate::Event(event, steps) => progress.event(event, steps, reporter),
             RunUpdate::Tick => progress.turn(clock::now_ms(), reporter),
             RunUpdate::Silence(run) => progress.elsewhere(run, reporter),

@@ -59,12 +59,12 @@ pub async fn wait_for_completion(
     let mut turn = tokio::time::interval(SPINNER_INTERVAL);
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut interrupted = pin!(interrupted());
-    let mut news: Events<'_> = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
+    let mut update: Events<'_> = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
     let mut silence = CheckInterval::begin();
     let completion = loop {
         tokio::select! {
             completion = &mut settling => break completion?,
-            events = &mut news => {
+            events = &mut update => {
                 let events = events?;
                 let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
                 for event in &events {
@@ -76,7 +76,7 @@ pub async fn wait_for_completion(
                 } else if silence.is_due() {
                     on_update(RunUpdate::Silence(&client.run(id).await?.run))?;
                 }
-                news = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
+                update = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
             }
             _ = turn.tick() => on_update(RunUpdate::Tick)?,
             () = &mut interrupted => {
@@ -89,7 +89,7 @@ pub async fn wait_for_completion(
             }
         }
     };
-    drop(news);
+    drop(update);
     loop {
         let events = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, 0).await?;
         let Some(last) = events.last() else { break };

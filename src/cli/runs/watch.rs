@@ -42,8 +42,8 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Exit, Failure
         reporter.print_line("watching all runs; press Ctrl-C to stop");
     }
     let out = &mut cx.out;
-    let mut tell = |news: RunUpdate<'_>| {
-        match news {
+    let mut tell = |update: RunUpdate<'_>| {
+        match update {
             RunUpdate::Event(event, _) => {
                 if out.json {
                     out.json_line(event)?;

@@ -34,7 +34,7 @@ pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     };
     let skill = first("skill.list", "skills", "skill_id").await?;
     let capability = first("capability.list", "capabilities", "").await?;
-    let mut wanted = vec![
+    let mut requested = vec![
         ("skill.list", json!({ "limit": 20 })),
         ("skill.list", json!({ "limit": 20, "role": "utility" })),
         ("skill.list", json!({ "limit": 0 })),
@@ -60,15 +60,15 @@ pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
         ("agent.list", json!({})),
     ];
     if let Some(skill) = skill {
-        wanted.push(("skill.describe", json!({ "skill_id": skill })));
-        wanted.push(("skill.governance.list", json!({ "skill": skill })));
-        wanted.push(("skill.file", json!({ "skill_id": skill, "path": "../SKILL.md" })));
-        wanted.push(("skill.discover", json!({ "intent": skill })));
+        requested.push(("skill.describe", json!({ "skill_id": skill })));
+        requested.push(("skill.governance.list", json!({ "skill": skill })));
+        requested.push(("skill.file", json!({ "skill_id": skill, "path": "../SKILL.md" })));
+        requested.push(("skill.discover", json!({ "intent": skill })));
     }
     if let Some(capability) = capability {
-        wanted.push(("capability.explain", json!({ "capability_id": capability })));
+        requested.push(("capability.explain", json!({ "capability_id": capability })));
     }
-    Ok(wanted
+    Ok(requested
         .into_iter()
         .filter_map(|(name, arguments)| {
             let Value::Object(arguments) = arguments else { return None };

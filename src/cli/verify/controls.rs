@@ -254,10 +254,10 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
 }
 
 /// Describes a status other than the expected one; empty if it is as expected.
-fn unlike(answer: &RawResponse, wanted: u16) -> String {
-    if answer.status == wanted {
+fn unlike(answer: &RawResponse, requested: u16) -> String {
+    if answer.status == requested {
         String::new()
     } else {
-        format!("status {}, expected {wanted}", answer.status)
+        format!("status {}, expected {requested}", answer.status)
     }
 }

@@ -442,11 +442,11 @@ mod tests {
             ["Counts hits of a page.", "Organizes files.", "Organizes mails.", "Lists tours of harbours."];
         let more = texts.iter().enumerate();
         router.update(more.map(|(at, text)| Document::new(format!("m{at}"), "x", *text)).collect(), &[]);
-        for (intent, wanted) in
+        for (intent, expected) in
             [("htis page", Some("this")), ("adn tables", Some("and")), ("organise mails", Some("organize"))]
         {
             let read = ask(&router, intent, false).words[0].correction.clone();
-            assert_eq!(read, wanted.map(|word| Correction::Typo(word.to_owned())), "{intent}");
+            assert_eq!(read, expected.map(|word| Correction::Typo(word.to_owned())), "{intent}");
         }
         for intent in ["harbours page", "hits page", "organis"] {
             let read = ask(&router, intent, true).words[0].correction.clone();

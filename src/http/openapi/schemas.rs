@@ -204,12 +204,12 @@ mod tests {
         ] } }))
         .unwrap();
         name_variants(&mut components);
-        let wanted = serde_json::json!([
+        let expected = serde_json::json!([
             { "type": "string", "enum": ["open"] },
             { "$ref": "#/components/schemas/GateHuman" },
             { "$ref": "#/components/schemas/GateWaitForSignal" },
         ]);
-        assert_eq!(components["Gate"]["oneOf"], wanted);
+        assert_eq!(components["Gate"]["oneOf"], expected);
         assert_eq!(components["GateHuman"]["required"][0], "human");
     }
 

@@ -220,9 +220,9 @@ impl BindingContext {
         let service = &binding.service;
         let endpoint = self.services.get(service);
         let reach = endpoint.map(|endpoint| &endpoint.reach);
-        let wrong = |wanted: &str| {
+        let wrong = |requested: &str| {
             Some(CallObstruction::unconfigured(format!(
-                "service {service} is configured without {wanted}, which protocol {} needs: correct `services.{service}` in the configuration",
+                "service {service} is configured without {requested}, which protocol {} needs: correct `services.{service}` in the configuration",
                 binding.protocol
             )))
         };

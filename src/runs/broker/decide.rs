@@ -87,11 +87,11 @@ pub fn decide(
             refused: Some(CallObstruction::unconfigured(message)),
         };
     }
-    let (head, place) = if let Some(wanted) = overrides.get(capability) {
-        let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
+    let (head, place) = if let Some(requested) = overrides.get(capability) {
+        let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *requested) else {
             let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
             let message = format!(
-                "`{capability}` is set to the binding `{wanted}`, which does not exist or implements \
+                "`{capability}` is set to the binding `{requested}`, which does not exist or implements \
                     another capability; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
                 known.join(", ")
             );

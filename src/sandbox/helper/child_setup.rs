@@ -84,8 +84,8 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
         found.namespace = Some(fail_if_strict(strict, enter_namespace())?);
     }
     umask(Mode::from_bits_truncate(0o077));
-    if let Some(wanted) = &plan.limits {
-        found.limits = Some(fail_if_strict(strict, limits::set(wanted))?);
+    if let Some(requested) = &plan.limits {
+        found.limits = Some(fail_if_strict(strict, limits::set(requested))?);
     }
     if let Some(identity) = plan.identity {
         found.identity = Some(fail_if_strict(strict, become_user(identity))?);
@@ -93,8 +93,8 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     // The directory is accessible only to the new user.
     chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
     drop_privileges(plan, strict, &mut found)?;
-    if let (Some(wanted), Some(Ok(()))) = (&plan.limits, &found.limits) {
-        found.limits = Some(fail_if_strict(strict, limits::set_memory(wanted))?);
+    if let (Some(requested), Some(Ok(()))) = (&plan.limits, &found.limits) {
+        found.limits = Some(fail_if_strict(strict, limits::set_memory(requested))?);
     }
     Ok(found)
 }

@@ -356,12 +356,12 @@ fn inputs(
 }
 
 /// Returns whether a value of one type may be valid for another: a number may be an integer.
-fn fits(actual: FieldType, wanted: FieldType) -> bool {
+fn fits(actual: FieldType, requested: FieldType) -> bool {
     let is_number = |kind| matches!(kind, FieldType::Integer | FieldType::Number);
-    actual == wanted
+    actual == requested
         || actual == FieldType::Any
-        || wanted == FieldType::Any
-        || (is_number(actual) && is_number(wanted))
+        || requested == FieldType::Any
+        || (is_number(actual) && is_number(requested))
 }
 
 /// Reports every field that a step takes from a call that does not produce it.

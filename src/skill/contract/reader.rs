@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         node.get(key).map(|entry| entry.value.to_json()).filter(|value| !value.is_null())
     }
 
-    fn wrong<T>(&mut self, path: &str, node: &Node, wanted: &str) -> Option<T> {
+    fn wrong<T>(&mut self, path: &str, node: &Node, requested: &str) -> Option<T> {
         let is = match node.value {
             Content::Null => "empty",
             Content::Flag(_) => "true or false",
@@ -246,8 +246,8 @@ impl<'a> Reader<'a> {
             Content::List(_) => "a list",
             Content::Map(_) => "a mapping",
         };
-        let message = format!("`{path}` is {is}; expected {wanted}");
-        self.invalid(path, &node.at, message, format!("Replace it with {wanted}."));
+        let message = format!("`{path}` is {is}; expected {requested}");
+        self.invalid(path, &node.at, message, format!("Replace it with {requested}."));
         None
     }
 }

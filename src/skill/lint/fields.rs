@@ -141,15 +141,16 @@ fn list(keys: &[(&str, std::ops::Range<usize>)]) -> String {
 /// Returns the known key that a key probably misspells.
 pub(in super::super) fn near_key(key: &str) -> Option<&'static str> {
     let normalized = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
-    let wanted = normalized(key);
-    let allowed = match wanted.len() {
+    let requested = normalized(key);
+    let allowed = match requested.len() {
         0..=3 => 0,
         4..=7 => 1,
         _ => 2,
     };
     // The first letter is rarely wrong; this rejects most keys early.
-    let near = Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == wanted.as_bytes().first());
-    let distances = near.map(|known| (strsim::osa_distance(&normalized(known), &wanted), *known));
+    let near =
+        Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == requested.as_bytes().first());
+    let distances = near.map(|known| (strsim::osa_distance(&normalized(known), &requested), *known));
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
 }
 
@@ -219,8 +220,8 @@ mod tests {
             ("source", None),
             ("tools", None),
         ];
-        for (key, wanted) in meant {
-            assert_eq!(near_key(key), wanted, "{key}");
+        for (key, expected) in meant {
+            assert_eq!(near_key(key), expected, "{key}");
         }
     }
 }

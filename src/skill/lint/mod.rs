@@ -152,15 +152,15 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
 
 /// Returns the finding of a bundle that requires an unknown skill; `near` are the most similar known ids. `source` is
 /// the content of the file at the skill's location.
-pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[String]) -> Finding {
+pub fn requires_unknown(skill: &Skill, source: &str, requested: &str, near: &[String]) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
     let frontmatter = fence::split(source).yaml;
     let text = source.get(frontmatter.clone()).unwrap_or_default();
     // The names are plain words, so the first occurrence after the key is the value.
-    let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(wanted)?)));
-    let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + wanted.len());
-    let message = format!("`requires` lists `{wanted}`, which is not a known skill");
+    let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(requested)?)));
+    let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + requested.len());
+    let message = format!("`requires` lists `{requested}`, which is not a known skill");
     let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
     if !near.is_empty() {
         finding.help = format!("Did you mean {}?", near.join(", "));

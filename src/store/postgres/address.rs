@@ -236,7 +236,7 @@ fn password_of_all(file: &Path, servers: &[(String, u16)], database: &str, user:
 
 /// Returns the password in a password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>) for a host,
 /// port, database and user. A file that others can read is ignored, as by other clients.
-fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
+fn password_in(file: &Path, requested: [&str; 4]) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     if let Ok(Some(excess)) = skills_base::private_files::excess(file, 0o600) {
         tracing::warn!("{} is ignored: others have access to it ({excess:03o})", file.display());
@@ -245,8 +245,8 @@ fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = fields(line);
         let (password, leading) = fields.split_last()?;
-        let fits = leading.len() == wanted.len()
-            && leading.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
+        let fits = leading.len() == requested.len()
+            && leading.iter().zip(requested).all(|(field, requested)| field == "*" || field == requested);
         fits.then(|| password.clone())
     })
 }

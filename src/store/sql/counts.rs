@@ -82,7 +82,7 @@ pub(crate) async fn allowance<T: Tx>(
     tx: &T,
     principal: &str,
     began_ms: i64,
-    wanted: u64,
+    requested: u64,
     limit: u64,
 ) -> Result<Allowance, StoreError> {
     let action = "grant an allowance";
@@ -96,7 +96,7 @@ pub(crate) async fn allowance<T: Tx>(
     let lock = if T::POSTGRES { "FOR UPDATE" } else { "" };
     let sql = format!("SELECT taken FROM allowances WHERE principal = ?1 AND began_ms = ?2 {lock}");
     let taken: u64 = tx.find(action, &sql, window).await?.map_or(Ok(0), |mut row| row.take(0))?;
-    let granted = wanted.min(limit.saturating_sub(taken));
+    let granted = requested.min(limit.saturating_sub(taken));
     if granted > 0 {
         let sql = "DELETE FROM allowances WHERE principal = ?1 AND began_ms < ?2";
         tx.post(action, sql, window).await?;

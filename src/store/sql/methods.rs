@@ -497,11 +497,11 @@ macro_rules! implement_store {
                 &self,
                 principal: &str,
                 began_ms: i64,
-                wanted: u64,
+                requested: u64,
                 limit: u64,
             ) -> Result<Allowance, StoreError> {
                 let principal = principal.to_owned();
-                $write!(self, tx => counts::allowance(tx, &principal, began_ms, wanted, limit).await)
+                $write!(self, tx => counts::allowance(tx, &principal, began_ms, requested, limit).await)
             }
 
             async fn runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {

@@ -53,10 +53,10 @@ impl Redaction {
     /// after the word.
     fn replace(&self, signs: &mut [String]) {
         for (from, to) in &self.0 {
-            let wanted: Vec<String> = from.chars().map(String::from).collect();
+            let requested: Vec<String> = from.chars().map(String::from).collect();
             let mut at = 0;
             while at < signs.len() {
-                let Some(matched) = matched_len(&signs[at..], &wanted) else {
+                let Some(matched) = matched_len(&signs[at..], &requested) else {
                     at += 1;
                     continue;
                 };
@@ -77,16 +77,16 @@ impl Redaction {
 
 /// Returns how many characters of a text match its beginning: all of them, or those of a path that is truncated after
 /// the first character of its second component, so that it is more than a common folder.
-fn matched_len(signs: &[String], wanted: &[String]) -> Option<usize> {
-    let matched = signs.iter().zip(wanted).take_while(|(sign, wanted)| sign == wanted).count();
-    let is_path = wanted.first().is_some_and(|first| first == "/");
-    let second_component = || wanted.iter().skip(1).position(|sign| sign == "/").map(|slash| slash + 3);
+fn matched_len(signs: &[String], requested: &[String]) -> Option<usize> {
+    let matched = signs.iter().zip(requested).take_while(|(sign, requested)| sign == requested).count();
+    let is_path = requested.first().is_some_and(|first| first == "/");
+    let second_component = || requested.iter().skip(1).position(|sign| sign == "/").map(|slash| slash + 3);
     let is_truncated = || {
         let rest = signs.get(matched);
         rest.is_none_or(|sign| ends_word(sign) || sign == "…")
             && second_component().is_some_and(|n| matched >= n)
     };
-    (matched > 0 && (matched == wanted.len() || is_path && is_truncated())).then_some(matched)
+    (matched > 0 && (matched == requested.len() || is_path && is_truncated())).then_some(matched)
 }
 
 /// Returns whether a character ends a word: a blank, or a line of a box.

@@ -95,12 +95,12 @@ impl Chooser {
             .collect();
         // An exact name ranks first, however well a longer one matches; scattered letters count only if no name
         // contains the text.
-        let wanted = text.trim().to_lowercase();
+        let requested = text.trim().to_lowercase();
         let mut ranked: Vec<(u8, u32, usize)> = scored
             .into_iter()
             .map(|(score, at)| {
                 let (value, label, _) = &self.choices[at];
-                (named(&[value, label], &wanted), score, at)
+                (named(&[value, label], &requested), score, at)
             })
             .collect();
         ranked.sort_by_key(|(name, score, at)| (*name, std::cmp::Reverse(*score), *at));
@@ -118,13 +118,13 @@ impl Chooser {
 const SCATTERED_RANK: u8 = 3;
 
 /// Ranks how an entry matches the input: by its full name, by a prefix, by a part, or by scattered letters.
-pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
+pub(super) fn named(names: &[&str], requested: &str) -> u8 {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    match wanted {
+    match requested {
         "" => SCATTERED_RANK,
-        _ if names.iter().any(|name| name == wanted) => 0,
-        _ if names.iter().any(|name| name.starts_with(wanted)) => 1,
-        _ if names.iter().any(|name| name.contains(wanted)) => 2,
+        _ if names.iter().any(|name| name == requested) => 0,
+        _ if names.iter().any(|name| name.starts_with(requested)) => 1,
+        _ if names.iter().any(|name| name.contains(requested)) => 2,
         _ => SCATTERED_RANK,
     }
 }

@@ -199,12 +199,12 @@ impl ClientsView {
     /// Rebuilds the rows; the cursor stays on its skill.
     fn set_rows(&mut self) {
         let before = self.row().map(|row| row.skill_id.clone());
-        let wanted = self.filter.as_ref().map_or("", Field::text).trim().to_lowercase();
+        let requested = self.filter.as_ref().map_or("", Field::text).trim().to_lowercase();
         let Some(report) = self.known().cloned() else { return };
         let mut rows = Vec::new();
         let mut root = None;
         for (at, row) in report.skills.iter().enumerate() {
-            if !row.skill_id.as_str().to_lowercase().contains(&wanted) {
+            if !row.skill_id.as_str().to_lowercase().contains(&requested) {
                 continue;
             }
             if root != Some(&row.root) {

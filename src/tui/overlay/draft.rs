@@ -181,8 +181,8 @@ impl Fields {
             x = end + 2;
         }
         let text = &mut self.texts[self.focus];
-        let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
-        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(OTHER_ROWS).max(2));
+        let requested = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
+        let height = requested.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(OTHER_ROWS).max(2));
         self.area = Rect { y: area.y + 1, height, ..area };
         painter.band(self.area, Role::Field);
         let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));

@@ -53,10 +53,10 @@ impl Help {
     }
 
     fn found(&self, sections: &[Section], dash: &str, width: u16) -> Vec<RichLine> {
-        let wanted = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
+        let requested = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
         let mut lines = Vec::new();
         for section in sections {
-            let hit = |text: &str| wanted.is_empty() || text.to_lowercase().contains(&wanted);
+            let hit = |text: &str| requested.is_empty() || text.to_lowercase().contains(&requested);
             let rows: Vec<_> = section.rows.iter().filter(|(keys, what, _)| hit(keys) || hit(what)).collect();
             if rows.is_empty() {
                 continue;

@@ -108,11 +108,11 @@ impl Palette {
         if self.fuzzy.is_empty() {
             return Vec::new();
         }
-        let wanted = self.field.text().trim().to_lowercase();
+        let requested = self.field.text().trim().to_lowercase();
         let mut scored: Vec<(u8, std::cmp::Reverse<u32>, usize)> = Vec::new();
         for (at, skill) in self.skills.iter().enumerate() {
             if let Some(score) = self.fuzzy.score(&Utf32String::from(skill.name.as_str())) {
-                scored.push((named(&[&skill.name], &wanted), std::cmp::Reverse(score), at));
+                scored.push((named(&[&skill.name], &requested), std::cmp::Reverse(score), at));
             }
         }
         scored.sort_unstable();

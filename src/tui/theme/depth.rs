@@ -61,8 +61,8 @@ fn nearest_index(red: u8, green: u8, blue: u8) -> u8 {
     let mean = (u16::from(red) + u16::from(green) + u16::from(blue)) / 3;
     let grey_step = (mean.saturating_sub(3) / 10).min(23) as u8;
     let grey = 8 + 10 * grey_step;
-    let wanted = [red, green, blue];
-    if distance(wanted, [grey; 3]) < distance(wanted, cube_rgb) {
+    let requested = [red, green, blue];
+    if distance(requested, [grey; 3]) < distance(requested, cube_rgb) {
         232 + grey_step
     } else {
         16 + 36 * cube[0] + 6 * cube[1] + cube[2]

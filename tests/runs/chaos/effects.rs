@@ -100,8 +100,8 @@ impl Effects {
     /// Waits until this many calls more have arrived, or the time is over.
     pub fn wait_for_more(&self, more: usize, time: Duration) {
         let log = self.log();
-        let wanted = log.count + more;
-        drop(self.shared.arrived.wait_timeout_while(log, time, |log| log.count < wanted).unwrap());
+        let expected = log.count + more;
+        drop(self.shared.arrived.wait_timeout_while(log, time, |log| log.count < expected).unwrap());
     }
 
     /// Runs whose last step was called.

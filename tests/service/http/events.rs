@@ -58,9 +58,9 @@ impl Stream {
     /// The next event of a run.
     pub async fn run(&mut self) -> StreamEvent {
         loop {
-            let news = self.next().await.expect("the stream continues");
-            if news.kind == "run" {
-                return news;
+            let update = self.next().await.expect("the stream continues");
+            if update.kind == "run" {
+                return update;
             }
         }
     }
@@ -74,9 +74,9 @@ async fn event_stream_of_a_run_starts_and_resumes() {
     let listed = test_server.get(&path).await.json()["events"].as_array().unwrap().clone();
     let mut stream = Stream::open(&test_server, &path, None).await;
     for (n, event) in listed.iter().enumerate() {
-        let news = stream.run().await;
-        assert_eq!(news.id, Some(n as u64 + 1));
-        assert_eq!(&news.data, event, "the same event as in the list");
+        let update = stream.run().await;
+        assert_eq!(update.id, Some(n as u64 + 1));
+        assert_eq!(&update.data, event, "the same event as in the list");
     }
     let head = listed.len() as u64;
     let mut resumed = Stream::open(&test_server, &path, Some(head - 1)).await;
@@ -123,7 +123,7 @@ async fn unknown_event_number_restarts_the_stream() {
     let last = newest["newest"].as_u64().unwrap();
     let mut stale = Stream::open(&test_server, "/v1/events", Some(last + 100)).await;
     let listed = [stale.next().await.unwrap(), stale.next().await.unwrap()];
-    assert_eq!(listed.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
+    assert_eq!(listed.each_ref().map(|update| update.kind.as_str()), ["reset", "ready"]);
     assert_eq!((&listed[0].data["log"], &listed[0].data["after"]), (&newest["log"], &json!(last)));
     // A page past the last event is returned at once, and its log id explains why it is empty.
     let page = test_server.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();

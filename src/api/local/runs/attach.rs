@@ -236,10 +236,10 @@ impl Attachments {
     }
 
     /// Returns a skill whose contract loads without errors.
-    async fn loads(&self, wanted: &str) -> Result<SkillContract, Error> {
-        let (skills, wanted) = (self.plans.skills.clone(), wanted.to_owned());
+    async fn loads(&self, requested: &str) -> Result<SkillContract, Error> {
+        let (skills, requested) = (self.plans.skills.clone(), requested.to_owned());
         crate::work::run_blocking(move || {
-            let read = contracts::read(&skills.resolve(&wanted)?)?;
+            let read = contracts::read(&skills.resolve(&requested)?)?;
             match contracts::broken(&read) {
                 Some(error) => Err(error),
                 None => Ok(read),

@@ -20,11 +20,11 @@ impl CapabilityServices {
     }
 
     /// Explains which binding executes a capability.
-    pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
-        let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+    pub(super) async fn explain(self: &Arc<Self>, requested: &str) -> Result<CapabilityExplanation, Error> {
+        let (services, requested) = (Arc::clone(self), requested.trim().to_owned());
         crate::work::run_blocking(move || {
             let capabilities = services.capabilities()?;
-            let capability = known(&capabilities, &wanted)?;
+            let capability = known(&capabilities, &requested)?;
             services.explained(&capability)
         })
         .await
@@ -33,16 +33,16 @@ impl CapabilityServices {
     /// Sets the preferred binding of a capability on this host, or removes the preference.
     pub(super) async fn activate(
         self: &Arc<Self>,
-        wanted: &str,
+        requested: &str,
         binding: Option<&str>,
         by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
-        let (services, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+        let (services, requested) = (Arc::clone(self), requested.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
         let runtime = tokio::runtime::Handle::current();
         crate::work::run_blocking(move || {
             let capabilities = services.capabilities()?;
-            let capability = known(&capabilities, &wanted)?;
+            let capability = known(&capabilities, &requested)?;
             if let Some(binding) = &binding {
                 of_capability(&capabilities, &capability, binding)?;
             }
@@ -84,10 +84,10 @@ impl CapabilityServices {
     }
 }
 
-pub(super) fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
-    capabilities.capability(wanted).cloned().ok_or_else(|| Error {
-        suggestions: names::near(wanted, capabilities.ids()),
-        ..Error::new(Code::NotFound, format!("capability `{wanted}` not found"))
+pub(super) fn known(capabilities: &Capabilities, requested: &str) -> Result<Arc<Capability>, Error> {
+    capabilities.capability(requested).cloned().ok_or_else(|| Error {
+        suggestions: names::near(requested, capabilities.ids()),
+        ..Error::new(Code::NotFound, format!("capability `{requested}` not found"))
     })
 }
 

@@ -46,12 +46,12 @@ pub(in crate::local) struct Commands {
 impl Commands {
     pub(super) async fn execute(
         &self,
-        wanted: &str,
+        requested: &str,
         command: RunCommand,
         principal: Option<&Principal>,
     ) -> Result<CommandResult, Error> {
         let runtime = self.store.runtime().await?;
-        let run = find::run(&*runtime.store, wanted).await?;
+        let run = find::run(&*runtime.store, requested).await?;
         ensure_scope(&run, &command, principal)?;
         ensure_storable(&command)?;
         let mut mode = None;

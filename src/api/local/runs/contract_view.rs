@@ -25,10 +25,10 @@ pub(in crate::local) struct ContractViews {
 }
 
 impl ContractViews {
-    pub(super) async fn contract_view(&self, wanted: &str) -> Result<ContractView, Error> {
-        let (views, wanted) = (self.clone(), wanted.to_owned());
+    pub(super) async fn contract_view(&self, requested: &str) -> Result<ContractView, Error> {
+        let (views, requested) = (self.clone(), requested.to_owned());
         crate::work::run_blocking(move || {
-            let read = contracts::read(&views.plans.skills.resolve(&wanted)?)?;
+            let read = contracts::read(&views.plans.skills.resolve(&requested)?)?;
             views.view(&read)
         })
         .await

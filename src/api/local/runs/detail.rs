@@ -38,9 +38,9 @@ pub(in crate::local) struct Details {
 }
 
 impl Details {
-    pub(super) async fn detail(&self, wanted: &str) -> Result<RunDetail, Error> {
+    pub(super) async fn detail(&self, requested: &str) -> Result<RunDetail, Error> {
         let runtime = self.store.runtime().await?;
-        let run = find::run(&*runtime.store, wanted).await?;
+        let run = find::run(&*runtime.store, requested).await?;
         let _permit = self.building.acquire().await;
         runtime.verify(&run.id).await?;
         let plan = runtime.plan(&run.contract_digest).await?;
@@ -81,12 +81,12 @@ impl Details {
 impl Details {
     pub(super) async fn checkpoints(
         &self,
-        wanted: &str,
+        requested: &str,
         before: Option<u64>,
         limit: usize,
     ) -> Result<CheckpointList, Error> {
         let runtime = self.store.runtime().await?;
-        let run = find::run(&*runtime.store, wanted).await?;
+        let run = find::run(&*runtime.store, requested).await?;
         let _permit = self.building.acquire().await;
         let checkpoints = runtime.store.checkpoints(&run.id, before, limit).await?;
         Ok(CheckpointList { run_id: run.id, checkpoint_head: run.head, checkpoints })

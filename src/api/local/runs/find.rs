@@ -19,34 +19,34 @@ const PAGE: usize = 500;
 /// # Errors
 /// Returns `not_found`, also for an abbreviation that is too short, and `invalid_request` for an ambiguous one, listing
 /// the candidates.
-pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
-    let wanted = wanted.trim();
-    if let Some(run) = store.run(&RunId(wanted.to_owned())).await? {
+pub(super) async fn run(store: &dyn Store, requested: &str) -> Result<RunRecord, Error> {
+    let requested = requested.trim();
+    if let Some(run) = store.run(&RunId(requested.to_owned())).await? {
         return Ok(run);
     }
-    let id = abbreviated(store, wanted).await?.id;
+    let id = abbreviated(store, requested).await?.id;
     Ok(store.run(&id).await?.ok_or(StoreError::NoRun(id))?)
 }
 
 /// Returns the run that `wanted` names as in a list: without inputs and outputs that are too long for one.
-pub(super) async fn listed(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
-    let wanted = wanted.trim();
-    match store.listed_run(&RunId(wanted.to_owned())).await? {
+pub(super) async fn listed(store: &dyn Store, requested: &str) -> Result<RunRecord, Error> {
+    let requested = requested.trim();
+    match store.listed_run(&RunId(requested.to_owned())).await? {
         Some(run) => Ok(run),
-        None => abbreviated(store, wanted).await,
+        None => abbreviated(store, requested).await,
     }
 }
 
 /// Returns the run whose id begins or ends with `wanted`, as in a list.
-async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
-    if wanted.chars().count() < MIN_COUNT {
-        let message = format!("run id `{wanted}` is too short: at least {MIN_COUNT} characters");
+async fn abbreviated(store: &dyn Store, requested: &str) -> Result<RunRecord, Error> {
+    if requested.chars().count() < MIN_COUNT {
+        let message = format!("run id `{requested}` is too short: at least {MIN_COUNT} characters");
         return Err(Error::new(Code::NotFound, message));
     }
-    if wanted.chars().count() > MAX_ID_LENGTH {
+    if requested.chars().count() > MAX_ID_LENGTH {
         return Err(Error::new(Code::NotFound, format!("a run id has at most {MAX_ID_LENGTH} characters")));
     }
-    let lower = wanted.to_lowercase();
+    let lower = requested.to_lowercase();
     let mut filter = RunFilter { text: Some(lower.clone()), limit: PAGE, ..RunFilter::default() };
     let mut found: Vec<RunRecord> = Vec::new();
     loop {
@@ -60,12 +60,12 @@ async fn abbreviated(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error
     }
     match found.len() {
         1 => Ok(found.swap_remove(0)),
-        0 => Err(Error::new(Code::NotFound, format!("run `{wanted}` not found"))),
-        many => Err(ambiguous(wanted, &found, many)),
+        0 => Err(Error::new(Code::NotFound, format!("run `{requested}` not found"))),
+        many => Err(ambiguous(requested, &found, many)),
     }
 }
 
-fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
+fn ambiguous(requested: &str, found: &[RunRecord], many: usize) -> Error {
     let endings: Vec<String> =
         found.iter().take(MAX_LISTED_RUNS).map(|run| ending(&run.id, found).to_owned()).collect();
     let named: Vec<String> = found
@@ -76,7 +76,7 @@ fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
     let count =
         if many > MAX_LISTED_RUNS { format!("more than {MAX_LISTED_RUNS}") } else { many.to_string() };
     let message = format!(
-        "{count} runs match {wanted}: {}. Ids begin with the launch time, so use the end of the id instead",
+        "{count} runs match {requested}: {}. Ids begin with the launch time, so use the end of the id instead",
         named.join(", ")
     );
     Error { suggestions: endings, ..Error::new(Code::InvalidRequest, message) }

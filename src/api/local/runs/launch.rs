@@ -80,11 +80,11 @@ pub(in crate::local) struct Plans {
 
 impl Plans {
     /// Checks a skill that is run directly, reading from disk once for concurrent requests.
-    async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
+    async fn ready_alone(self: &Arc<Self>, requested: &str) -> Readiness {
         let look = || {
-            let (plans, wanted) = (Arc::clone(self), wanted.to_owned());
+            let (plans, requested) = (Arc::clone(self), requested.to_owned());
             crate::work::run_blocking(move || {
-                let skill = plans.skills.resolve(&wanted)?;
+                let skill = plans.skills.resolve(&requested)?;
                 if skill.classification.invocation.value == Invocation::Attach {
                     let id = quoted(skill.id.as_str());
                     return Err(Error::new(
@@ -95,7 +95,7 @@ impl Plans {
                 plans.ready(&skill).map(Arc::new)
             })
         };
-        self.launching.share(wanted, look).await
+        self.launching.share(requested, look).await
     }
 
     /// Makes all checks before a run is stored. Reads files.
@@ -202,13 +202,13 @@ impl Plans {
         run: &RunRecord,
         plan: &Plan,
     ) -> (Option<String>, Option<String>) {
-        let (plans, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
+        let (plans, requested, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
         let inputs = run.inputs.clone();
         let looked = crate::work::run_blocking(move || {
-            if let Some(capability) = capability_of(&wanted) {
+            if let Some(capability) = capability_of(&requested) {
                 return plans.present_capability(capability, &inputs, approval);
             }
-            let skill = plans.skills.resolve(&wanted)?;
+            let skill = plans.skills.resolve(&requested)?;
             let read = contracts::read(&skill)?;
             let version = read.contract.version.clone();
             let digest = match contracts::broken(&read) {

@@ -23,8 +23,8 @@ pub(super) fn start(notify: &Notify, notices: &Arc<Notices>, runtime: &RunRuntim
             None
         }
     };
-    let wanted = webhook.is_some() || notify.bell || notify.osc;
-    if !wanted {
+    let requested = webhook.is_some() || notify.bell || notify.osc;
+    if !requested {
         return None;
     }
     let stop = CancellationToken::new();

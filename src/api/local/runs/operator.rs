@@ -146,7 +146,7 @@ impl RunOverview {
     ) -> Result<Vec<RunEvent>, Error> {
         let runtime = self.store.runtime().await?;
         let run = match run {
-            Some(wanted) => Some(find::listed(&*runtime.store, wanted).await?.id),
+            Some(requested) => Some(find::listed(&*runtime.store, requested).await?.id),
             None => None,
         };
         let limit = limit.clamp(1, MAX_EVENTS);
@@ -207,14 +207,14 @@ impl RunOverview {
         Ok(WorkerList { workers: workers_of(&runtime, &runs).await? })
     }
 
-    async fn drain(&self, wanted: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
+    async fn drain(&self, requested: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
         let list = self.worker_list().await?;
-        let named = |view: &&WorkerView| view.worker == wanted;
-        let parts = |view: &&WorkerView| view.worker.contains(wanted) || view.name.contains(wanted);
+        let named = |view: &&WorkerView| view.worker == requested;
+        let parts = |view: &&WorkerView| view.worker.contains(requested) || view.name.contains(requested);
         let exact: Vec<&WorkerView> = list.workers.iter().filter(named).collect();
         let found = if exact.is_empty() { list.workers.iter().filter(parts).collect() } else { exact };
         let worker = match found[..] {
-            [one] if !wanted.is_empty() => &one.worker,
+            [one] if !requested.is_empty() => &one.worker,
             [] => {
                 let known: Vec<&str> = list.workers.iter().map(|view| view.worker.as_str()).collect();
                 let known = if known.is_empty() {
@@ -222,11 +222,11 @@ impl RunOverview {
                 } else {
                     format!("expected one of: {}", known.join(", "))
                 };
-                return Err(Error::new(Code::NotFound, format!("worker `{wanted}` not found: {known}")));
+                return Err(Error::new(Code::NotFound, format!("worker `{requested}` not found: {known}")));
             }
             _ => {
                 let message =
-                    format!("{} workers match {wanted:?}; use a longer part of the id", found.len());
+                    format!("{} workers match {requested:?}; use a longer part of the id", found.len());
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };

@@ -193,12 +193,12 @@ impl Workers {
     /// Executes a run in the calling task, or waits for the worker that has it, until it ends or waits.
     pub(super) async fn wait_for_completion(
         &self,
-        wanted: &str,
+        sought: &str,
         leave: &CancellationToken,
     ) -> Result<RunRecord, Error> {
         let runtime = self.store.runtime().await?;
         self.services.refresh().await?;
-        let run = find::listed(&*runtime.store, wanted).await?;
+        let run = find::listed(&*runtime.store, sought).await?;
         self.of_here(&run)?;
         self.clear_leftovers();
         // A process without workers executes it only for its caller.

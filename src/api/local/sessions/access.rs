@@ -62,9 +62,9 @@ impl AccessibleSessions {
     ///
     /// # Errors
     /// Returns `not_found` for a session of another owner, as for one that never existed.
-    async fn permitted(&self, wanted: &str) -> Result<String, Error> {
+    async fn permitted(&self, requested: &str) -> Result<String, Error> {
         let database = self.sessions.stored.database().await?;
-        Ok(find(&*database, &self.sessions.stored.transcripts, &self.access, wanted).await?.id.0)
+        Ok(find(&*database, &self.sessions.stored.transcripts, &self.access, requested).await?.id.0)
     }
 }
 

@@ -357,7 +357,7 @@ impl ClientLists {
         let count = |listed: &[ListedEntry]| {
             catalog_tokens(&self.levels, &catalog_text(listed, Form::Xml, ToolNameFormat::Dotted))
         };
-        let (wanted, used) = (count(&all), count(&shown));
+        let (requested, used) = (count(&all), count(&shown));
         long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
         long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let client = client.map(str::to_owned);
@@ -369,8 +369,8 @@ impl ClientLists {
             window,
             allowance,
             not_listed,
-            tokens: (wanted.tokens, used.tokens),
-            tokens_estimated: wanted.estimated || used.estimated,
+            tokens: (requested.tokens, used.tokens),
+            tokens_estimated: requested.estimated || used.estimated,
             long,
             assumed_folders,
         })

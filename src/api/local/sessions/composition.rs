@@ -121,8 +121,8 @@ impl Composer {
         Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MAX_OUTPUT_TOKENS))
     }
 
-    pub(super) async fn levels_of(&self, wanted: &str) -> Result<LevelsView, Error> {
-        let skill = self.skills.resolve(wanted)?;
+    pub(super) async fn levels_of(&self, requested: &str) -> Result<LevelsView, Error> {
+        let skill = self.skills.resolve(requested)?;
         let levels = Arc::clone(&self.levels);
         crate::work::run_blocking(move || {
             let source = detail::source(&skill)?;

@@ -86,17 +86,17 @@ impl StoredSessions {
         self.store.sessions().await
     }
 
-    async fn find(&self, wanted: &str) -> Result<Session, Error> {
-        find(&*self.database().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
+    async fn find(&self, requested: &str) -> Result<Session, Error> {
+        find(&*self.database().await?, &self.transcripts, &SessionAccess::unrestricted(), requested).await
     }
 
     /// Changes a session: reads, changes and saves it, and retries if it changed in the meantime.
     async fn change_session<T>(
         &self,
-        wanted: &str,
+        requested: &str,
         change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
     ) -> Result<(T, Session), Error> {
-        let found = self.find(wanted).await?;
+        let found = self.find(requested).await?;
         self.change_found(found, change).await
     }
 

@@ -183,24 +183,28 @@ pub(in crate::local) async fn find(
     database: &dyn Sessions,
     known: &Transcripts,
     access: &SessionAccess,
-    wanted: &str,
+    requested: &str,
 ) -> Result<Session, Error> {
-    if let Some(session) = read(database, known, wanted).await?
+    if let Some(session) = read(database, known, requested).await?
         && access.admits(session.owner.as_deref())
     {
         return Ok(session);
     }
     let heads = database.sessions(access.only(), LOOKED_AT).await?;
-    let fits = |id: &str| wanted.len() >= MIN_COUNT && (id.starts_with(wanted) || id.ends_with(wanted));
+    let fits =
+        |id: &str| requested.len() >= MIN_COUNT && (id.starts_with(requested) || id.ends_with(requested));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
         [one] => read(database, known, one)
             .await?
             .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
-        [] => Err(Error::new(Code::NotFound, format!("session `{wanted}` not found"))),
+        [] => Err(Error::new(Code::NotFound, format!("session `{requested}` not found"))),
         several => Err(Error::new(
             Code::InvalidRequest,
-            format!("{wanted} matches several sessions: {}; use a longer part of the id", several.join(", ")),
+            format!(
+                "{requested} matches several sessions: {}; use a longer part of the id",
+                several.join(", ")
+            ),
         )),
     }
 }

@@ -40,10 +40,12 @@ impl Composer {
     pub(super) async fn levels_of_loaded(
         &self,
         session: &Session,
-        wanted: &str,
+        requested: &str,
     ) -> Result<LevelsView, Error> {
-        let active =
-            session.loaded(Some(wanted)).map_err(|error| Error::new(Code::NotFound, error.message))?.clone();
+        let active = session
+            .loaded(Some(requested))
+            .map_err(|error| Error::new(Code::NotFound, error.message))?
+            .clone();
         let catalog = self.skills.registry.snapshot();
         let here = catalog.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
         let entry = here.map(|skill| levels::entry(skill));

@@ -102,8 +102,8 @@ fn ensure_few(names: &[String]) -> Result<(), ToolError> {
 }
 
 /// Returns a skill as it would be loaded now.
-pub(super) fn active(skills: &Skills, levels: &Levels, wanted: &str) -> Result<Active, Error> {
-    let skill = skills.resolve(wanted)?;
+pub(super) fn active(skills: &Skills, levels: &Levels, requested: &str) -> Result<Active, Error> {
+    let skill = skills.resolve(requested)?;
     let source = detail::source(&skill)?;
     let body = skills_skill::body(&source).to_owned();
     let mut properties = Map::new();
@@ -144,16 +144,16 @@ pub(super) fn active(skills: &Skills, levels: &Levels, wanted: &str) -> Result<A
 
 /// Returns the name of a loaded skill in its session, for any of the three forms that `skills.load` accepts; if it
 /// is not loaded, the name as given.
-pub(super) fn called(skills: &Skills, session: &Session, wanted: &str) -> String {
+pub(super) fn called(skills: &Skills, session: &Session, requested: &str) -> String {
     let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
-    if loaded(wanted) {
-        return wanted.to_owned();
+    if loaded(requested) {
+        return requested.to_owned();
     }
     // Even if its files no longer exist, it can still be named by their location.
-    let place = skills.config.cwd.join(wanted);
+    let place = skills.config.cwd.join(requested);
     let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
-    let by_name = || Some(skills.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
-    by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
+    let by_name = || Some(skills.resolve(requested).ok()?.id.to_string()).filter(|id| loaded(id));
+    by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| requested.to_owned())
 }
 
 /// Replaces estimated token counts by exact ones that have been counted since.
@@ -179,17 +179,17 @@ pub(super) struct SessionTools {
 
 impl SessionTools {
     /// Like [`active`], if the policy allows the skill and the speaking agent has it.
-    fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
-        let skill = self.skills.resolve(wanted)?;
+    fn allowed(&self, requested: &str, agent: Option<&Agent>) -> Result<Active, Error> {
+        let skill = self.skills.resolve(requested)?;
         if let Some(agent) = agent.filter(|agent| agent.scoped()) {
             let own = self.agents.own_ids(agent);
             if !own.iter().any(|id| id == skill.id.as_str()) {
-                let message = format!("{} has no skill {wanted}; it uses {}", agent.id, own.join(", "));
+                let message = format!("{} has no skill {requested}; it uses {}", agent.id, own.join(", "));
                 return Err(Error::new(Code::NotFound, message));
             }
         }
         self.permissions.approval(&skill)?;
-        active(&self.skills, &self.levels, wanted)
+        active(&self.skills, &self.levels, requested)
     }
 
     pub(super) async fn use_tool(
@@ -201,13 +201,13 @@ impl SessionTools {
     ) -> Result<ToolAnswer, Error> {
         let started = std::time::Instant::now();
         let found = self.stored.find(session).await?;
-        let wanted = requested_tool(tool, found.settings.compat)?;
-        let name = match wanted {
+        let requested = requested_tool(tool, found.settings.compat)?;
+        let name = match requested {
             RequestedTool::Own(tool) => tool.to_string(),
             RequestedTool::Older(tool) => tool.to_string(),
         };
         // Slow work is done first; the session is changed in one step at the end.
-        let done = match wanted {
+        let done = match requested {
             RequestedTool::Own(Tool::List) | RequestedTool::Older(Compat::ListSkills) => {
                 ToolEffect::Response(self.listing(&name, &raw_arguments, &found).await)
             }
@@ -248,7 +248,7 @@ impl SessionTools {
                 ToolEffect::Response(self.scripts.run(&name, &raw_arguments, &found, leave).await)
             }
         };
-        let bodies = matches!(wanted, RequestedTool::Older(Compat::ReadSkill));
+        let bodies = matches!(requested, RequestedTool::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
             count_loaded(&self.levels, &mut session.active);
             let result = done.apply(session, bodies);

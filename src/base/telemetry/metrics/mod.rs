@@ -371,9 +371,9 @@ mod tests {
         let report = metrics.report().unwrap();
         let family = report.families.iter().find(|family| family.name == "runtime.labeled.runs").unwrap();
         let value = |state: &str, label: &str, value: &str| {
-            let wanted = [("label", label), ("state", state), ("value", value)];
+            let expected = [("label", label), ("state", state), ("value", value)];
             let has =
-                |sample: &&MetricSample| wanted.iter().all(|(key, value)| sample.labels[*key] == *value);
+                |sample: &&MetricSample| expected.iter().all(|(key, value)| sample.labels[*key] == *value);
             family.samples.iter().find(has).and_then(|sample| sample.value)
         };
         assert_eq!(family.samples.len(), MAX_LABEL_VALUES + 3);

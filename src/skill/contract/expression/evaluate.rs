@@ -23,9 +23,9 @@ pub(super) fn value(expr: &Expr, scope: &dyn Scope) -> Result<Value, ExpressionE
 }
 
 /// Returns whether any of the expressions has this truth value; those after it are not evaluated.
-fn any(items: &[Expr], wanted: bool, scope: &dyn Scope) -> Result<bool, ExpressionError> {
+fn any(items: &[Expr], requested: bool, scope: &dyn Scope) -> Result<bool, ExpressionError> {
     for item in items {
-        if truth(&value(item, scope)?) == wanted {
+        if truth(&value(item, scope)?) == requested {
             return Ok(true);
         }
     }

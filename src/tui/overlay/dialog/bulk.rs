@@ -551,10 +551,10 @@ impl Overlay for BulkDialog {
         let blank = |lines: usize| len(lines).saturating_add(u16::from(lines > 0));
         // Text fields, status, a blank row, and the buttons.
         let foot = len(texts) + 3 + 1;
-        let wanted = [blank(head.len()), len(self.runs.rows.len()), blank(about.len()), foot + 2];
-        let wanted = wanted.into_iter().fold(0, u16::saturating_add);
+        let requested = [blank(head.len()), len(self.runs.rows.len()), blank(about.len()), foot + 2];
+        let requested = requested.into_iter().fold(0, u16::saturating_add);
         let least = if self.drawn.height.0 == area { self.drawn.height.1 } else { 8 };
-        let height = wanted.min(area.height.saturating_sub(2)).max(least);
+        let height = requested.min(area.height.saturating_sub(2)).max(least);
         self.drawn.height = (area, height);
         let outer = centered(area, width, height);
         let asks = self.phase != Phase::Done;

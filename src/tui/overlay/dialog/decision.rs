@@ -547,8 +547,8 @@ impl Overlay for Decision {
         let long = self.fields.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
         let notes: u16 = if roomy || long || self.focus == Focus::Field(Part::Notes) { 2 } else { 1 };
         let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
-        let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
-        let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
+        let requested = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
+        let height = requested.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
         let outer = centered(area, width, height);
         let title = format!("{} Your decision", painter.glyphs.waiting);
         let inside = frame(outer, painter, &title, &self.gates.waits(clock), true);

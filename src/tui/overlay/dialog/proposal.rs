@@ -300,8 +300,8 @@ impl Overlay for ProposalDialog {
         let width = WIDTH.min(area.width);
         let lines = self.lines(width.saturating_sub(6), painter);
         self.rows = lines.len();
-        let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
-        let outer = centered(area, width, wanted.min(area.height));
+        let requested = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
+        let outer = centered(area, width, requested.min(area.height));
         let title = match self.command {
             ProposalCommand::RollBack => "Roll back this proposal?".to_owned(),
             ProposalCommand::Approve | ProposalCommand::Deny => {

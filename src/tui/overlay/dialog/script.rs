@@ -152,8 +152,8 @@ impl Overlay for ScriptDialog {
         let width = WIDTH.min(area.width);
         let lines = self.lines(width.saturating_sub(6));
         self.rows = lines.len();
-        let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
-        let outer = centered(area, width, wanted.min(area.height));
+        let requested = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
+        let outer = centered(area, width, requested.min(area.height));
         let inside = frame(outer, painter, "Run this script?", "", true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };

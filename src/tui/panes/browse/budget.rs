@@ -121,12 +121,12 @@ impl Budget {
         };
         let mut segs = vec![Seg::new(bound, role)];
         // The cost of the same entries in a session of this workbench, which formats them differently.
-        let (wanted, used) = view.tokens;
+        let (requested, used) = view.tokens;
         let counted =
             |tokens| token_count(TokenCount { tokens, estimated: view.tokens_estimated }, painter.glyphs);
         segs.push(Seg::new("  L1 ", Role::Level1));
-        segs.push(Seg::new(counted(wanted), Role::Text));
-        if used != wanted {
+        segs.push(Seg::new(counted(requested), Role::Text));
+        if used != requested {
             segs.push(Seg::new(if painter.glyphs.ascii { " to " } else { " → " }, Role::Muted));
             segs.push(Seg::new(counted(used), Role::Strong));
         }
@@ -205,7 +205,7 @@ mod tests {
             entry("d", Truncation::Omitted { why }),
             entry("e", Truncation::Beyond),
         ];
-        let fill = Fill { limit: Some(10), wanted: 20, used: 10, ..Fill::default() };
+        let fill = Fill { limit: Some(10), expected: 20, used: 10, ..Fill::default() };
         let allowance = BudgetedCatalog { entries, fill };
         let view = BudgetView {
             client: Some("codex".into()),

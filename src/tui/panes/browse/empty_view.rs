@@ -19,10 +19,10 @@ pub(super) fn draw(list: &SkillList, scan: &ScanProgress, area: Rect, buf: &mut 
     title.draw(&mut painter, area.x, area.y, area.width);
     let scanning = !scan.done && scan.found > 0;
     let roots = &list.catalog.roots;
-    let wanted = 12 + roots.len() as u16;
+    let requested = 12 + roots.len() as u16;
     let width = area.width.saturating_sub(4).min(66);
     let x = area.x + (area.width.saturating_sub(width)) / 2;
-    let mut y = area.y + 2 + area.height.saturating_sub(wanted + 4) / 2;
+    let mut y = area.y + 2 + area.height.saturating_sub(requested + 4) / 2;
     for (place, role) in SIGNALS.iter().take(4).enumerate() {
         for cell in 0..2 {
             painter.put(x + 2 * place as u16 + cell, y, painter.glyphs.mark[place], *role, 1);

@@ -136,8 +136,8 @@ pub(super) fn domains(catalog: &Catalog, options: &Options) -> Picker {
     let any = (String::new(), "any domain".to_owned(), count(catalog.entries.len()));
     let named = counts.into_iter().map(|(d, n)| (d.to_owned(), d.to_owned(), count(n)));
     let choices: Vec<_> = std::iter::once(any).chain(named).collect();
-    let wanted = options.domain.clone().unwrap_or_default();
-    let current = choices.iter().position(|(value, ..)| *value == wanted);
+    let requested = options.domain.clone().unwrap_or_default();
+    let current = choices.iter().position(|(value, ..)| *value == requested);
     Picker { what: PickerKind::Domain, title: "Domain".to_owned(), choices, current }
 }
 

@@ -187,8 +187,8 @@ fn layout(list: &ResultList, area: Rect, answer: &Answer) -> Layout {
     let label = longest_label;
     let labeled = longest + 2 + label <= most.min(area.width / 2);
     let used = if labeled { longest + 2 + label } else { inline.min(most) };
-    let wanted = area.x + area.width * 31 / 60;
-    let score_end = (name_x + used + 1 + score_width).max(wanted);
+    let requested = area.x + area.width * 31 / 60;
+    let score_end = (name_x + used + 1 + score_width).max(requested);
     let bar = CellRange {
         x: score_end + 1,
         y: area.y,

@@ -42,10 +42,10 @@ impl SummaryList {
 
     /// Rebuilds the rows; the cursor stays on its proposal. Returns whether it is on another one.
     pub fn rebuild(&mut self) -> bool {
-        let wanted = self.filter.text().trim().to_lowercase();
+        let requested = self.filter.text().trim().to_lowercase();
         let matches = |one: &ProposalSummary| {
             let text = format!("{} {} {} {}", one.skill_id, one.title, one.proposed_by, one.state);
-            wanted.is_empty() || text.to_lowercase().contains(&wanted)
+            requested.is_empty() || text.to_lowercase().contains(&requested)
         };
         let mut rows = Vec::new();
         for state in GROUPS {

@@ -178,8 +178,8 @@ impl Runs {
             }
             RunResponse::Board(hours, answer) => browser.take_board(*hours, answer),
             RunResponse::Facets(filter, answer) => {
-                let wanted = browser.list.requested_filters();
-                browser.list.views.summaries.take(filter, answer, &wanted);
+                let requested = browser.list.requested_filters();
+                browser.list.views.summaries.take(filter, answer, &requested);
                 Vec::new()
             }
             RunResponse::Views(Ok(Some(list))) => browser.list.take_views(&list.views),

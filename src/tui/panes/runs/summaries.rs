@@ -82,11 +82,11 @@ impl Summaries {
     }
 
     /// Handles a response; `wanted` are the filters whose counts only the service knows.
-    pub fn take(&mut self, filter: &str, answer: &Result<Arc<FacetList>, Error>, wanted: &[String]) {
+    pub fn take(&mut self, filter: &str, answer: &Result<Arc<FacetList>, Error>, sought: &[String]) {
         self.requested.remove(filter);
         // Without a count the tab has none; the filter itself reports what is wrong with it.
         let Ok(list) = answer else { return };
-        self.responses.retain(|known, _| wanted.contains(known));
+        self.responses.retain(|known, _| sought.contains(known));
         self.responses.insert(filter.to_owned(), Arc::clone(list));
     }
 

@@ -99,8 +99,8 @@ impl Fields {
             options.push(format!("c{number}  {}{mark}", shown(&label)));
             self.numbers.push(number);
         }
-        let wanted = chosen.unwrap_or(head);
-        let at = self.numbers.iter().position(|number| *number == wanted).unwrap_or(0);
+        let requested = chosen.unwrap_or(head);
+        let at = self.numbers.iter().position(|number| *number == requested).unwrap_or(0);
         self.checkpoint = Some(Choice { options, at });
         true
     }
