@@ -15,10 +15,10 @@ pub fn supported_subscriptions() -> SubscriptionFilter {
 }
 
 /// Notifies a client with a handshake of every change among these events until it disconnects.
-pub async fn forward(core: &SharedClient, mut event: Receiver<Event>, peer: Peer<RoleServer>) {
+pub async fn forward(core: &SharedClient, mut events: Receiver<Event>, peer: Peer<RoleServer>) {
     // The first scan is not a change: requests wait for it.
     wait_for(core, CoreParts::Catalog).await;
-    while changed(&mut event).await && !peer.is_transport_closed() {
+    while changed(&mut events).await && !peer.is_transport_closed() {
         let results = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
         if let (Err(error), _) | (_, Err(error)) = results {
             tracing::debug!("cannot send notifications to the client: {error}");
@@ -29,12 +29,12 @@ pub async fn forward(core: &SharedClient, mut event: Receiver<Event>, peer: Peer
 
 /// Notifies a client that subscribed, until it unsubscribes.
 pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
-    let mut event = server.core().events();
+    let mut events = server.core().events();
     server.ready(CoreParts::Catalog).await;
     let accepted = subscription.accepted();
     loop {
         tokio::select! {
-            more = changed(&mut event) => if !more { return },
+            more = changed(&mut events) => if !more { return },
             () = subscription.cancelled() => return,
         }
         let sink = subscription.sink();
@@ -54,9 +54,9 @@ pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
 }
 
 /// Waits for the next change of the catalog; returns false if there will be none.
-async fn changed(event: &mut Receiver<Event>) -> bool {
+async fn changed(events: &mut Receiver<Event>) -> bool {
     loop {
-        match event.recv().await {
+        match events.recv().await {
             // Missed events may include a change.
             Ok(Event::Catalog(_)) | Err(RecvError::Lagged(_)) => return true,
             Ok(_) => {}

@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub const NO_UPDATES: &str = "no live updates of runs";
 
 /// Forwards every event from now on until the receiver is dropped.
-pub async fn follow(core: SharedClient, update: Sender<AppEvent>, called: Arc<Invocation>) {
+pub async fn follow(core: SharedClient, events: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut reported = None;
     let next = Instant::now() + BETWEEN_CHECKS;
@@ -63,7 +63,7 @@ pub async fn follow(core: SharedClient, update: Sender<AppEvent>, called: Arc<In
             }
             Ok((last, response)) => {
                 (place, reported) = (last, None);
-                if update.send(AppEvent::All(Message::Run(response))).await.is_err() {
+                if events.send(AppEvent::All(Message::Run(response))).await.is_err() {
                     return;
                 }
                 sleep(MIN_UPDATE_INTERVAL).await;
@@ -81,8 +81,8 @@ pub async fn follow(core: SharedClient, update: Sender<AppEvent>, called: Arc<In
                     let response = RunResponse::NotFollowing(outage).completed(&called);
                     let what = NO_UPDATES.to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));
-                    if update.send(failed).await.is_err()
-                        || update.send(AppEvent::All(Message::Run(response))).await.is_err()
+                    if events.send(failed).await.is_err()
+                        || events.send(AppEvent::All(Message::Run(response))).await.is_err()
                     {
                         return;
                     }

@@ -32,10 +32,10 @@ async fn best(core: &Local, intent: &str) -> Option<String> {
 
 /// Waits for events until the condition holds.
 async fn until<F: AsyncFnMut() -> bool>(core: &Local, mut condition: F) {
-    let mut event = core.events();
+    let mut events = core.events();
     let waited = tokio::time::timeout(Duration::from_secs(60), async {
         while !condition().await {
-            let next = tokio::time::timeout(Duration::from_secs(1), event.recv()).await;
+            let next = tokio::time::timeout(Duration::from_secs(1), events.recv()).await;
             drop(next);
         }
     })
@@ -74,7 +74,7 @@ async fn progress_ends_with_done() {
         write(&root, &format!("skill-{i}"), &format!("Does the job number {i} of many."));
     }
     let core = Local::open(config(&home, &root)).unwrap();
-    let mut event = core.events();
+    let mut events = core.events();
     let done = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
             if core.diagnostics().await.unwrap().index.total == 300
@@ -83,7 +83,7 @@ async fn progress_ends_with_done() {
                 return;
             }
             if let Ok(Ok(Event::Index(progress))) =
-                tokio::time::timeout(Duration::from_secs(1), event.recv()).await
+                tokio::time::timeout(Duration::from_secs(1), events.recv()).await
             {
                 assert!(progress.indexed <= progress.total);
             }

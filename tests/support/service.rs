@@ -232,10 +232,10 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
     let kind = if resumed.is_some_and(|last_event| last_event > newest) { "reset" } else { "ready" };
     let first = framed(kind, None, &json!({ "log": log, "after": after }));
     let ready = framed("ready", None, &json!({ "log": log, "after": after }));
-    let update = core.events();
-    let frames = futures::stream::unfold((core, update, after), |(core, mut update, mut after)| async move {
+    let events = core.events();
+    let frames = futures::stream::unfold((core, events, after), |(core, mut events, mut after)| async move {
         let text = tokio::select! {
-            event = update.recv() => match event.ok()? {
+            event = events.recv() => match event.ok()? {
                 Event::Catalog(change) => {
                     framed("catalogue", None, &json!({ "generation": change.catalog.generation }))
                 }
@@ -250,7 +250,7 @@ async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
                 events.iter().map(|event| framed("run", Some(event.global), &json!(event))).collect()
             }
         };
-        Some((Ok::<String, Infallible>(text), (core, update, after)))
+        Some((Ok::<String, Infallible>(text), (core, events, after)))
     });
     let first = futures::stream::once(async move { Ok::<String, Infallible>(first + &ready) });
     let body = Body::from_stream(futures::StreamExt::chain(first, frames));

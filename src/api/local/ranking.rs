@@ -147,7 +147,7 @@ impl Ranking {
     /// Keeps the index up to date with the registry, on a separate thread.
     pub(super) fn follow(&self) -> Result<(), Error> {
         let indexer = self.indexer();
-        let event = self.skills.registry.events();
+        let events = self.skills.registry.events();
         // Weak: the thread must not keep the registry alive, because it waits for its end.
         let registry = Arc::downgrade(&self.skills.registry);
         let latest = move || {
@@ -156,7 +156,7 @@ impl Ranking {
             let scanned = registry.progress().done;
             Some((registry.snapshot(), scanned))
         };
-        let follow = move || indexer.follow(event, latest);
+        let follow = move || indexer.follow(events, latest);
         std::thread::Builder::new()
             .name("indexer".to_owned())
             .spawn(follow)

@@ -6,7 +6,7 @@ use super::*;
 async fn monitor_survives_a_service_crash_and_misses_nothing() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
-    let mut update = there.events();
+    let mut events = there.events();
     let (heard, mut numbers) = tokio::sync::mpsc::unbounded_channel();
     let monitor = Arc::clone(&there);
     let following = tokio::spawn(async move {
@@ -59,7 +59,7 @@ async fn monitor_survives_a_service_crash_and_misses_nothing() {
     assert!(service.calls("event.list") <= resumed.len() + 1, "{} lists", service.calls("event.list"));
     // The same as messages for display: lost, then reconnected.
     let mut connected = Vec::new();
-    while let Ok(event) = update.try_recv() {
+    while let Ok(event) = events.try_recv() {
         if let Event::Connection(state) = event {
             connected.push(matches!(state, ConnectionState::Connected));
         }
@@ -156,7 +156,7 @@ async fn launch_with_a_lost_response_is_executed_once() {
 async fn another_store_after_a_reconnect_is_reported() {
     let (_place, here, mut service) = setting().await;
     let there = Arc::new(connect(&service).await);
-    let mut update = there.events();
+    let mut events = there.events();
     for amount in 1..4 {
         let run = here.launch(request("ledger", json!({ "amounts": [amount] }))).await.unwrap().run.id.0;
         here.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
@@ -172,7 +172,7 @@ async fn another_store_after_a_reconnect_is_reported() {
     service.use_core(&other);
     service.begin();
     tokio::time::timeout(WAIT_TIMEOUT, async {
-        while !matches!(update.recv().await.unwrap(), Event::Replaced) {}
+        while !matches!(events.recv().await.unwrap(), Event::Replaced) {}
     })
     .await
     .expect("the client is notified that the service is a different one");
@@ -310,11 +310,11 @@ async fn unresponsive_service_is_reported_before_the_timeout() {
     let (_place, _here, service) = setting().await;
     let address = Address::parse(&service.url()).unwrap();
     let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();
-    let mut update = there.events();
+    let mut events = there.events();
     let mut connected = Vec::new();
     tokio::time::timeout(WAIT_TIMEOUT, async {
         while connected.last() != Some(&"lost") {
-            match update.recv().await.unwrap() {
+            match events.recv().await.unwrap() {
                 Event::Connection(ConnectionState::Silent { .. }) => connected.push("silent"),
                 Event::Connection(ConnectionState::Lost { why, .. }) => {
                     assert!(why.contains("no data from"), "{why}");

@@ -29,7 +29,7 @@ impl Approvals {
         self.registry.wait_scanned().await;
         loop {
             // Unreceived events keep their snapshots in memory; those from before this pass are covered by it.
-            let mut event = self.registry.events();
+            let mut events = self.registry.events();
             let started = Instant::now();
             if let Err(error) = self.update_questions(&runtime).await {
                 tracing::warn!("cannot check waiting runs for changed scripts: {error}");
@@ -37,9 +37,9 @@ impl Approvals {
             let rest = started.elapsed() * PAUSE_FACTOR;
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL.max(rest)) => continue,
-                () = changed(&mut event) => {}
+                () = changed(&mut events) => {}
             }
-            drop(event);
+            drop(events);
             tokio::time::sleep(SETTLE.max(rest)).await;
         }
     }
@@ -79,9 +79,9 @@ impl Approvals {
 }
 
 /// Returns when the skills have changed.
-async fn changed(event: &mut Receiver<RegistryEvent>) {
+async fn changed(events: &mut Receiver<RegistryEvent>) {
     loop {
-        match event.recv().await {
+        match events.recv().await {
             Ok(RegistryEvent::Change(_)) | Err(RecvError::Lagged(_)) => return,
             Ok(RegistryEvent::Progress(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,
