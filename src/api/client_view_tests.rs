@@ -238,6 +238,7 @@ fn shipped_skills_replace_folders_without_a_skill() {
         path: home.path("cache/shipped"),
         label: "shipped".to_owned(),
         project_label: None,
+        of_project: false,
         origin: skills_registry::RootOrigin::Shipped,
         state: skills_registry::RootState::Present,
         live: false,

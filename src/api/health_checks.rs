@@ -169,7 +169,15 @@ mod tests {
     use super::*;
 
     fn root(label: &str, origin: RootOrigin, state: RootState) -> Root {
-        Root { path: label.into(), label: label.into(), project_label: None, origin, state, live: true }
+        Root {
+            path: label.into(),
+            label: label.into(),
+            project_label: None,
+            of_project: false,
+            origin,
+            state,
+            live: true,
+        }
     }
 
     fn catalog(roots: Vec<Root>) -> Catalog {

@@ -579,7 +579,12 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
 
 fn capability_place(folder: &Path) -> Option<CapabilityFolder> {
     let has_bindings = ["capabilities", "bindings"].iter().any(|name| folder.join(name).is_dir());
-    has_bindings.then(|| CapabilityFolder { dir: folder.to_owned(), bundle: None, shipped: false })
+    has_bindings.then(|| CapabilityFolder {
+        dir: folder.to_owned(),
+        bundle: None,
+        shipped: false,
+        of_project: false,
+    })
 }
 
 fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {

@@ -17,6 +17,7 @@ pub fn catalog(skills: &[(&str, &str)]) -> Catalog {
         path: "/skills".into(),
         label: "/skills".into(),
         project_label: None,
+        of_project: false,
         origin: RootOrigin::Argument,
         state: RootState::Present,
         live: false,

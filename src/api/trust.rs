@@ -34,6 +34,8 @@ pub struct TrustSubject {
     pub scripts: Vec<String>,
     /// Bindings in a line each: file, capability, protocol, what is called.
     pub bindings: Vec<String>,
+    /// Definitions of capabilities in a line each: file, id, and what they require. They apply to the runs of all skills.
+    pub capabilities: Vec<String>,
     /// Services in a line each.
     pub services: Vec<String>,
     /// Whether the frontmatter has hooks, which some clients execute automatically.
@@ -52,9 +54,10 @@ pub struct TrustSubject {
 }
 
 impl TrustSubject {
-    /// Returns whether it contains anything that could run.
+    /// Returns whether it contains anything that could run, or that changes what runs.
     pub fn runs_something(&self) -> bool {
-        self.contract.is_some() || !self.scripts.is_empty() || !self.bindings.is_empty() || self.hooks
+        let files = [&self.scripts, &self.bindings, &self.capabilities];
+        self.contract.is_some() || self.hooks || files.iter().any(|files| !files.is_empty())
     }
 }
 
@@ -100,6 +103,14 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
             |service| format!("{path}: {}", service.id),
         )
     });
+    let capabilities = below("capabilities/").filter(|path| is_yaml(path)).map(|path| {
+        let capability = read(path).and_then(|text| contract::parse_capability(&place.join(path), &text).0);
+        capability.map_or_else(
+            || format!("{path}: cannot be read as a definition of a capability"),
+            |capability| format!("{path}: {}, {}", capability.id, requirements(&capability)),
+        )
+    });
+    let capabilities: Vec<String> = capabilities.collect();
     let (bindings, services): (Vec<_>, Vec<_>) = (bindings.collect(), services.collect());
     let contract = read(CONTRACT).filter(|_| is_bundle(place));
     let contract = contract.and_then(|text| contract::parse(&place.join(CONTRACT), &text).0);
@@ -112,6 +123,7 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
         state: trust.state(place),
         contract: contract.map(|contract| contract_line(&contract)),
         bindings,
+        capabilities,
         services,
         hooks: skill.is_some_and(|skill| skill.clients.has_hooks),
         files: measured.as_ref().map_or(0, |measured| measured.files.len()),
@@ -129,6 +141,14 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
 pub fn has_contract(bundle: &Path) -> bool {
     let text = Folder::follow(bundle).ok().and_then(|folder| folder.read_text(CONTRACT, MAX_BYTES).ok());
     text.is_some_and(|text| contract::parse(&bundle.join(CONTRACT), &text).0.is_some())
+}
+
+/// Returns what a definition requires before each call.
+fn requirements(capability: &contract::Capability) -> String {
+    let gates = capability.safety.mandatory_pre_gates.iter().map(|gate| format!("gate {}", gate.capability));
+    let confirmation = capability.safety.requires_confirmation.then(|| "requires approval".to_owned());
+    let all: Vec<String> = confirmation.into_iter().chain(gates).collect();
+    if all.is_empty() { "requires no approval".to_owned() } else { all.join(", ") }
 }
 
 fn contract_line(contract: &contract::Contract) -> String {

@@ -152,6 +152,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         lines(&mut out, "contract", &contract, look);
         lines(&mut out, "scripts", &subject.scripts, look);
         lines(&mut out, "bindings", &subject.bindings, look);
+        lines(&mut out, "defines", &subject.capabilities, look);
         lines(&mut out, "services", &subject.services, look);
         if subject.hooks {
             lines(

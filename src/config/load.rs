@@ -147,6 +147,8 @@ pub struct RootChoice {
     pub label: Option<String>,
     /// The label of a project's file: only for display.
     pub project_label: Option<String>,
+    /// Whether a project's file names it.
+    pub of_project: bool,
 }
 
 /// The effective settings.
@@ -439,7 +441,7 @@ impl Config {
             let path = file.resolve_at(&root.value.path, root.referenced, &self.dirs.home)?;
             let label = root.value.label;
             let (label, project_label) = if file.own { (label, None) } else { (None, label) };
-            choices.push(RootChoice { path, label, project_label });
+            choices.push(RootChoice { path, label, project_label, of_project: !file.own });
         }
         self.roots.splice(0..0, choices);
         Ok(())
@@ -535,8 +537,14 @@ impl Config {
         if let Some(paths) = env.get("SKILLS_ROOTS") {
             let paths = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
             let root = |path: PathBuf| expand(&path.to_string_lossy(), &self.cwd, &self.dirs.home);
-            let roots: Vec<_> =
-                paths.map(|path| RootChoice { path: root(path), label: None, project_label: None }).collect();
+            let roots: Vec<_> = paths
+                .map(|path| RootChoice {
+                    path: root(path),
+                    label: None,
+                    project_label: None,
+                    of_project: false,
+                })
+                .collect();
             self.roots.splice(0..0, roots);
         }
         set(&mut self.watch, variable(env, "SKILLS_WATCH")?);

@@ -3,7 +3,8 @@
 //!
 //! Records are ordered by root, inside a root by depth (a copy for a client or a language is deeper than its
 //! original), then by path. The first record with an id wins it. A real file counts once, at its first path; its other
-//! paths are aliases. A link never changes the path under which its target is listed.
+//! paths are aliases. A link never changes the path under which its target is listed, and a link in a repository to one
+//! of the user's own skills changes neither its id nor its root.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,6 +29,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
         path: root.spec.path.clone(),
         label: root.spec.label.clone(),
         project_label: root.spec.project_label.clone(),
+        of_project: root.spec.of_project,
         origin: root.spec.origin.clone(),
         state: if counts(i) { root.state.clone() } else { RootState::Missing },
         live: live.get(i).copied().unwrap_or(false),
@@ -41,7 +43,21 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalog {
     let records = tree.records.iter().filter(|((root, _), _)| counts(*root)).enumerate();
     let mut records: Vec<_> = records.collect();
     records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
+    let of_project = |root: usize| tree.roots[root].spec.of_project;
+    let own: HashMap<&OsStr, &Path> = if tree.roots.iter().any(|root| root.spec.of_project) {
+        let own = records.iter().rev().filter(|(_, ((root, _), _))| !of_project(*root));
+        own.map(|(_, ((_, location), record))| (record.real.as_os_str(), &**location)).collect()
+    } else {
+        HashMap::new()
+    };
     for (place, ((root, location), record)) in records {
+        if of_project(*root)
+            && let Some(location_of_user) = own.get(record.real.as_os_str())
+        {
+            let same_as = (*location_of_user).to_owned();
+            out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
+            continue;
+        }
         if let Some(first) = places.get(record.real.as_os_str()) {
             let same_as = (*first).to_owned();
             out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });

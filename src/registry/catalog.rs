@@ -54,6 +54,9 @@ pub struct Root {
     /// The label that a project's settings file gives it. Only for display, after `label`: no rule is compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_label: Option<String>,
+    /// Whether only the project in which the program was started names it: its content may be anyone's.
+    #[serde(skip)]
+    pub of_project: bool,
     /// Where it comes from.
     pub origin: RootOrigin,
     /// State of the root on disk.

@@ -20,6 +20,8 @@ pub struct RootSpec {
     pub label: String,
     /// The label of a project's settings file: only for display.
     pub project_label: Option<String>,
+    /// Whether only the project in which the program was started names it.
+    pub of_project: bool,
     /// Where it comes from.
     pub origin: RootOrigin,
 }
@@ -89,7 +91,12 @@ impl Unique<'_> {
     fn add(&mut self, path: PathBuf, origin: RootOrigin) {
         if self.seen.insert(path.clone()) {
             let label = shown(&path, &self.config.cwd, &self.config.dirs.home);
-            self.roots.push(RootSpec { path, label, project_label: None, origin });
+            let of_project = matches!(origin, RootOrigin::Project { .. });
+            self.roots.push(RootSpec { path, label, project_label: None, of_project, origin });
+        } else if matches!(origin, RootOrigin::User { .. })
+            && let Some(named) = self.roots.iter_mut().find(|root| root.path == path)
+        {
+            named.of_project = false;
         }
     }
 
@@ -100,6 +107,7 @@ impl Unique<'_> {
         self.add(root.path.clone(), RootOrigin::Config);
         if let Some(added) = self.roots.get_mut(before) {
             let mut same = self.config.roots.iter().filter(|other| other.path == root.path);
+            added.of_project = same.clone().all(|other| other.of_project);
             match same.find_map(|other| other.label.clone()) {
                 Some(label) => added.label = label,
                 None => added.project_label.clone_from(&root.project_label),
@@ -131,6 +139,7 @@ mod tests {
             path: "/srv/skills".into(),
             label: Some("team".to_owned()),
             project_label: None,
+            of_project: false,
         }];
         let labels = labels(&config);
         let at = |label: &str| {
@@ -157,7 +166,12 @@ mod tests {
     #[test]
     fn a_folder_given_as_argument_is_the_only_root() {
         let mut config = config();
-        config.roots = vec![RootChoice { path: "/srv/skills".into(), label: None, project_label: None }];
+        config.roots = vec![RootChoice {
+            path: "/srv/skills".into(),
+            label: None,
+            project_label: None,
+            of_project: false,
+        }];
         config.argument_roots = vec!["/x".into(), "/home/ann/y".into(), "/x".into()];
         assert_eq!(labels(&config), ["/x", "~/y"]);
         assert_eq!(resolve(&config, profiles()).1, ShippedUse::Never);
@@ -170,6 +184,7 @@ mod tests {
             path: path.into(),
             label: label.map(str::to_owned),
             project_label: project_label.map(str::to_owned),
+            of_project: project_label.is_some(),
         };
         config.roots = vec![
             root("/home/ann/repo/a/ev", None, Some("shipped")),

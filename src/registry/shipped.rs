@@ -42,7 +42,13 @@ pub fn root(cache: &Path) -> RootSpec {
     }
     let name = hash.finalize().iter().take(8).fold(0_u64, |name, byte| name << 8 | u64::from(*byte));
     let path = versions(cache).join(format!("{name:016x}"));
-    RootSpec { path, label: "shipped".to_owned(), project_label: None, origin: RootOrigin::Shipped }
+    RootSpec {
+        path,
+        label: "shipped".to_owned(),
+        project_label: None,
+        of_project: false,
+        origin: RootOrigin::Shipped,
+    }
 }
 
 /// Checks whether the cache folder of these settings can hold the shipped skills, if they may be needed. Unpacks them

@@ -471,6 +471,7 @@ mod tests {
             path: root.to_owned(),
             label: "root".to_owned(),
             project_label: None,
+            of_project: false,
             origin: RootOrigin::Argument,
         };
         Tree::new(vec![spec])

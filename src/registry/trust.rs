@@ -136,6 +136,8 @@ struct Inner {
     file: Option<PathBuf>,
     shipped: PathBuf,
     named: Vec<PathBuf>,
+    /// The repository of the working directory: a link in it does not give the trust of its target to another name.
+    repository: Option<PathBuf>,
     pins: Mutex<CachedPins>,
     digest_cache: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
@@ -161,13 +163,24 @@ impl Trust {
         if config.demo {
             return Self::new(None, shipped, Vec::new());
         }
-        Self::new(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone())
+        let repository = config.repository.clone().unwrap_or_else(|| config.cwd.clone());
+        let repository = (!config.dirs.home.starts_with(&repository)).then_some(repository);
+        Self::with(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone(), repository)
     }
 
     /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
-        let inner = Inner { file, shipped, named, pins: Mutex::default(), digest_cache: Mutex::default() };
-        Self { inner: Arc::new(inner) }
+        Self::with(file, shipped, named, None)
+    }
+
+    fn with(
+        file: Option<PathBuf>,
+        shipped: PathBuf,
+        named: Vec<PathBuf>,
+        repository: Option<PathBuf>,
+    ) -> Self {
+        let (pins, digest_cache) = (Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { file, shipped, named, repository, pins, digest_cache }) }
     }
 
     /// Returns the file of pins, if there is one.
@@ -220,6 +233,10 @@ impl Trust {
                 (!files.is_empty()).then(|| changed(&files))
             }
             TrustState::Changed { files } => Some(changed(&files)),
+            TrustState::Untrusted if self.trust_snapshot().is_outside(place).is_some() => Some(format!(
+                "{what} is reached by a symbolic link that points outside the repository, where trust in its target \
+                 does not apply; use it by its own path"
+            )),
             TrustState::Untrusted => {
                 Some(format!("{what} is not trusted; review it, then run `skills trust {name}`"))
             }

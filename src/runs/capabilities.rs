@@ -24,6 +24,8 @@ pub struct CapabilityFolder {
     pub bundle: Option<PathBuf>,
     /// Whether it ships with this program.
     pub shipped: bool,
+    /// Whether only the project in which the program was started names its root.
+    pub of_project: bool,
 }
 
 impl CapabilityFolder {

@@ -21,6 +21,10 @@ fn home() -> Home {
     );
     home.file("intake/scripts/read.py", "print('{}')\n");
     home.file(
+        "intake/capabilities/finance-read.yaml",
+        "id: finance.read\nversion: 1.0.0\nsafety: {requires_confirmation: true}\n",
+    );
+    home.file(
         "intake/bindings/finance-read.yaml",
         "id: finance-read\ncapability: finance.read\nservice: bundle\nprotocol: script\noperation: scripts/read.py\n",
     );
@@ -51,7 +55,8 @@ fn trust_shows_what_would_run_and_requires_confirmation() {
         "finance.intake 1.0.0, 1 step",
         "scripts/read.py",
         "finance.read by script scripts/read.py",
-        "4 files",
+        "capabilities/finance-read.yaml: finance.read, requires approval",
+        "5 files",
     ] {
         assert!(unconfirmed.stdout.contains(shown), "{shown}: {}", unconfirmed.stdout);
     }
@@ -201,6 +206,11 @@ fn a_link_to_a_skill_does_not_exempt_it_from_the_policy() {
         skills.iter().find(|skill| skill["skill_id"] == id).unwrap()["allowed"] == false
     };
     let skills = home.skills().canonicalize().unwrap();
+    home.config(&format!("trust: ['{}']\n", skills.display()));
+    assert_eq!(trusted(&home, "intake"), "yes");
+    let helper = links.join("helper");
+    let listed = home.run_bare(&["--root", helper.to_str().unwrap(), "list", "--json"]).json();
+    assert_eq!(listed["skills"][0]["trusted"], "no", "not under the name of a link");
     for (rule, root, id) in [
         ("{id: intake}".to_owned(), "links/helper", "helper"),
         (format!("{{root: '{}'}}", skills.display()), "links/helper", "helper"),
@@ -211,6 +221,26 @@ fn a_link_to_a_skill_does_not_exempt_it_from_the_policy() {
         policy(&home, &format!("deny:\n  - {rule}\n"));
         assert!(denied(root, id), "{rule} {root}");
     }
+}
+
+/// A repository can contain a link with the name of one of the user's skills to another one.
+#[test]
+fn a_link_in_a_repository_does_not_replace_a_skill_of_the_user() {
+    let home = home();
+    let (own, project) = (home.path().join("home/.agents/skills"), home.path().join("work/.agents/skills"));
+    for folder in [&own, &project] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    for id in ["deploy", "pay"] {
+        fs::create_dir(own.join(id)).unwrap();
+        let text = format!("---\nname: {id}\ndescription: Use when asked to {id}.\n---\n\nDo it.\n");
+        fs::write(own.join(id).join("SKILL.md"), text).unwrap();
+    }
+    symlink(own.join("pay"), project.join("deploy")).unwrap();
+    let listed = home.run_bare(&["list", "--json"]).json();
+    let deploy = listed["skills"].as_array().unwrap().iter().find(|skill| skill["skill_id"] == "deploy");
+    let location = deploy.unwrap()["location"].as_str().unwrap();
+    assert!(location.ends_with("home/.agents/skills/deploy/SKILL.md"), "{location}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub fn root(label: &str, live: bool, state: RootState) -> Root {
         path: PathBuf::from(format!("/home/ana/{}", label.trim_start_matches("~/"))),
         label: label.to_owned(),
         project_label: None,
+        of_project: false,
         origin: RootOrigin::User { client: "claude-code".into() },
         state,
         live,

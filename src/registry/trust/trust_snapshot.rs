@@ -31,10 +31,27 @@ impl TrustSnapshot {
         }
     }
 
+    /// Returns the real path of a place in the repository of the working directory that is a link to a place outside it.
+    /// A folder that the settings name is meant as it is.
+    pub(super) fn is_outside(&self, place: &Path) -> Option<PathBuf> {
+        let inner = &self.trust.inner;
+        let repository = inner.repository.as_ref().filter(|repository| place.starts_with(repository))?;
+        if inner.named.iter().any(|folder| place.starts_with(folder)) {
+            return None;
+        }
+        let mut known = self.real.locked();
+        let real = resolve(place, &mut known)?;
+        let top = resolve(repository, &mut known)?;
+        (!real.starts_with(top)).then_some(real)
+    }
+
     /// Returns the state of a place, like [`Trust::state`].
     pub fn state(&self, place: &Path) -> TrustState {
         let real = resolve(place, &mut self.real.locked());
         let Some(real) = real else { return TrustState::Untrusted };
+        if self.is_outside(place).is_some() {
+            return TrustState::Untrusted;
+        }
         let inner = &self.trust.inner;
         let shipped = self.shipped.get_or_init(|| inner.shipped.canonicalize().ok());
         if shipped.as_ref().is_some_and(|shipped| real.starts_with(shipped)) {

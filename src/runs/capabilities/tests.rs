@@ -15,7 +15,7 @@ fn registry(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn place(dir: &Path) -> CapabilityFolder {
-    CapabilityFolder { dir: dir.to_owned(), bundle: None, shipped: false }
+    CapabilityFolder { dir: dir.to_owned(), bundle: None, shipped: false, of_project: false }
 }
 
 const CAPABILITY: &str =

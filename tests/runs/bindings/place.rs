@@ -118,7 +118,12 @@ impl Bench {
 
     pub fn catalog(&self) -> Capabilities {
         let bundle = Some(self.root().to_owned());
-        Capabilities::load(&[CapabilityFolder { dir: self.root().to_owned(), bundle, shipped: false }])
+        Capabilities::load(&[CapabilityFolder {
+            dir: self.root().to_owned(),
+            bundle,
+            shipped: false,
+            of_project: false,
+        }])
     }
 
     pub fn broker(&self) -> Broker {

@@ -22,7 +22,12 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
     let tar =
         std::process::Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()).status();
     assert!(tar.unwrap().success(), "{} cannot be unpacked", archive.display());
-    let place = |name: &str| CapabilityFolder { dir: folder.path().join(name), bundle: None, shipped: false };
+    let place = |name: &str| CapabilityFolder {
+        dir: folder.path().join(name),
+        bundle: None,
+        shipped: false,
+        of_project: false,
+    };
     let catalog = Arc::new(Capabilities::load(&[place("registry"), place("runtime")]));
     assert_eq!((catalog.ids().len(), catalog.bindings().len()), (184, 189));
     let count = |code: &str| catalog.findings().iter().filter(|finding| finding.code == code).count();

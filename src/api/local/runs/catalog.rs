@@ -101,7 +101,8 @@ impl CatalogCache {
 }
 
 /// Returns every capability folder: trusted ones first, so that an untrusted bundle never overrides a definition of a
-/// trusted one; then in the order of the roots.
+/// trusted one; then the user's own before those of the project, which may be a repository of anyone; then in the order
+/// of the roots.
 fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Vec<bool>) {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();
@@ -111,14 +112,20 @@ fn ordered_places(skills: &Catalog, trust: &Trust) -> (Vec<CapabilityFolder>, Ve
             dir: skill.root_dir.clone(),
             bundle: Some(skill.root_dir.clone()),
             shipped: shipped(root),
+            of_project: root.of_project,
         });
-        let own = CapabilityFolder { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
+        let own = CapabilityFolder {
+            dir: root.path.clone(),
+            bundle: None,
+            shipped: shipped(root),
+            of_project: root.of_project,
+        };
         places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
     }
-    let mut places: Vec<_> = trusted(&places, trust).into_iter().zip(places).collect();
+    let snapshot = trust.trust_snapshot();
     // The sort is stable: equal elements keep the order of the roots.
-    places.sort_by_key(|(is_trusted, _)| !is_trusted);
-    let (trusted, places) = places.into_iter().unzip();
+    places.sort_by_cached_key(|place| (!snapshot.state(place.root()).may_run(), place.of_project));
+    let trusted = trusted(&places, trust);
     (places, trusted)
 }
 
@@ -178,6 +185,7 @@ mod tests {
             path: home.path().to_owned(),
             label: "root".to_owned(),
             project_label: None,
+            of_project: false,
             origin: RootOrigin::Argument,
             state: RootState::Present,
             live: false,
@@ -205,21 +213,23 @@ mod tests {
                 path: folder,
                 label: name.to_owned(),
                 project_label: None,
+                of_project: false,
                 origin: RootOrigin::Argument,
                 state: RootState::Present,
                 live: false,
             }
         };
-        let (project, own) = (root("project"), root("own"));
-        let pinned = project.path.clone();
-        let trust = Trust::new(Some(home.join("trust.json")), home.join("shipped"), vec![own.path.clone()]);
-        let skills = Catalog { generation: 1, roots: vec![project, own], ..Catalog::default() };
+        let project = Root { of_project: true, ..root("project") };
+        let (pinned, own) = (root("pinned"), root("own"));
+        let place = pinned.path.clone();
+        let trust = Trust::new(Some(home.join("trust.json")), home.join("shipped"), Vec::new());
+        let skills = Catalog { generation: 1, roots: vec![project, own, pinned], ..Catalog::default() };
         let cache = CatalogCache::default();
         let source = || cache.present(&skills, &trust).0.capability("a.b").unwrap().description.clone();
-        assert_eq!(source(), "own");
-        trust.pin(&[(pinned.clone(), trust.compute_digest(&pinned).unwrap())], "today").unwrap();
-        assert_eq!(source(), "project");
-        trust.revoke(&pinned).unwrap();
+        assert_eq!(source(), "own", "before that of an untrusted project");
+        trust.pin(&[(place.clone(), trust.compute_digest(&place).unwrap())], "today").unwrap();
+        assert_eq!(source(), "pinned");
+        trust.revoke(&place).unwrap();
         assert_eq!(source(), "own");
     }
 

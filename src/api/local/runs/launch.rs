@@ -259,10 +259,11 @@ impl Plans {
                 return changed(format!("the definition of capability:{id}"));
             };
             let Some((place, read)) = known.source(&capability.location) else { continue };
-            let is_trusted = self.trust.state(place.root()) != TrustState::Untrusted;
+            // Definitions of the user are not executed, so they need no trust; those of a repository could be anyone's.
+            let needs_trust = place.of_project || self.trust.state(place.root()) != TrustState::Untrusted;
             let what = format!("the definition of capability:{}", capability.id);
             let name = place.root().file_name().unwrap_or_default().to_string_lossy();
-            if is_trusted && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
+            if needs_trust && let Some(why) = self.trust.refusal_of(place.root(), &read, &what, &name) {
                 return Err(Error::new(Code::Untrusted, why));
             }
         }
