@@ -41,6 +41,7 @@ mod paging;
 mod policies;
 mod proposals;
 pub mod remote;
+mod reproduce;
 mod request_limits;
 pub mod resources;
 mod rewrite_prompt;

@@ -13,7 +13,7 @@ use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::operations::arguments::{ArtifactContent, ContentEncoding};
 use crate::{
     AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
-    ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id,
+    ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id, reproduce,
 };
 use skills_config::quoted;
 use skills_skill::{AttachTarget, Digest};
@@ -102,7 +102,10 @@ impl LaunchSender {
 
     async fn preview_of(&self, request: &AttachRequest) -> Result<AttachPreview, Error> {
         let fields = self.attachment(request, &request.options);
-        self.inner.ask("skill.attach_preview", fields).await
+        let preview: AttachPreview = self.inner.ask("skill.attach_preview", fields).await?;
+        // Commands to copy are not taken from a service.
+        let (cli, curl) = (reproduce::cli(&request.skill, request), reproduce::curl(&request.skill, request));
+        Ok(AttachPreview { cli, curl, ..preview })
     }
 
     pub async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {

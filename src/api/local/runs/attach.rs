@@ -12,11 +12,11 @@ use super::contracts::{self, SkillContract};
 use super::lease_holder::with_holder;
 use super::references::{self, ResolvedTarget};
 use super::runtime::{RunRuntime, RunStore};
-use super::{Launches, Plans, Targets, Workers, reproduce, workers};
+use super::{Launches, Plans, Targets, Workers, workers};
 use crate::operations::RunObserver;
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
-    content,
+    content, reproduce,
 };
 use skills_config::quoted;
 use skills_registry::Trust;

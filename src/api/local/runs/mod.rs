@@ -31,7 +31,6 @@ mod overrides;
 mod permission;
 mod questions;
 mod references;
-mod reproduce;
 mod runtime;
 mod steps;
 mod summary;

@@ -6,7 +6,7 @@ use crate::AttachRequest;
 use skills_config::quoted;
 
 /// Returns the command line.
-pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {
+pub fn cli(skill: &str, request: &AttachRequest) -> String {
     let mut words = vec!["skills".to_owned(), "attach".to_owned(), quoted(skill)];
     for (flag, value) in [("--target-type", &request.target_type), ("--target-ref", &request.target_ref)] {
         words.push(flag.to_owned());
@@ -20,7 +20,7 @@ pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {
 }
 
 /// Returns the HTTP request to the default address.
-pub(super) fn curl(skill: &str, request: &AttachRequest) -> String {
+pub fn curl(skill: &str, request: &AttachRequest) -> String {
     let mut body = Map::new();
     body.insert("target_type".to_owned(), json!(request.target_type));
     body.insert("target_ref".to_owned(), json!(request.target_ref));
