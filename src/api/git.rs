@@ -1,6 +1,8 @@
 //! Skills of earlier commits, read from git objects without a checkout.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -75,11 +77,20 @@ pub(crate) fn git(folder: &Path) -> Command {
         .arg(folder)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
+        // A relative folder would be one of the repository.
+        .env("PATH", absolute_search_path())
         // No protocol, also if the repository allows one by name.
         .env("GIT_ALLOW_PROTOCOL", "")
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null());
     command
+}
+
+/// Returns the search path without relative folders.
+fn absolute_search_path() -> OsString {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    env::join_paths(folders).unwrap_or_default()
 }
 
 /// Runs a git command within limits: a small repository can make git work for hours and take all memory.

@@ -138,9 +138,9 @@ impl DecisionPrompt<'_> {
     /// Returns the command that decides what is shown without a prompt, with the options of this one.
     fn command(&self, sheet: &DecisionPreview) -> String {
         let verb = self.verdict.to_string();
-        let given = self.choice.map(|choice| choice.to_string());
+        let typed = self.choice.map(|choice| choice.to_string());
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve;
-        let choice = given.as_deref().or(open.then_some("rerun|happened|skip|fail"));
+        let choice = typed.as_deref().or(open.then_some("rerun|happened|skip|fail"));
         let result = match (&self.args.result, self.choice) {
             (None, Some(Choice::Happened)) => Some("JSON"),
             (notes, _) => notes.as_deref(),

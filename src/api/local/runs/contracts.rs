@@ -171,7 +171,10 @@ pub(super) fn trusted(trust: &Trust, read: &SkillContract) -> Result<(), Error> 
     let (skill, files) = (&read.skill, BTreeMap::from([(FILE.to_owned(), read.digest.to_string())]));
     // Named by its id: remote callers must not learn paths of this machine.
     let id = skill.id.as_str();
-    match trust.refusal_of(&skill.root_dir, &files, id, id) {
+    let refusal = |folder: &Path| trust.refusal_of(folder, &files, id, id);
+    // The folder that was read: a link to it can lead elsewhere by now.
+    let real = Some(skill.real_folder()).filter(|real| *real != skill.root_dir);
+    match refusal(&skill.root_dir).or_else(|| real.and_then(refusal)) {
         None => Ok(()),
         Some(why) => Err(Error::new(Code::Untrusted, why)),
     }

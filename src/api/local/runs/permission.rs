@@ -272,14 +272,18 @@ impl Permissions {
             [] => self.policy_subjects(skill_id, plan, pinned)?,
             pinned => pinned.to_vec(),
         };
-        for PolicySubject { id, location, root, contains, .. } in &subjects {
+        for PolicySubject { id, location, root, contains, other_paths, .. } in &subjects {
             // Other machines and versions of this program have the shipped skills in other folders.
             let is_shipped = root == SHIPPED && is_shipped_id(id);
             if is_shipped || contains.is_some() || capability_run::capability_of(id).is_some() {
                 continue;
             }
             let Some(folder) = Path::new(location).parent() else { continue };
-            let Some(why) = trust.refusal(folder, id, id) else { continue };
+            // The real folder is in no root: a link to it can lead elsewhere by now.
+            let real = other_paths.iter().find(|path| path.root.is_empty());
+            let real = real.and_then(|path| Path::new(&path.location).parent()).filter(|real| real.exists());
+            let refusal = |folder: &Path| trust.refusal(folder, id, id);
+            let Some(why) = refusal(folder).or_else(|| real.and_then(refusal)) else { continue };
             let why = match folder.ancestors().find(|above| above.exists()) {
                 Some(above) if above != folder => match trust.state(above) {
                     // A removed bundle is trusted if the settings name a folder that contained it.
